@@ -1,0 +1,1 @@
+"""Tells you, minutes after it happens, that your production RAG has stopped answering the question."""

@@ -1,0 +1,88 @@
+"""The noun that flows through every room: one question and its answer, with what the answer was made from."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Literal
+
+AttributeValue = str | bool | int | float
+Status = Literal["ok", "error", "cancelled", "abandoned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One piece of text that a retriever handed to the handler."""
+
+    text: str
+    id: str | None = None
+    score: float | None = None
+    """The retriever's own figure, on its own scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier message of the conversation that the question ends."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One question and its answer.
+
+    A question or answer that was not given, could not be read, or may not be kept is None.
+    """
+
+    id: str
+    """32 hexadecimal digits, its own: one trace may hold several exchanges. Ids sort by the time they were made."""
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits."""
+    service: str
+    route: str
+    """The named handler it came through: the first thing that trends group by."""
+    question: str | None
+    answer: str | None
+    contexts: tuple[Context, ...] = ()
+    history: tuple[Turn, ...] = ()
+    model: str | None = None
+    prompt_version: str | None = None
+    session: str | None = None
+    user: str | None = None
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    status: Status = "ok"
+    """How the handler ended. ``abandoned``: the caller dropped the stream before its end."""
+    error: str | None = None
+    """Type and message of what the handler raised."""
+    started_at: datetime
+    """UTC, with its zone."""
+    duration: float = 0.0
+    """Seconds from the call to the return, or to the last chunk of a stream."""
+    draw: float = 1.0
+    """In (0, 1]: its own lottery ticket, see :func:`draw_of`."""
+
+
+def draw_of(trace_id: str) -> float:
+    """Return the lottery ticket of a trace, in (0, 1]: the same in every process and for every scorer.
+
+    It is a keyed hash, so that it does not depend on the bits a ratio-based head sampler has already looked at,
+    and an exchange drawn at some rate is also drawn at every higher one.
+    """
+    digest = blake2b(trace_id.encode(), digest_size=8, key=b"germane.draw").digest()
+    return ((int.from_bytes(digest) >> 11) + 1) / 2**53
+
+
+def new_exchange_id() -> str:
+    """Return 32 hexadecimal digits: 48 bits of milliseconds, then 80 random bits.
+
+    Time first keeps new rows at one end of the index. The random bits come from the system: seeding ``random`` in the
+    application neither repeats ids nor sees its own sequence moved.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

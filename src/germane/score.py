@@ -1,0 +1,110 @@
+"""The other noun: a value, or an honest absence of one with its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+State = Literal["scored", "skipped", "failed"]
+
+LOW = 0.5
+"""A score under this is low."""
+
+BANDS = ((0.9, "direct"), (0.7, "mostly"), (LOW, "partly"), (-math.inf, "off"))
+"""Lower edge and label of each band, best first."""
+
+
+class Reason(StrEnum):
+    """Why there is no value: a closed list."""
+
+    NOT_DRAWN = "not_drawn"
+    FILTERED = "filtered"
+    BUDGET = "budget"
+    MISSING_INPUT = "missing_input"
+    QUEUE_FULL = "queue_full"
+    CAPTURE_LIMIT = "capture_limit"
+    EXPIRED = "expired"
+
+    JUDGE_TIMEOUT = "judge_timeout"
+    JUDGE_RATE_LIMITED = "judge_rate_limited"
+    JUDGE_REFUSED = "judge_refused"
+    JUDGE_UNREACHABLE = "judge_unreachable"
+    JUDGE_REJECTED = "judge_rejected"
+    UNPARSABLE = "unparsable"
+    NO_USABLE_QUESTION = "no_usable_question"
+    EMBEDDER_ERROR = "embedder_error"
+    OUT_OF_RANGE = "out_of_range"
+    SCORER_ERROR = "scorer_error"
+
+    @property
+    def state(self) -> Literal["skipped", "failed"]:
+        """``skipped``: nobody tried. ``failed``: somebody tried and got no value."""
+        return "skipped" if self in _SKIPPED else "failed"
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may well succeed later."""
+        return self in _TRANSIENT
+
+
+_SKIPPED = frozenset(
+    {
+        Reason.NOT_DRAWN,
+        Reason.FILTERED,
+        Reason.BUDGET,
+        Reason.MISSING_INPUT,
+        Reason.QUEUE_FULL,
+        Reason.CAPTURE_LIMIT,
+        Reason.EXPIRED,
+    }
+)
+_TRANSIENT = frozenset({Reason.JUDGE_TIMEOUT, Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What one scorer says of one exchange: a finite value, or the reason why there is none.
+
+    Raises:
+        ValueError: neither or both of ``value`` and ``reason`` are given, or the value is not finite.
+    """
+
+    scorer: str
+    fingerprint: str
+    """Short hash of scorer, prompt, judge, embedder and parameters. Scores that differ in it are never averaged."""
+    value: float | None = None
+    reason: Reason | None = None
+    label: str | None = None
+    explanation: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What the value was made from; JSON."""
+    judge: str | None = None
+    embedder: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    """US dollars, where a price is known."""
+    latency: float | None = None
+    """Seconds."""
+    scored_at: datetime | None = None
+    """UTC, with its zone."""
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.reason is None):
+            raise ValueError(f"a score of {self.scorer} needs either a value or a reason")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a score of {self.scorer} must be finite, not {self.value}")
+
+    @property
+    def state(self) -> State:
+        """``scored`` with a value, else what the reason says."""
+        return "scored" if self.reason is None else self.reason.state
+
+
+def band(value: float) -> str:
+    """Return the label of the band that a value lies in: direct, mostly, partly or off."""
+    return next(label for edge, label in BANDS if value >= edge)
