@@ -1,15 +1,18 @@
-PYTHON ?= python3
+# make demo, make test: .venv is made and filled by itself, once; after that no network is needed.
+# Another Python: make test PYTHON=python3.13. Some of the tests: make test ARGS="tests/storage -x"
+
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lock clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test check coverage bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and be told
-	$(BIN)/germane demo
+	$(BIN)/germane demo $(ARGS)
 
 test: $(READY)  ## Run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest $(ARGS)
 
 check: $(READY)  ## Lint, types, import contracts
 	$(BIN)/ruff check .
@@ -17,16 +20,51 @@ check: $(READY)  ## Lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "germane needs Python 3.11 or newer: make PYTHON=python3.11")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $(READY)
+coverage: $(READY)  ## Run the tests and print the branches they leave out
+	$(BIN)/coverage run $(BIN)/pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+bench: $(READY)  ## List the benchmarks
+	@for file in benchmarks/*.py; do printf '%s  ' "$(BIN)/python $$file"; sed -n '1s/"""//gp' "$$file"; done
+
+build: $(READY)  ## Build the sdist, and the wheel from it, into dist/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation
 
 lock:  ## Resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --override requirements.overrides \
 		--universal --python-version 3.11 --generate-hashes --no-header --upgrade --output-file requirements.lock
 
-clean:
+clean:  ## Remove .venv and what was built
 	rm -rf $(VENV) build dist
+
+help:  ## Print this
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16
+
+# The first Python that is new enough, unless one is named.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+python = $(or $(PYTHON),$(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$name -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$name && break; done),python3)
+
+# A .venv that was moved, lost its Python, or has another than the one named, is made anew.
+WHO_AM_I := import os, sys; print(os.getcwd(), sys.version_info[:2])
+identity = $(shell $(1) -c '$(WHO_AM_I)' 2>/dev/null)
+recorded := $(shell cat $(READY) 2>/dev/null)
+ifneq ($(recorded) $(recorded),$(call identity,$(BIN)/python) $(call identity,$(or $(PYTHON),$(BIN)/python)))
+recorded :=
+.PHONY: $(READY)
+endif
+
+$(READY): requirements.lock pyproject.toml
+ifeq ($(recorded),)
+	@$(python) -c '$(NEW_ENOUGH)' 2>/dev/null || \
+		{ echo 'germane needs Python 3.11 or newer. Under another name? make test PYTHON=python3.12'; exit 1; }
+	@$(python) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo 'This Python makes no virtual environments. On Debian and Ubuntu: apt install python3-venv'; exit 1; }
+	@rm -rf $(VENV)
+	@$(python) -m venv $(VENV)
+endif
+	@echo 'Installing into $(VENV) (about 750 MB, once) ...'
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c '$(WHO_AM_I)' > $(READY)
