@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import germane
+
+HEAVY = {
+    "alembic",
+    "apscheduler",
+    "click",
+    "httpx2",
+    "numpy",
+    "onnxruntime",
+    "openai",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+    "sqlmodel",
+    "starlette",
+    "tokenizers",
+    "xllamacpp",
+}
+ROOMS = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
+IMPORT_EVERYTHING = """
+import importlib, json, pkgutil, germane
+for module in pkgutil.walk_packages(germane.__path__, "germane."):
+    if ".migrations" not in module.name and not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+modules = [name for name in germane.__all__ if isinstance(getattr(germane, name), type(json))]
+print(json.dumps(modules))
+"""
+
+
+def run(code: str) -> list[str]:
+    """The list that the code prints as JSON, run by a Python that ignores this folder and the environment."""
+    result = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    names: list[str] = json.loads(result.stdout)
+    return names
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Sorted as the linter wants it: constants, classes, the rest."""
+    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+
+
+def test_importing_germane_is_cheap() -> None:
+    """A decorated handler pays for no library that germane does not use in its process."""
+    loaded = run("import germane, json, sys; print(json.dumps(list(sys.modules)))")
+
+    assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
+
+
+def test_the_public_names_are_the_listed_ones() -> None:
+    """`germane.__all__` is the API: sorted, nothing public is missing from it, nothing in it is missing."""
+    public = [name for name in dir(germane) if not name.startswith("_") and name != "annotations"]
+    public = [name for name in public if not isinstance(getattr(germane, name), ModuleType)]
+
+    assert in_order(public) == list(germane.__all__)
+
+
+def test_no_module_takes_the_place_of_a_public_name() -> None:
+    """`germane.evaluate` stays the function when something imports the module of the same name."""
+    assert run(IMPORT_EVERYTHING) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_lists_what_is_public(room: str) -> None:
+    """A room's `__all__` is sorted, and each name in it is there."""
+    if importlib.util.find_spec(f"germane.{room}") is None:
+        pytest.skip("a room of a later version")
+    module = importlib.import_module(f"germane.{room}")
+
+    names = list(getattr(module, "__all__", ["a room needs __all__"]))
+
+    assert in_order(names) == names
+    assert [name for name in names if not hasattr(module, name)] == []
