@@ -1,0 +1,25 @@
+"""Exchanges, scores and counts in SQLite or PostgreSQL: the only room that speaks SQL."""
+
+from __future__ import annotations
+
+from germane.storage.estimate import Estimate
+from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.sampling import Decision
+from germane.storage.store import Store, utc_now
+from germane.storage.tally import Coverage
+from germane.storage.tasks import Claim, Task
+
+__all__ = [
+    "Bucket",
+    "Claim",
+    "Counts",
+    "Coverage",
+    "Decision",
+    "Estimate",
+    "RouteMean",
+    "RouteSummary",
+    "Scored",
+    "Store",
+    "Task",
+    "utc_now",
+]

@@ -1,0 +1,170 @@
+"""The connection to one database: SQLite or PostgreSQL, made when it is first used, and anew after a fork."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy.pool import QueuePool
+
+from germane.errors import SettingsError
+from germane.storage.refusals import translated
+
+BUSY_TIMEOUT = 15.0
+"""Seconds for which SQLite waits for another writer."""
+_READING = "germane_reading"
+_OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+
+
+class Database:
+    """One database. Safe to share between threads; a forked child gets connections of its own.
+
+    Raises:
+        SettingsError: the URL cannot be read, is of another kind of database, or its driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parsed(url)
+        self.name = _displayed(self.url)
+        self.dialect = self.url.get_backend_name()
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._process = os.getpid()
+        self._inherited: list[Engine] = []
+
+    def __repr__(self) -> str:
+        return f"Database({self.name!r})"
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
+        with self._in_our_words(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a transaction that only reads."""
+        with self._in_our_words(), self.engine.connect() as connection:
+            yield connection.execution_options(**{_READING: True})
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this process."""
+        if self._process != os.getpid():
+            self.forget()
+        engine = self._engine
+        return engine if engine is not None else self._made()
+
+    def forget(self) -> None:
+        """Leave the connections that a fork copied to the parent, whose they are: unused and unclosed."""
+        self._lock = threading.Lock()  # the old one may have been held by a thread that is not here
+        self._process = os.getpid()
+        if self._engine is not None:
+            self._inherited.append(self._engine)  # kept, because collecting it would close them
+        self._engine = None
+
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    def use_write_ahead_log(self) -> None:
+        """Let readers of SQLite's file go on while somebody writes; the file remembers it."""
+        if self.dialect == "sqlite":
+            with self._in_our_words(), self.engine.connect() as connection:
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+
+    def _made(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = _sqlite(self.url) if self.dialect == "sqlite" else _postgresql(self.url)
+            return self._engine
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        try:
+            yield
+        except (exc.DBAPIError, exc.TimeoutError) as error:
+            raise translated(error, self.name) from None
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (exc.ArgumentError, ValueError):
+        raise SettingsError("the database's URL cannot be read; it should be like sqlite:///germane.db") from None
+    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
+        return _anchored(parsed)
+    if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
+        return _with_psycopg(parsed)
+    raise SettingsError(f"germane keeps its data in SQLite or PostgreSQL, not in {parsed.drivername!r}")
+
+
+def _anchored(url: URL) -> URL:
+    """Return the URL with an absolute path: the application may change its directory later."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise SettingsError(f"germane needs SQLite 3.35 or newer, this Python has {sqlite3.sqlite_version}")
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        return url
+    return url.set(database=str(Path(url.database).expanduser().absolute()))
+
+
+def _with_psycopg(url: URL) -> URL:
+    if "@" in (url.host or ""):
+        raise SettingsError("the password in the database's URL holds an @: write it as %40")
+    if find_spec("psycopg") is None:
+        raise SettingsError("PostgreSQL needs a driver: pip install 'germane[postgres]'")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _displayed(url: URL) -> str:
+    """Return the URL for people: without the password, wherever it stands."""
+    return url.set(query={}, drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
+def _sqlite(url: URL) -> Engine:
+    memory = not url.database or url.database == ":memory:"
+    # A database in memory lives in its one connection, which threads take in turn.
+    pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 0} if memory else {"pool_size": 5, "max_overflow": 20}
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        hide_parameters=True,
+        connect_args={"timeout": BUSY_TIMEOUT, "isolation_level": None, "check_same_thread": False},
+        **pool,
+    )
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any end of the process
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock at once: a reader that turns writer midway would fail instead of waiting."""
+    reading = connection.get_execution_options().get(_READING, False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _postgresql(url: URL) -> Engine:
+    patience = {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "tcp_user_timeout": 20_000,  # milliseconds; else a server that vanished holds a thread for a quarter of an hour
+        "application_name": "germane",
+    }
+    arguments = {name: value for name, value in patience.items() if name not in url.query}
+    return create_engine(url, hide_parameters=True, pool_pre_ping=True, max_overflow=20, connect_args=arguments)

@@ -1,0 +1,3 @@
+"""One file per revision."""
+
+from __future__ import annotations

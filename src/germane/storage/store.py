@@ -1,0 +1,202 @@
+"""The one door to the database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage import leases, migrate, readings, rows, sampling, tables, tally, tasks
+from germane.storage.engine import Database
+from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.refusals import ContentRefused
+from germane.storage.sampling import Decision
+from germane.storage.tally import Coverage
+from germane.storage.tasks import Claim, Task
+
+
+def utc_now() -> datetime:
+    """Return the time in UTC, with its zone."""
+    return datetime.now(UTC)
+
+
+class Store:
+    """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
+
+    Every method is one transaction, and raises:
+
+        DatabaseUnreachable: there is no connection, or the database does not work.
+        DatabaseNotMigrated: the tables are missing, older or newer.
+        StorageError: a row is of a kind that the database refuses.
+
+    Moments have a zone. A window is since <= started_at < until.
+
+    Raises:
+        SettingsError: the URL is of no database that germane can use.
+    """
+
+    def __init__(self, url: str = "sqlite:///germane.db", *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._database = Database(url)
+        self._clock = clock
+        self._stamp = rows.stamp_for(self._database.dialect)
+        self._counter = (0, "")
+
+    def __repr__(self) -> str:
+        return f"Store({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The database's URL without its password: for people."""
+        return self._database.name
+
+    def migrate(self) -> None:
+        """Make the tables, or bring them up to date. Any number of processes may do so at once."""
+        migrate.migrate(self._database)
+
+    def check(self) -> None:
+        """Return when the database is there and its tables are the ones this code expects."""
+        migrate.check(self._database)
+
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+        self._database.close()
+
+    def forget_connections(self) -> None:
+        """Leave the connections that a fork copied to the parent. It also happens by itself at the next use."""
+        self._database.forget()
+
+    def add(self, exchanges: Sequence[Exchange]) -> None:
+        """Write exchanges; one whose id is there already is ignored, so that a batch may be tried again."""
+        try:
+            values = [rows.exchange_values(exchange, self._stamp) for exchange in exchanges]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ContentRefused(f"an exchange holds what no column takes ({type(error).__name__})") from error
+        with self._database.write() as connection:
+            rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
+
+    def count_dropped(
+        self,
+        counts: Mapping[tuple[str, str], int],
+        scorers: Iterable[str],
+        reason: Reason = Reason.QUEUE_FULL,
+        *,
+        at: datetime | None = None,
+    ) -> None:
+        """Count exchanges that never became rows, by (service, route), in the minute of ``at`` (by default now)."""
+        with self._database.write() as connection:
+            tally.count_dropped(connection, self._process, counts, scorers, reason, at or self._clock())
+
+    def declare(self, service: str, routes: Iterable[str]) -> None:
+        """Make routes known that have not had an exchange yet; :meth:`coverage` without ``since`` lists them."""
+        with self._database.write() as connection:
+            tally.declare(connection, service, routes)
+
+    def unsampled(self, limit: int) -> list[Exchange]:
+        """Return up to ``limit`` exchanges that nobody has decided on, oldest first."""
+        with self._database.read() as connection:
+            return sampling.unsampled(connection, limit)
+
+    def assign(self, decisions: Sequence[Decision], scorers: Mapping[str, str]) -> None:
+        """Write what the sampler decided; ``scorers`` maps names to fingerprints. What is there stays as it is."""
+        with self._database.write() as connection:
+            sampling.assign(connection, self._process, decisions, scorers, self._clock())
+
+    def claim(self, owner: str, *, limit: int, lease: timedelta) -> list[Claim]:
+        """Take all ready tasks of up to ``limit`` exchanges, oldest first, for the time of the lease.
+
+        Ready is what is pending and due, and what is running under a lease that has ended.
+        """
+        with self._database.write() as connection:
+            return tasks.claim(connection, owner, limit, lease, self._clock())
+
+    def complete(self, owner: str, results: Sequence[tuple[Task, Score]]) -> list[tuple[Task, Score]]:
+        """Write results, and return those that were written.
+
+        A task that was completed before, or that another owner has claimed since, is left alone.
+        """
+        with self._database.write() as connection:
+            return tasks.complete(connection, self._process, owner, results, self._clock())
+
+    def postpone(self, owner: str, tasks_: Sequence[Task], *, until: datetime, reason: Reason, error: str) -> None:
+        """Hand tasks of this owner back, not to be claimed before ``until``, with what stood in the way."""
+        with self._database.write() as connection:
+            tasks.postpone(connection, owner, tasks_, until, reason, error)
+
+    def release(self, owner: str) -> int:
+        """Hand back all that this owner holds, as if it had never been claimed; return how many tasks."""
+        with self._database.write() as connection:
+            return tasks.release(connection, owner)
+
+    def elect(self, name: str, owner: str, *, ttl: timedelta) -> bool:
+        """Take or renew the lease ``name``; False while another owner has it."""
+        with self._database.write() as connection:
+            return leases.elect(connection, name, owner, ttl, self._clock())
+
+    def exchanges(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        limit: int = 100,
+    ) -> list[Exchange]:
+        """Return exchanges, newest first."""
+        with self._database.read() as connection:
+            return readings.exchanges(connection, since, until, route, limit)
+
+    def worst(
+        self,
+        *,
+        scorer: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        fingerprint: str | None = None,
+        limit: int = 10,
+    ) -> list[Scored]:
+        """Return the lowest scores with their exchanges, lowest first."""
+        equal = {"scorer": scorer, "route": route, "fingerprint": fingerprint}
+        with self._database.read() as connection:
+            return readings.worst(connection, since, until, limit, **equal)
+
+    def trend(
+        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, route: str | None = None
+    ) -> list[Bucket]:
+        """Return means over time, oldest first: one per bucket and fingerprint, none where there is no score.
+
+        ``bucket`` is taken in whole seconds, at least one.
+        """
+        with self._database.read() as connection:
+            return readings.trend(connection, scorer, bucket, since, until, route)
+
+    def summary(self, *, since: datetime | None = None, until: datetime | None = None) -> list[RouteSummary]:
+        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
+        with self._database.read() as connection:
+            return readings.summary(connection, since, until)
+
+    def means(
+        self, *, scorer: str, since: datetime | None, until: datetime | None = None, route: str | None = None
+    ) -> list[RouteMean]:
+        """Return one mean per service, route and fingerprint that has scores."""
+        with self._database.read() as connection:
+            return readings.means(connection, since, until, scorer=scorer, route=route)
+
+    def coverage(self, *, since: datetime | None = None) -> list[Coverage]:
+        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
+        with self._database.read() as connection:
+            return tally.coverage(connection, since)
+
+    def counts(self) -> Counts:
+        """Return how much there is of everything."""
+        with self._database.read() as connection:
+            return readings.counts(connection)
+
+    @property
+    def _process(self) -> str:
+        """Whose rows of the tally this process adds to."""
+        if self._counter[0] != os.getpid():
+            self._counter = (os.getpid(), uuid4().hex[:16])
+        return self._counter[1]

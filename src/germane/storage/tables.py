@@ -1,0 +1,215 @@
+"""The tables, as SQLModel classes: portable between SQLite and PostgreSQL.
+
+There are no foreign keys on purpose: an exchange is written on a hot path, and scores outlive the text they are of.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment in UTC, with its zone on both databases."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Refuse a moment without a zone: nobody can say when it was."""
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Give SQLite's moments the zone that they were written in."""
+        if value is None:
+            return None
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+Key = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Base(SQLModel, registry=registry()):
+    """A registry of our own, so that an application's own SQLModel tables never meet these."""
+
+
+class ExchangeRow(Base, table=True):
+    """One exchange, with how it was sampled."""
+
+    __tablename__ = "exchange"
+    __table_args__ = (
+        Index("ix_exchange_started_at", "started_at", "route"),
+        Index(
+            "ix_exchange_unsampled",
+            "started_at",
+            sqlite_where=text("sampling_reason IS NULL"),
+            postgresql_where=text("sampling_reason IS NULL"),
+        ),
+    )
+
+    id: str = Field(primary_key=True, sa_type=Text)
+    trace_id: str = Field(sa_type=Text)
+    span_id: str = Field(sa_type=Text)
+    service: str = Field(sa_type=Text)
+    route: str = Field(sa_type=Text)
+    question: str | None = Field(default=None, sa_type=Text)
+    answer: str | None = Field(default=None, sa_type=Text)
+    contexts: list[dict[str, Any]] = Field(sa_type=Json)
+    history: list[dict[str, Any]] = Field(sa_type=Json)
+    model: str | None = Field(default=None, sa_type=Text)
+    prompt_version: str | None = Field(default=None, sa_type=Text)
+    session: str | None = Field(default=None, sa_type=Text)
+    user: str | None = Field(default=None, sa_type=Text)
+    attributes: dict[str, Any] = Field(sa_type=Json)
+    status: str = Field(sa_type=Text)
+    error: str | None = Field(default=None, sa_type=Text)
+    started_at: datetime = Field(sa_type=UtcDateTime)
+    duration: float = Field(sa_type=Float)
+    """Seconds."""
+    draw: float = Field(sa_type=Float)
+    """In (0, 1]."""
+    proxy: float | None = Field(default=None, sa_type=Float)
+    sampling_probability: float | None = Field(default=None, sa_type=Float)
+    sampling_reason: str | None = Field(default=None, sa_type=Text)
+    """Null until the sampler has looked at it."""
+
+
+class TaskRow(Base, table=True):
+    """One scorer's work on one exchange."""
+
+    __tablename__ = "scoring_task"
+    __table_args__ = (
+        UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
+        Index(
+            "ix_scoring_task_open",
+            "not_before",
+            "first_pending_at",
+            sqlite_where=text("not_before IS NOT NULL"),
+            postgresql_where=text("not_before IS NOT NULL"),
+        ),
+        Index(
+            "ix_scoring_task_lease_owner",
+            "lease_owner",
+            sqlite_where=text("lease_owner IS NOT NULL"),
+            postgresql_where=text("lease_owner IS NOT NULL"),
+        ),
+        Index("ix_scoring_task_state", "state", "reason"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Key)
+    exchange_id: str = Field(sa_type=Text)
+    scorer: str = Field(sa_type=Text)
+    fingerprint: str = Field(sa_type=Text)
+    state: str = Field(sa_type=Text)
+    """pending, running, done, failed or skipped."""
+    reason: str | None = Field(default=None, sa_type=Text)
+    error: str | None = Field(default=None, sa_type=Text)
+    attempts: int = Field(sa_type=Integer)
+    """How often it was claimed and not handed back untouched."""
+    first_pending_at: datetime = Field(sa_type=UtcDateTime)
+    not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    """Nobody may claim it earlier: of a running task, the end of its lease. Null once it is closed."""
+    lease_owner: str | None = Field(default=None, sa_type=Text)
+    lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class ScoreRow(Base, table=True):
+    """A value that a scorer found: an absence of one is a task's state, never a row here."""
+
+    __tablename__ = "score"
+    __table_args__ = (
+        UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_score"),
+        Index(
+            "ix_score_started_at",
+            "started_at",
+            "scorer",
+            "service",
+            "route",
+            "fingerprint",
+            "value",
+            "label",
+            "sampling_probability",
+        ),
+        Index("ix_score_value", "value"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Key)
+    exchange_id: str = Field(sa_type=Text)
+    scorer: str = Field(sa_type=Text)
+    fingerprint: str = Field(sa_type=Text)
+    service: str = Field(sa_type=Text)
+    route: str = Field(sa_type=Text)
+    started_at: datetime = Field(sa_type=UtcDateTime)
+    """Of the exchange: trends go by when the answer was given."""
+    sampling_probability: float | None = Field(default=None, sa_type=Float)
+    value: float = Field(sa_type=Float)
+    label: str | None = Field(default=None, sa_type=Text)
+    explanation: str | None = Field(default=None, sa_type=Text)
+    details: dict[str, Any] = Field(sa_type=Json)
+    judge: str | None = Field(default=None, sa_type=Text)
+    embedder: str | None = Field(default=None, sa_type=Text)
+    input_tokens: int | None = Field(default=None, sa_type=BigInteger)
+    output_tokens: int | None = Field(default=None, sa_type=BigInteger)
+    cost: float | None = Field(default=None, sa_type=Float)
+    """US dollars."""
+    latency: float | None = Field(default=None, sa_type=Float)
+    """Seconds."""
+    scored_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class TallyRow(Base, table=True):
+    """What became of the exchanges of one minute: each process counts in rows of its own, readers sum them.
+
+    A process that finishes what another one began has negative counts of pending.
+    """
+
+    __tablename__ = "tally"
+
+    minute: datetime = Field(primary_key=True, sa_type=UtcDateTime)
+    service: str = Field(primary_key=True, sa_type=Text)
+    route: str = Field(primary_key=True, sa_type=Text)
+    scorer: str = Field(primary_key=True, sa_type=Text)
+    process: str = Field(primary_key=True, sa_type=Text)
+    outcome: str = Field(primary_key=True, sa_type=Text)
+    """seen, pending, scored, skipped or failed."""
+    reason: str = Field(primary_key=True, sa_type=Text)
+    """Empty unless skipped or failed."""
+    count: int = Field(sa_type=BigInteger)
+
+
+class LeaseRow(Base, table=True):
+    """Who does a job that only one process may do."""
+
+    __tablename__ = "lease"
+
+    name: str = Field(primary_key=True, sa_type=Text)
+    owner: str = Field(sa_type=Text)
+    expires_at: datetime = Field(sa_type=UtcDateTime)
+
+
+metadata = Base.metadata
+exchange = metadata.tables["exchange"]
+scoring_task = metadata.tables["scoring_task"]
+score = metadata.tables["score"]
+tally = metadata.tables["tally"]
+lease = metadata.tables["lease"]

@@ -1,0 +1,143 @@
+"""Counts per minute, service, route and scorer: seen = scored + skipped + failed + pending, at every commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Insert, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.score import Reason
+from germane.storage.tables import tally
+from germane.storage.text import clean
+
+Outcome = Literal["seen", "pending", "scored", "skipped", "failed"]
+Cell = tuple[datetime, str, str, str, str, str]
+"""Minute, service, route, scorer, outcome, reason."""
+
+DECLARED = datetime(1970, 1, 1, tzinfo=UTC)
+"""The minute of the empty counts that make a route known before its first exchange."""
+
+
+class Deltas:
+    """What one transaction changes in the tally."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Cell] = Counter()
+
+    def count(self, at: datetime, names: tuple[str, str, str], outcome: Outcome, reason: str = "", by: int = 1) -> None:
+        """Add to one count; ``names`` are service, route and scorer."""
+        minute = at.astimezone(UTC).replace(second=0, microsecond=0)
+        self._counts[(minute, *names, outcome, reason)] += by
+
+    def write(self, connection: Connection, process: str) -> None:
+        """Add them to the rows of this process."""
+        # Sorted, so that two threads of one process lock the rows in the same order.
+        rows = [_row(cell, process, count) for cell, count in sorted(self._counts.items()) if count]
+        if rows:
+            connection.execute(_UPSERTS[connection.dialect.name], rows)
+
+
+def _row(cell: Cell, process: str, count: int) -> dict[str, Any]:
+    names = ("minute", "service", "route", "scorer", "outcome", "reason")
+    return {**dict(zip(names, cell, strict=True)), "process": process, "count": count}
+
+
+def _upserts() -> dict[str, Insert]:
+    on_sqlite = sqlite.insert(tally)
+    on_postgresql = postgresql.insert(tally)
+    key = list(tally.primary_key.columns)
+    return {
+        "sqlite": on_sqlite.on_conflict_do_update(
+            index_elements=key, set_={"count": tally.c.count + on_sqlite.excluded.count}
+        ),
+        "postgresql": on_postgresql.on_conflict_do_update(
+            index_elements=key, set_={"count": tally.c.count + on_postgresql.excluded.count}
+        ),
+    }
+
+
+_UPSERTS = _upserts()
+
+
+def count_dropped(
+    connection: Connection,
+    process: str,
+    counts: Mapping[tuple[str, str], int],
+    scorers: Iterable[str],
+    reason: Reason,
+    at: datetime,
+) -> None:
+    """Count exchanges that never became rows: seen, and skipped for the reason."""
+    deltas = Deltas()
+    for scorer in tuple(scorers) or ("",):
+        for (service, route), count in counts.items():
+            names = (clean(service), clean(route), scorer)
+            deltas.count(at, names, "seen", by=count)
+            deltas.count(at, names, reason.state, reason.value, by=count)
+    deltas.write(connection, process)
+
+
+def declare(connection: Connection, service: str, routes: Iterable[str]) -> None:
+    """Make routes known by counts of nothing."""
+    named = sorted({clean(route) for route in routes})
+    rows = [_row((DECLARED, clean(service), route, "", "seen", ""), "", 0) for route in named]
+    if rows:
+        connection.execute(_UPSERTS[connection.dialect.name], rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What became of the exchanges that one scorer was to score: seen = scored + skipped + failed + pending.
+
+    An empty scorer stands for a route that was declared, or whose exchanges were dropped before a scorer was known.
+    """
+
+    service: str
+    route: str
+    scorer: str
+    seen: int = 0
+    scored: int = 0
+    pending: int = 0
+    """Waiting, or being scored."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Count per reason."""
+    failed: Mapping[str, int] = field(default_factory=dict)
+    """Count per reason."""
+
+    @property
+    def share(self) -> float | None:
+        """Scored of seen, in [0, 1]; None when nothing was seen."""
+        return self.scored / self.seen if self.seen else None
+
+
+def coverage(connection: Connection, since: datetime | None, until: datetime | None = None) -> list[Coverage]:
+    """Return the sums over all processes, by service, route and scorer."""
+    names = (tally.c.service, tally.c.route, tally.c.scorer)
+    query = select(*names, tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("total"))
+    query = query.group_by(*names, tally.c.outcome, tally.c.reason)
+    if since is not None:
+        query = query.where(tally.c.minute >= since.astimezone(UTC).replace(second=0, microsecond=0))
+    if until is not None:
+        query = query.where(tally.c.minute < until)
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for service, route, scorer, outcome, reason, total in connection.execute(query):
+        counts = found.setdefault((service, route, scorer), {"skipped": {}, "failed": {}})
+        _put(counts, outcome, reason, int(total))
+    return [_coverage(key, counts) for key, counts in sorted(found.items())]
+
+
+def _put(counts: dict[str, Any], outcome: str, reason: str, total: int) -> None:
+    if outcome not in {"skipped", "failed"}:
+        counts[outcome] = total
+    elif total:
+        counts[outcome][reason] = total
+
+
+def _coverage(key: tuple[str, str, str], counts: dict[str, Any]) -> Coverage:
+    service, route, scorer = key
+    return Coverage(service=service, route=route, scorer=scorer, **counts)

@@ -1,0 +1,199 @@
+"""Scoring tasks: taken under a lease, finished exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Update, and_, bindparam, exists, select, update
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage.rows import SCORE, exchange_of, insert, score_values, stamp_for
+from germane.storage.sampling import CHUNK
+from germane.storage.tables import exchange, score, scoring_task
+from germane.storage.tally import Deltas
+from germane.storage.text import clean
+
+Result = tuple["Task", Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One scorer's work on one exchange."""
+
+    id: int
+    exchange_id: str
+    scorer: str
+    fingerprint: str
+    attempts: int
+    """How often it was claimed, this time included, and not handed back untouched."""
+    first_pending_at: datetime
+    """UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An exchange with those of its tasks that were ready, now this owner's until the lease ends."""
+
+    exchange: Exchange
+    tasks: tuple[Task, ...]
+
+
+_sibling = scoring_task.alias("sibling")
+_ready = scoring_task.c.not_before <= bindparam("now")
+# Only the first ready task of an exchange stands for it: whoever locks that one has the whole exchange, and two owners
+# never wait for one another's siblings.
+_heads = (
+    select(scoring_task.c.exchange_id)
+    .where(
+        _ready,
+        ~exists().where(
+            _sibling.c.exchange_id == scoring_task.c.exchange_id,
+            _sibling.c.not_before <= bindparam("now"),
+            _sibling.c.id < scoring_task.c.id,
+        ),
+    )
+    .order_by(scoring_task.c.not_before, scoring_task.c.id)
+    .limit(bindparam("limit"))
+    .with_for_update(of=scoring_task, skip_locked=True)
+    .cte("heads")
+)
+_taken = (
+    select(scoring_task.c.id)
+    .where(scoring_task.c.exchange_id.in_(select(_heads.c.exchange_id)), _ready)
+    .with_for_update(skip_locked=True)
+    .cte("taken")
+)
+_claim = (
+    update(scoring_task)
+    .where(scoring_task.c.id.in_(select(_taken.c.id)))
+    .values(
+        state="running",
+        lease_owner=bindparam("owner"),
+        lease_until=bindparam("lease_until_then"),
+        not_before=bindparam("lease_until_then"),
+        attempts=scoring_task.c.attempts + 1,
+    )
+    .returning(*(scoring_task.c[name] for name in Task.__slots__))
+)
+
+
+def claim(connection: Connection, owner: str, limit: int, lease: timedelta, now: datetime) -> list[Claim]:
+    """Take the ready tasks of up to ``limit`` exchanges, oldest first."""
+    values = {"now": now, "limit": limit, "owner": owner, "lease_until_then": now + lease}
+    tasks: dict[str, list[Task]] = {}
+    for row in connection.execute(_claim, values).mappings():
+        tasks.setdefault(row["exchange_id"], []).append(Task(**row))
+    exchanges = _exchanges(connection, list(tasks))
+    return [Claim(found, tuple(sorted(tasks[found.id], key=lambda task: task.id))) for found in exchanges]
+
+
+def _exchanges(connection: Connection, ids: Sequence[str]) -> list[Exchange]:
+    found: list[Exchange] = []
+    for start in range(0, len(ids), CHUNK):
+        query = select(exchange).where(exchange.c.id.in_(ids[start : start + CHUNK]))
+        found += [exchange_of(row) for row in connection.execute(query).mappings()]
+    return sorted(found, key=lambda one: (one.started_at, one.id))
+
+
+def complete(
+    connection: Connection, process: str, owner: str, results: Sequence[Result], now: datetime
+) -> list[Result]:
+    """Write scores, states and tally for those tasks that are still this owner's; return these."""
+    held = _held(connection, owner, [task for task, _ in results])
+    firsts: dict[int, Result] = {}
+    for task, found in results:
+        if task.id in held:
+            firsts.setdefault(task.id, (task, found))
+    finished = list(firsts.values())
+    _finish(connection, process, finished, held, now)
+    return finished
+
+
+def _finish(
+    connection: Connection, process: str, finished: Sequence[Result], held: dict[int, RowMapping], now: datetime
+) -> None:
+    stamp, deltas = stamp_for(connection.dialect.name), Deltas()
+    for task, found in finished:
+        row = held[task.id]
+        names = (row["service"], row["route"], row["scorer"])
+        deltas.count(row["started_at"], names, "pending", by=-1)
+        deltas.count(row["started_at"], names, found.state, found.reason.value if found.reason else "")
+    if finished:
+        connection.execute(_CLOSE, [_closed(task, found) for task, found in finished])
+    scored = [score_values(held[task.id], found, now, stamp) for task, found in finished if found.value is not None]
+    insert(connection, score, SCORE, scored)
+    deltas.write(connection, process)
+
+
+def _closed(task: Task, found: Score) -> dict[str, Any]:
+    state = "done" if found.state == "scored" else found.state
+    error = None if found.reason is None else clean(found.explanation)
+    return {"task_id": task.id, "new_state": state, "why": found.reason and found.reason.value, "said": error}
+
+
+_CLOSE = (
+    update(scoring_task)
+    .where(scoring_task.c.id == bindparam("task_id"))
+    .values(
+        state=bindparam("new_state"),
+        reason=bindparam("why"),
+        error=bindparam("said"),
+        not_before=None,
+        lease_owner=None,
+        lease_until=None,
+    )
+)
+
+
+def _held(connection: Connection, owner: str, tasks: Sequence[Task]) -> dict[int, RowMapping]:
+    """Return those tasks that this owner still holds, locked, each with what its score needs of the exchange."""
+    held: dict[int, RowMapping] = {}
+    ids = sorted({task.id for task in tasks})
+    for start in range(0, len(ids), CHUNK):
+        query = _HOLD.where(scoring_task.c.id.in_(ids[start : start + CHUNK]))
+        held |= {row["id"]: row for row in connection.execute(query, {"owner": owner}).mappings()}
+    return held
+
+
+_HOLD = (
+    select(
+        scoring_task.c.id,
+        scoring_task.c.exchange_id,
+        scoring_task.c.scorer,
+        exchange.c.service,
+        exchange.c.route,
+        exchange.c.started_at,
+        exchange.c.sampling_probability,
+    )
+    .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    .where(scoring_task.c.lease_owner == bindparam("owner"), scoring_task.c.state == "running")
+    .order_by(scoring_task.c.id)
+    .with_for_update(of=scoring_task)
+)
+
+
+def postpone(
+    connection: Connection, owner: str, tasks: Sequence[Task], until: datetime, reason: Reason, error: str
+) -> None:
+    """Hand tasks back, not to be claimed before ``until``."""
+    held = _held(connection, owner, tasks)
+    statement = _back().where(scoring_task.c.id == bindparam("task_id"))
+    statement = statement.values(not_before=until, reason=reason.value, error=clean(error))
+    if held:
+        connection.execute(statement, [{"task_id": task_id} for task_id in held])
+
+
+def release(connection: Connection, owner: str) -> int:
+    """Hand back all that this owner holds, as if it had never been claimed."""
+    mine = and_(scoring_task.c.lease_owner == owner, scoring_task.c.state == "running")
+    statement = _back().where(mine)
+    statement = statement.values(not_before=scoring_task.c.first_pending_at, attempts=scoring_task.c.attempts - 1)
+    return connection.execute(statement).rowcount
+
+
+def _back() -> Update:
+    return update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
