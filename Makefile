@@ -69,4 +69,6 @@ endif
 	@echo 'Installing into $(VENV) (about 750 MB, once) ...'
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null || \
+		echo 'The embedded judge does not load on this machine. On Debian and Ubuntu: apt install libgomp1'
 	@$(BIN)/python -c '$(WHO_AM_I)' > $(READY)
