@@ -1,0 +1,9 @@
+"""What runs in the background: sampling, scoring, watching, alerting."""
+
+from __future__ import annotations
+
+from germane.monitor.alerts import Alert
+from germane.monitor.channels import Callback, Channel, Webhook
+from germane.monitor.monitor import Monitor
+
+__all__ = ["Alert", "Callback", "Channel", "Monitor", "Webhook"]

@@ -1,0 +1,206 @@
+"""The jobs in the background, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import Context
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.exchange import Exchange
+from germane.monitor.alerts import Alert
+from germane.monitor.backoff import Backoff
+from germane.monitor.channels import Channel
+from germane.monitor.delivery import Delivery
+from germane.monitor.job import Job, JobStatus
+from germane.monitor.results import Results
+from germane.monitor.rules import Rules
+from germane.monitor.sampling import Sampling
+from germane.monitor.scheduler import Tick
+from germane.monitor.scoring import Limits, Scoring
+from germane.monitor.threads import Threads
+from germane.score import Score
+from germane.scorers import Scorer
+from germane.settings import Settings
+from germane.storage import Store
+
+Attach = Callable[[Exchange, Sequence[Score]], object]
+Quiet = Callable[[], AbstractContextManager[object]]
+
+STORE_CALLS: Final = 4
+"""Calls to the database at a time."""
+SHARE_FOR_JUDGES: Final = 0.6
+"""Of the time for stopping, what requests under way may take. The rest is for saving, alerts and closing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a monitor is made of."""
+
+    store: Store
+    scorers: Sequence[Scorer]
+    settings: Settings
+    attach: Attach
+    suppressed: Quiet
+    channels: Sequence[Channel]
+    clock: Callable[[], datetime]
+    close: Callable[[], Awaitable[None]]
+    backoff: Backoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How the background is doing."""
+
+    running: bool
+    jobs: Mapping[str, JobStatus] = field(default_factory=dict)
+    """By name: ``sample``, ``score``, ``save`` and ``watch``."""
+    in_flight: int = 0
+    """Scorers at work for an exchange now."""
+    unsaved: int = 0
+    """Exchanges that are scored and not saved yet."""
+    judge_problem: str | None = None
+    """Why a scorer leaves its judge alone for a while: a rejected key, a server that is away."""
+    channel_problems: Mapping[str, str] = field(default_factory=dict)
+    """Per channel why it did not take its last alert."""
+    open_alerts: tuple[Alert, ...] = ()
+    """What fires, as far as this process has seen it begin."""
+
+
+class Background:
+    """One run of the background; lives on the event loop of its thread."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._term = timedelta(seconds=max(10.0, 5 * parts.settings.tick))
+        self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
+        self._delivery = Delivery(parts.channels)
+        self._rules = Rules(parts.store, parts.settings.rules, owner=self._owner, clock=parts.clock)
+        self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
+        self._sampling = self._make_sampling()
+        self._scoring = self._make_scoring()
+        self._sample, self._score = self._job("sample", self._sample_all), self._job("score", self._scoring.claim)
+        self._save, self._watch = self._job("save", self._results.save), self._job("watch", self._watch_all)
+        self._loops = (
+            asyncio.create_task(_again(self._scoring.changed, self._score)),
+            asyncio.create_task(_again(self._results.changed, self._save)),
+        )
+
+    def ticks(self) -> Mapping[str, Tick]:
+        """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
+        watching: dict[str, Tick] = {"watch": self._watch.run} if self._parts.settings.rules else {}
+        scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake} if self._parts.scorers else {}
+        return scoring | watching
+
+    async def stop(self, deadline: float) -> bool:
+        """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
+        left = deadline - asyncio.get_running_loop().time()
+        self._sampling.stopping = True
+        finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
+        try:
+            async with asyncio.timeout_at(deadline):
+                saved = await self._clear_up()
+        except TimeoutError:
+            saved = False
+        for loop in self._loops:
+            loop.cancel()
+        await self._delivery.close()
+        self._threads.close()
+        return finished and saved
+
+    def status(self) -> Status:
+        """Return how it is doing; may be called from any thread."""
+        jobs = (self._sample, self._score, self._save, self._watch)
+        problems = [pause.problem for pause in self._scoring.pauses.values() if pause.problem is not None]
+        return Status(
+            running=True,
+            jobs={job.name: job.status() for job in jobs},
+            in_flight=self._scoring.in_flight,
+            unsaved=len(self._results),
+            judge_problem=next(iter(problems), None),
+            channel_problems=dict(self._delivery.problems),
+            open_alerts=self._rules.open,
+        )
+
+    async def _clear_up(self) -> bool:
+        """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
+        for job in (self._sample, self._score, self._watch):
+            await job.rest()
+        await self._save.run()
+        await self._job("stop", self._hand_back).run()
+        closing = self._job("close", self._parts.close)
+        await closing.run()
+        await self._delivery.drain()
+        return not len(self._results) and closing.problem is None
+
+    async def _hand_back(self) -> None:
+        await self._threads.run(self._parts.store.release, self._owner)
+        for office in ("sampler", "watcher"):
+            await self._threads.run(self._resign, office)
+
+    def _resign(self, office: str) -> None:
+        self._parts.store.elect(office, self._owner, ttl=timedelta())
+
+    async def _wake(self) -> None:
+        self._scoring.wake()
+        self._results.wake()
+
+    async def _sample_all(self) -> None:
+        if await self._sampling.run():
+            self._scoring.wake()
+
+    async def _watch_all(self) -> None:
+        for alert in await self._threads.run(self._transitions):
+            self._delivery.send(alert)
+
+    def _transitions(self) -> list[Alert]:
+        if self._parts.store.elect("watcher", self._owner, ttl=self._term):
+            return self._rules.transitions()
+        self._rules.forget()
+        return []
+
+    def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
+        # In a context of its own: here, unlike in all the rest, spans are made on purpose.
+        Context().run(self._parts.attach, exchange, scores)
+
+    def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job[None]:
+        return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed)
+
+    def _make_sampling(self) -> Sampling:
+        return Sampling(
+            self._parts.store,
+            self._parts.scorers,
+            rate=self._parts.settings.rate,
+            owner=self._owner,
+            term=self._term,
+            threads=self._threads,
+            attach=self._attach,
+            clock=self._parts.clock,
+        )
+
+    def _make_scoring(self) -> Scoring:
+        settings = self._parts.settings
+        return Scoring(
+            self._parts.store,
+            self._parts.scorers,
+            self._results,
+            limits=Limits(settings.concurrency, settings.judge_timeout),
+            retry_for=timedelta(seconds=settings.retry_for),
+            backoff=self._parts.backoff,
+            owner=self._owner,
+            threads=self._threads,
+            clock=self._parts.clock,
+        )
+
+
+async def _again(changed: Callable[[], Awaitable[None]], job: Job[None]) -> None:
+    while True:
+        await changed()
+        await job.run()

@@ -1,0 +1,28 @@
+"""How long to wait before the next try."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits that double from ``first`` up to ``limit`` seconds, each shortened at random by up to half of itself.
+
+    The random part keeps processes that failed together from trying again together.
+    """
+
+    first: float = 1.0
+    limit: float = 300.0
+
+    def wait(self, tries: int, *, at_least: float | None = None) -> timedelta:
+        """Return how long to wait after the given number of failed tries, 1 for the first.
+
+        Args:
+            at_least: seconds that the server asked for; honoured up to ``limit``.
+        """
+        full = min(self.first * 2.0 ** min(tries - 1, 60), self.limit)
+        asked = min(at_least or 0.0, self.limit)
+        return timedelta(seconds=max(full * random.uniform(0.5, 1.0), asked))

@@ -1,0 +1,95 @@
+"""One thing that is done again and again, and whether it goes well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from germane.errors import GermaneError
+
+Result = TypeVar("Result")
+logger = logging.getLogger("germane.monitor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """How a job is doing."""
+
+    last_run: datetime | None
+    """When it last went well; UTC."""
+    problem: str | None
+    """What went wrong the last time, None when nothing did."""
+
+
+class Job(Generic[Result]):
+    """The boundary around background work: nothing that the work raises gets past it.
+
+    It says so in the log once when the work begins to fail, and once when it goes well again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[Result]],
+        *,
+        clock: Callable[[], datetime],
+        quiet: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self.name = name
+        self.last_run: datetime | None = None
+        self.problem: str | None = None
+        self._work = work
+        self._clock = clock
+        self._quiet = quiet
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> Result | None:
+        """Do the work once, untraced; return None when it failed."""
+        async with self._turn:
+            try:
+                with self._quiet():
+                    result = await self._work()
+            except Exception as error:  # noqa: BLE001 - the one boundary that keeps the background alive
+                self._failed(error)
+                return None
+            self._succeeded()
+            return result
+
+    async def rest(self) -> None:
+        """Wait until a run that is under way has ended."""
+        async with self._turn:
+            pass
+
+    def status(self) -> JobStatus:
+        """Return how it is doing; may be called from any thread."""
+        return JobStatus(last_run=self.last_run, problem=self.problem)
+
+    def _succeeded(self) -> None:
+        if self.problem is not None:
+            logger.warning("%s works again", self.name)
+        self.last_run, self.problem = self._clock(), None
+
+    def _failed(self, error: Exception) -> None:
+        if self.problem is None:
+            logger.warning("%s fails, and is tried again: %s", self.name, describe(error))
+        logger.debug("%s fails", self.name, exc_info=error)
+        self.problem = describe(error)
+
+
+def describe(error: BaseException) -> str:
+    """Say in one line what went wrong.
+
+    Of errors that are not ours only type and place are told: their messages may hold text of users or secrets.
+    """
+    if isinstance(error, GermaneError):
+        return f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"

@@ -1,0 +1,88 @@
+"""The background of one process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+from germane.monitor.background import Attach, Background, Parts, Quiet, Status
+from germane.monitor.backoff import Backoff
+from germane.monitor.channels import Channel, Log, Webhook
+from germane.monitor.scheduler import Scheduler
+from germane.scorers import Scorer
+from germane.settings import Settings
+from germane.storage import Store
+
+
+async def _nothing() -> None:
+    """Close nothing."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Monitor:
+    """Samples, scores and watches in the background, in one daemon thread.
+
+    Args:
+        store: where exchanges wait and scores go.
+        scorers: which run; with none only the rules are watched.
+        attach: called with an exchange and its scores, once they are saved.
+        suppressed: a context in which nothing is traced or captured; all but ``attach`` is done in it.
+        channels: where alerts go beside the log and the webhook of the settings.
+        close: closes the scorers' clients, on their own event loop, when the monitor stops.
+        backoff: waits between tries of a task, and of a judge that refused.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scorers: Sequence[Scorer],
+        settings: Settings,
+        *,
+        attach: Attach,
+        suppressed: Quiet = contextlib.nullcontext,
+        channels: Sequence[Channel] = (),
+        clock: Callable[[], datetime] = _now,
+        close: Callable[[], Awaitable[None]] = _nothing,
+        backoff: Backoff | None = None,
+    ) -> None:
+        parts = Parts(
+            store=store,
+            scorers=tuple(scorers),
+            settings=settings,
+            attach=attach,
+            suppressed=suppressed,
+            channels=(Log(), *_webhooks(settings), *channels),
+            clock=clock,
+            close=close,
+            backoff=backoff or Backoff(),
+        )
+        self._scheduler = Scheduler(lambda: Background(parts), tick=settings.tick)
+
+    def start(self) -> None:
+        """Start the thread, unless it runs. A forked child has none until it is started there."""
+        self._scheduler.start()
+
+    def stop(self, timeout: float = 10.0) -> bool:
+        """Take no more work, finish or hand back what is held, close the clients and end the thread.
+
+        Returns:
+            Whether all of that was done within ``timeout`` seconds. What was cut short is handed back as well, or its
+            lease runs out: another process or a later start scores it.
+        """
+        return self._scheduler.stop(timeout)
+
+    def status(self) -> Status:
+        """Return how the background is doing; may be called from any thread."""
+        work = self._scheduler.work
+        return work.status() if isinstance(work, Background) else Status(running=self._scheduler.running)
+
+
+def _webhooks(settings: Settings) -> list[Webhook]:
+    if settings.webhook is None:
+        return []
+    secret = settings.webhook.secret
+    return [Webhook(settings.webhook.url.get_secret_value(), None if secret is None else secret.get_secret_value())]

@@ -1,0 +1,109 @@
+"""When a route's scores are reason to tell somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.monitor.alerts import Alert, key_of
+from germane.settings import Floor
+from germane.storage import RouteMean, Store
+
+WORST: Final = 5
+"""Exchanges that an alert names."""
+FOREVER: Final = timedelta(days=36_500)
+FIRING: Final = "firing"
+
+
+class Rules:
+    """Finds the transitions of all rules: each once, however many processes look and however often they restart.
+
+    Which alerts are open stands in the database, as leases that their rule holds while it fires.
+    """
+
+    def __init__(self, store: Store, floors: Sequence[Floor], *, owner: str, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._floors = floors
+        self._owner = owner
+        self._clock = clock
+        self._known: dict[str, Alert | bool] = {}
+        """Per key the alert that fires, or whether one does."""
+
+    @property
+    def open(self) -> tuple[Alert, ...]:
+        """What fires, as far as this process has seen it begin."""
+        return tuple(alert for alert in self._known.values() if isinstance(alert, Alert))
+
+    def forget(self) -> None:
+        """Drop what is known: another process watches, and things may change behind our back."""
+        self._known.clear()
+
+    def transitions(self) -> list[Alert]:
+        """Return what began to fire and what is over since the last look. Calls the database."""
+        return [alert for floor in self._floors for alert in self._of_floor(floor)]
+
+    def _of_floor(self, floor: Floor) -> list[Alert]:
+        now = self._clock()
+        since = now - timedelta(seconds=floor.window)
+        means = self._store.means(scorer=floor.scorer, since=since, route=floor.route)
+        # A new fingerprint measures otherwise: until it has scores enough of its own, nothing is decided.
+        judged = [mean for mean in means if mean.newest and mean.n >= floor.min_count]
+        return [alert for mean in judged if (alert := self._transition(floor, mean, now, since)) is not None]
+
+    def _transition(self, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert | None:
+        key = key_of(floor.name, {"service": mean.service, "route": mean.route, "scorer": floor.scorer})
+        if mean.mean < floor.threshold:
+            return self._fire(key, floor, mean, now, since) if not self._is_open(key) else None
+        if mean.mean >= floor.threshold + floor.recovery:
+            return self._resolve(key, floor, mean, now, since) if self._is_open(key) else None
+        return None
+
+    def _fire(self, key: str, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert:
+        self._store.elect(_lease(key), FIRING, ttl=FOREVER)
+        alert = self._alert(key, floor, mean, now, since)
+        self._known[key] = alert
+        return alert
+
+    def _resolve(self, key: str, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert:
+        self._store.elect(_lease(key), FIRING, ttl=timedelta())
+        fired = self._known.get(key)
+        self._known[key] = False
+        fired_at = fired.fired_at if isinstance(fired, Alert) else None
+        return self._alert(key, floor, mean, now, since).resolved(fired_at=fired_at)
+
+    def _is_open(self, key: str) -> bool:
+        if key not in self._known:
+            # Nobody gets the lease of an open alert; of any other we do, and give it back in the same breath.
+            self._known[key] = not self._store.elect(_lease(key), self._owner, ttl=timedelta())
+        return bool(self._known[key])
+
+    def _alert(self, key: str, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert:
+        return Alert(
+            key=key,
+            rule=floor.name,
+            state="firing",
+            service=mean.service,
+            route=mean.route,
+            scorer=floor.scorer,
+            fingerprint=mean.fingerprint,
+            value=mean.mean,
+            n=mean.n,
+            interval=mean.interval,
+            threshold=floor.threshold,
+            window=floor.window,
+            fired_at=now,
+            at=now,
+            exchange_ids=self._worst(floor, mean, since),
+        )
+
+    def _worst(self, floor: Floor, mean: RouteMean, since: datetime) -> tuple[str, ...]:
+        # Another service may have a route of the same name: some more are read than are named.
+        worst = self._store.worst(
+            scorer=floor.scorer, since=since, route=mean.route, fingerprint=mean.fingerprint, limit=10 * WORST
+        )
+        return tuple(scored.exchange.id for scored in worst if scored.exchange.service == mean.service)[:WORST]
+
+
+def _lease(key: str) -> str:
+    return f"alert {key}"

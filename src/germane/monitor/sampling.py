@@ -1,0 +1,96 @@
+"""Which exchanges are worth a judge's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.exchange import Exchange
+from germane.monitor.threads import Threads
+from germane.score import Reason, Score
+from germane.scorers import Scorer
+from germane.scorers.text import is_blank
+from germane.storage import Decision, Store
+
+BATCH: Final = 500
+"""Exchanges decided on in one transaction."""
+
+
+def decide(exchange: Exchange, *, rate: float, scorers: Sequence[Scorer]) -> Decision:
+    """Say which scorers skip an exchange and why, and how probable it was that it is looked at.
+
+    What cannot be scored is not left to the draw: an input that is missing is counted whenever it is missing. An
+    exchange that no scorer can take was thus sure to be looked at, and has probability 1. For any other the draw alone
+    decides, whatever stands in it, so that its probability is the rate, and weighting by its inverse is unbiased.
+    """
+    unfit = {scorer.name: Reason.MISSING_INPUT for scorer in scorers if _lacks(exchange, scorer.requires)}
+    if len(unfit) == len(scorers):
+        return Decision(exchange_id=exchange.id, probability=1.0, sampling_reason="drawn", skip=unfit)
+    if exchange.draw <= rate:
+        return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="drawn", skip=unfit)
+    rest = {scorer.name: Reason.NOT_DRAWN for scorer in scorers}
+    return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="not_drawn", skip=rest | unfit)
+
+
+class Sampling:
+    """Decides on every exchange once, in one elected process of all that share the database."""
+
+    def __init__(
+        self,
+        store: Store,
+        scorers: Sequence[Scorer],
+        *,
+        rate: float,
+        owner: str,
+        term: timedelta,
+        threads: Threads,
+        attach: Callable[[Exchange, Sequence[Score]], object],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.stopping = False
+        self._store = store
+        self._scorers = scorers
+        self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
+        self._rate = rate
+        self._owner = owner
+        self._term = term
+        self._threads = threads
+        self._attach = attach
+        self._clock = clock
+
+    async def run(self) -> int:
+        """Decide on all exchanges that wait for it; return how many."""
+        decided = 0
+        while not self.stopping:
+            batch = await self._threads.run(self._decide_batch)
+            decided += batch
+            if batch < BATCH:
+                break
+        return decided
+
+    def _decide_batch(self) -> int:
+        if not self._store.elect("sampler", self._owner, ttl=self._term):
+            return 0
+        exchanges = self._store.unsampled(BATCH)
+        decisions = [decide(exchange, rate=self._rate, scorers=self._scorers) for exchange in exchanges]
+        if decisions:
+            self._store.assign(decisions, self._fingerprints)
+        for exchange, decision in zip(exchanges, decisions, strict=True):
+            if exchange.draw <= self._rate and decision.skip.keys() == self._fingerprints.keys():
+                self._attach(exchange, self._skipped(decision))
+        return len(exchanges)
+
+    def _skipped(self, decision: Decision) -> list[Score]:
+        """Return the scores that release a span which waits for them in vain."""
+        now = self._clock()
+        return [
+            Score(scorer=name, fingerprint=self._fingerprints[name], reason=reason, scored_at=now)
+            for name, reason in decision.skip.items()
+        ]
+
+
+def _lacks(exchange: Exchange, required: Iterable[str]) -> bool:
+    contexts = "".join(context.text for context in exchange.contexts)
+    texts = {"question": exchange.question, "answer": exchange.answer, "contexts": contexts}
+    return any(is_blank(texts.get(name) or "") for name in required)

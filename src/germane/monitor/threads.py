@@ -1,0 +1,50 @@
+"""Where calls that block are made, so that the event loop never waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+Call = tuple[Callable[[], Any], "Future[Any]"]
+
+
+class Threads:
+    """A few daemon threads: a call that hangs keeps neither the loop nor the program from ending."""
+
+    def __init__(self, count: int, *, name: str) -> None:
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._count = count
+        for number in range(count):
+            threading.Thread(target=_work, args=(self._calls,), name=f"{name}-{number}", daemon=True).start()
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call ``function`` in one of the threads, with the caller's context variables; return what it returns."""
+        context, future = copy_context(), Future[Result]()
+        self._calls.put((lambda: context.run(function, *arguments), future))
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Let the threads end once the calls made so far are done."""
+        for _ in range(self._count):
+            self._calls.put(None)
+
+
+def _work(calls: SimpleQueue[Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        function, future = call
+        if future.set_running_or_notify_cancel():
+            _answer(function, future)
+        del call, function, future
+
+
+def _answer(function: Callable[[], Any], future: Future[Any]) -> None:
+    try:
+        future.set_result(function())
+    except BaseException as error:  # noqa: BLE001 - not swallowed: it is raised where the call was made
+        future.set_exception(error)
