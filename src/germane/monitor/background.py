@@ -19,6 +19,7 @@ from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
 from germane.monitor.job import Job, JobStatus
+from germane.monitor.office import Office
 from germane.monitor.results import Results
 from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
@@ -35,6 +36,8 @@ Quiet = Callable[[], AbstractContextManager[object]]
 
 STORE_CALLS: Final = 4
 """Calls to the database at a time."""
+SHORTEST_TERM: Final = 10.0
+"""Seconds for which a process that is gone may still be thought to sample or watch."""
 SHARE_FOR_JUDGES: Final = 0.6
 """Of the time for stopping, what requests under way may take. The rest is for saving, alerts and closing."""
 
@@ -79,7 +82,7 @@ class Background:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._term = timedelta(seconds=max(10.0, 5 * parts.settings.tick))
+        self._sampler, self._watcher = self._office("sampler"), self._office("watcher")
         self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
         self._delivery = Delivery(parts.channels)
         self._rules = Rules(parts.store, parts.settings.rules, owner=self._owner, clock=parts.clock)
@@ -125,7 +128,7 @@ class Background:
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=next(iter(problems), None),
-            channel_problems=dict(self._delivery.problems),
+            channel_problems=self._delivery.problems,
             open_alerts=self._rules.open,
         )
 
@@ -133,20 +136,15 @@ class Background:
         """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
         for job in (self._sample, self._score, self._watch):
             await job.rest()
+        handing, closing = self._job("hand back", self._hand_back), self._job("close", self._parts.close)
         await self._save.run()
-        await self._job("stop", self._hand_back).run()
-        closing = self._job("close", self._parts.close)
-        await closing.run()
-        await self._delivery.drain()
-        return not len(self._results) and closing.problem is None
+        await asyncio.gather(handing.run(), closing.run(), self._delivery.drain())
+        return not (len(self._results) or handing.problem or closing.problem)
 
     async def _hand_back(self) -> None:
         await self._threads.run(self._parts.store.release, self._owner)
-        for office in ("sampler", "watcher"):
-            await self._threads.run(self._resign, office)
-
-    def _resign(self, office: str) -> None:
-        self._parts.store.elect(office, self._owner, ttl=timedelta())
+        for office in (self._sampler, self._watcher):
+            await self._threads.run(office.resign)
 
     async def _wake(self) -> None:
         self._scoring.wake()
@@ -161,7 +159,7 @@ class Background:
             self._delivery.send(alert)
 
     def _transitions(self) -> list[Alert]:
-        if self._parts.store.elect("watcher", self._owner, ttl=self._term):
+        if self._watcher.held():
             return self._rules.transitions()
         self._rules.forget()
         return []
@@ -173,13 +171,16 @@ class Background:
     def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job[None]:
         return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed)
 
+    def _office(self, name: str) -> Office:
+        term = timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))
+        return Office(self._parts.store, name, self._owner, term=term, clock=self._parts.clock)
+
     def _make_sampling(self) -> Sampling:
         return Sampling(
             self._parts.store,
             self._parts.scorers,
             rate=self._parts.settings.rate,
-            owner=self._owner,
-            term=self._term,
+            office=self._sampler,
             threads=self._threads,
             attach=self._attach,
             clock=self._parts.clock,

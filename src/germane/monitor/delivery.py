@@ -21,43 +21,69 @@ class Delivery:
     """A queue and a task per channel: alerts keep their order there, and a slow channel holds up no other."""
 
     def __init__(self, channels: Sequence[Channel]) -> None:
-        self.problems: dict[str, str] = {}
+        self._lanes = [Lane(channel) for channel in channels]
+        self._tasks = [asyncio.create_task(lane.work()) for lane in self._lanes]
+
+    @property
+    def problems(self) -> dict[str, str]:
         """Per channel why it did not take its last alert."""
-        self._queues = [(channel, asyncio.Queue[Alert](CAPACITY)) for channel in channels]
-        self._tasks = [asyncio.create_task(self._work(channel, queue)) for channel, queue in self._queues]
+        return {repr(lane.channel): lane.problem for lane in self._lanes if lane.problem is not None}
 
     def send(self, alert: Alert) -> None:
         """Queue an alert for every channel; returns at once."""
-        for channel, queue in self._queues:
-            if queue.full():
-                self._note(channel, f"{CAPACITY} alerts wait for it")
-            else:
-                queue.put_nowait(alert)
+        for lane in self._lanes:
+            lane.put(alert)
 
     async def drain(self) -> None:
         """Wait until every channel has taken, or finally refused, what was queued."""
-        await asyncio.gather(*(queue.join() for _, queue in self._queues))
+        await asyncio.gather(*(lane.queue.join() for lane in self._lanes))
 
     async def close(self) -> None:
-        """Stop sending; what is still queued is not sent."""
+        """Stop sending; what has not gone out by now does not."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for lane in self._lanes:
+            lane.tell_unsent()
 
-    async def _work(self, channel: Channel, queue: asyncio.Queue[Alert]) -> None:
+
+class Lane:
+    """The alerts on their way to one channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.queue = asyncio.Queue[Alert](CAPACITY)
+        self.problem: str | None = None
+        self._unsent = 0
+
+    def put(self, alert: Alert) -> None:
+        """Queue an alert, unless too many wait."""
+        if self.queue.full():
+            self._failed(f"{CAPACITY} alerts wait for it")
+            return
+        self.queue.put_nowait(alert)
+        self._unsent += 1
+
+    async def work(self) -> None:
+        """Deliver one alert after another, for ever."""
         while True:
-            alert = await queue.get()
-            await self._deliver(channel, alert)
-            queue.task_done()
+            await self._deliver(await self.queue.get())
+            self._unsent -= 1
+            self.queue.task_done()
 
-    async def _deliver(self, channel: Channel, alert: Alert) -> None:
+    def tell_unsent(self) -> None:
+        """Say in the log how many alerts nobody will hear of."""
+        if self._unsent:
+            logger.warning("%d alerts did not go out by %r before the end", self._unsent, self.channel)
+
+    async def _deliver(self, alert: Alert) -> None:
         try:
-            await channel.send(alert)
+            await self.channel.send(alert)
         except Exception as error:  # noqa: BLE001 - a channel may be the user's own code: nothing of it spreads
-            self._note(channel, describe(error))
+            self._failed(describe(error))
         else:
-            self.problems.pop(repr(channel), None)
+            self.problem = None
 
-    def _note(self, channel: Channel, problem: str) -> None:
-        self.problems[repr(channel)] = problem
-        logger.warning("an alert did not go out by %r: %s", channel, problem)
+    def _failed(self, problem: str) -> None:
+        self.problem = problem
+        logger.warning("an alert did not go out by %r: %s", self.channel, problem)

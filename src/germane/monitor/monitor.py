@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
+from germane.monitor import rules
 from germane.monitor.background import Attach, Background, Parts, Quiet, Status
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel, Log, Webhook
@@ -34,6 +35,9 @@ class Monitor:
         channels: where alerts go beside the log and the webhook of the settings.
         close: closes the scorers' clients, on their own event loop, when the monitor stops.
         backoff: waits between tries of a task, and of a judge that refused.
+
+    Raises:
+        SettingsError: two rules speak of one route under one name.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Monitor:
         close: Callable[[], Awaitable[None]] = _nothing,
         backoff: Backoff | None = None,
     ) -> None:
+        rules.check(settings.rules)
         parts = Parts(
             store=store,
             scorers=tuple(scorers),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import combinations
 from typing import Final
 
+from germane.errors import SettingsError
 from germane.monitor.alerts import Alert, key_of
 from germane.settings import Floor
 from germane.storage import RouteMean, Store
@@ -14,6 +16,20 @@ WORST: Final = 5
 """Exchanges that an alert names."""
 FOREVER: Final = timedelta(days=36_500)
 FIRING: Final = "firing"
+
+
+def check(floors: Sequence[Floor]) -> None:
+    """Refuse rules that would speak of one route under one name.
+
+    Raises:
+        SettingsError: names the rules.
+    """
+    for one, other in combinations(floors, 2):
+        same_routes = one.route == other.route or None in (one.route, other.route)
+        if (one.name, one.scorer) == (other.name, other.scorer) and same_routes:
+            raise SettingsError(
+                f"setting rules: two rules named {one.name!r} watch {one.scorer} of the same route; name them apart"
+            )
 
 
 class Rules:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from germane.exchange import Exchange
+from germane.monitor.office import Office
 from germane.monitor.threads import Threads
 from germane.score import Reason, Score
 from germane.scorers import Scorer
@@ -42,8 +43,7 @@ class Sampling:
         scorers: Sequence[Scorer],
         *,
         rate: float,
-        owner: str,
-        term: timedelta,
+        office: Office,
         threads: Threads,
         attach: Callable[[Exchange, Sequence[Score]], object],
         clock: Callable[[], datetime],
@@ -53,8 +53,7 @@ class Sampling:
         self._scorers = scorers
         self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
         self._rate = rate
-        self._owner = owner
-        self._term = term
+        self._office = office
         self._threads = threads
         self._attach = attach
         self._clock = clock
@@ -70,7 +69,7 @@ class Sampling:
         return decided
 
     def _decide_batch(self) -> int:
-        if not self._store.elect("sampler", self._owner, ttl=self._term):
+        if not self._office.held():
             return 0
         exchanges = self._store.unsampled(BATCH)
         decisions = [decide(exchange, rate=self._rate, scorers=self._scorers) for exchange in exchanges]
