@@ -1,0 +1,41 @@
+"""An exchange in, a score out. No database and no OpenTelemetry here.
+
+A scorer of your own has ``name``, ``fingerprint``, ``requires``, ``range`` and ``async def score(exchange)``; see
+:class:`Scorer`. :func:`run` is how scorers are called: it turns whatever they do into a score or a reason.
+"""
+
+from __future__ import annotations
+
+from germane.scorers.answer_relevancy import AnswerRelevancy
+from germane.scorers.batcher import Batcher
+from germane.scorers.boundary import may_succeed_later, run
+from germane.scorers.embedder import OpenAIEmbedder
+from germane.scorers.fingerprint import fingerprint
+from germane.scorers.judge import OpenAIJudge
+from germane.scorers.noncommittal import find_noncommittal
+from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
+from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
+from germane.scorers.server import Server
+from germane.scorers.workbench import NAMES, Workbench, build
+
+__all__ = [
+    "NAMES",
+    "AnswerRelevancy",
+    "Batcher",
+    "Embedder",
+    "Judge",
+    "Message",
+    "OpenAIEmbedder",
+    "OpenAIJudge",
+    "QuestionAnswerSimilarity",
+    "Reply",
+    "Scorer",
+    "Server",
+    "Vectors",
+    "Workbench",
+    "build",
+    "find_noncommittal",
+    "fingerprint",
+    "may_succeed_later",
+    "run",
+]

@@ -1,0 +1,84 @@
+"""The boundary between a scorer and all that counts on scores: whatever a scorer does, a score comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers.protocols import Scorer
+from germane.scorers.text import is_blank, shorten
+
+NOISE = 1e-6
+"""How far rounding may carry a value past the edge of its range."""
+
+
+def utc_now() -> datetime:
+    """Return the time, in UTC with its zone."""
+    return datetime.now(UTC)
+
+
+async def run(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
+    """Return what the scorer says of the exchange: a finite value inside its range, or the reason why there is none.
+
+    Never raises, except that a cancelled task stays cancelled. A server that asked to be left alone for some seconds
+    is named in ``details["retry_after"]``; see :func:`may_succeed_later`.
+    """
+    started = time.perf_counter()
+    score = await _score(scorer, exchange)
+    return dataclasses.replace(score, latency=time.perf_counter() - started, scored_at=clock())
+
+
+def may_succeed_later(score: Score) -> bool:
+    """Return whether the same request may well get a value later: the server was away, slow or busy."""
+    return score.reason is not None and (score.reason.transient or "retry_after" in score.details)
+
+
+async def _score(scorer: Scorer, exchange: Exchange) -> Score:
+    absent = sorted(name for name in scorer.requires if not _is_present(exchange, name))
+    if absent:
+        return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
+    try:
+        result = await scorer.score(exchange)
+    except ScoringError as error:
+        details = {} if error.retry_after is None else {"retry_after": error.retry_after}
+        return dataclasses.replace(_without_value(scorer, error.reason, str(error)), details=details)
+    # A scorer may be anybody's code: whatever it raises is a failed score, or one bad row would end the loop.
+    except Exception as error:  # noqa: BLE001
+        return _without_value(scorer, Reason.SCORER_ERROR, f"{type(error).__name__}: {error}")
+    return _checked(scorer, result)
+
+
+def _checked(scorer: Scorer, result: Score | float) -> Score:
+    if isinstance(result, Score):
+        return result if result.value is None else _inside(scorer, result, result.value)
+    if type(result) in (int, float):  # anybody's code: it may have returned anything
+        kept = Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0)
+        return _inside(scorer, kept, float(result))
+    return _without_value(scorer, Reason.SCORER_ERROR, f"it returned {type(result).__name__}, not a score")
+
+
+def _inside(scorer: Scorer, score: Score, value: float) -> Score:
+    least, greatest = scorer.range
+    if not math.isfinite(value) or not least - NOISE <= value <= greatest + NOISE:
+        explanation = f"{value} is not a value from {least} to {greatest}"
+        return dataclasses.replace(score, value=None, label=None, reason=Reason.OUT_OF_RANGE, explanation=explanation)
+    return dataclasses.replace(score, value=min(max(value, least), greatest))
+
+
+def _without_value(scorer: Scorer, reason: Reason, explanation: str) -> Score:
+    return Score(
+        scorer=scorer.name, fingerprint=scorer.fingerprint, reason=reason, explanation=shorten(explanation, 500)
+    )
+
+
+def _is_present(exchange: Exchange, name: str) -> bool:
+    if name == "contexts":
+        return any(not is_blank(context.text) for context in exchange.contexts)
+    text = exchange.question if name == "question" else exchange.answer
+    return text is not None and not is_blank(text)

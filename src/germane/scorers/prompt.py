@@ -1,0 +1,42 @@
+"""Prompts are readable files beside this one: a version, then turns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+from germane.scorers.protocols import Message, Role
+
+_TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Turns with places to fill in."""
+
+    version: str
+    turns: tuple[Message, ...]
+    text: str
+    """The file as it is: part of the fingerprint."""
+
+    def fill(self, **values: str) -> list[Message]:
+        """Return the turns with each ``{name}`` replaced. What is filled in is not searched for places again."""
+        return [
+            Message(turn.role, _PLACE.sub(lambda place: values.get(place[1], place[0]), turn.text))
+            for turn in self.turns
+        ]
+
+
+@cache
+def read_prompt(name: str) -> Prompt:
+    """Return the prompt in ``prompts/<name>.txt``."""
+    text = (files("germane.scorers") / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
+    head, *parts = _TURN.split(text)
+    turns = tuple(
+        Message(cast("Role", role), body.strip("\n")) for role, body in zip(parts[::2], parts[1::2], strict=True)
+    )
+    return Prompt(version=head.removeprefix("version:").strip(), turns=turns, text=text)

@@ -1,0 +1,111 @@
+"""What a judge wrote, read as questions: JSON where it kept to the form, else lines that end in a question mark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from germane.scorers.text import clean, has_letters
+
+LONGEST = 20_000
+"""Characters of a reply that are read."""
+MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
+"""Question marks of the scripts; the fourth is the Greek one."""
+_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(r"[{\[]")
+_BROKEN = re.compile(
+    r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
+)
+_BULLET = re.compile(r"^\s*(?:[-*\u2022>]+|\(?\d{1,2}[.):]|q(?:uestion)?\s*\d*\s*[:.])\s*", re.IGNORECASE)
+_QUOTES = "\"'`*_\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e \t"
+_WITHOUT_MARK = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
+"""Scripts in which a question may end without a mark: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_ASKING = re.compile(
+    r"(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|has|have"
+    r"|qu[ée]|qui[ée]n|cu[áa]l|cu[áa]ndo|d[óo]nde|c[óo]mo|cu[áa]nt[oa]s?|por qu[ée]"
+    r"|qui|quel|quelle|quels|quelles|quand|o[ùu]|pourquoi|comment|combien|est-ce"
+    r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question as the judge wrote it, and its vote on the answer."""
+
+    text: str
+    noncommittal: bool | None = None
+    """Whether the judge holds the answer for noncommittal; None where it did not say."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is a question at all, with letters in it."""
+        if not has_letters(self.text):
+            return False
+        ends_in_mark = self.text.rstrip(_QUOTES + ").!").endswith(tuple(MARKS))
+        return ends_in_mark or bool(_ASKING.match(self.text) or _WITHOUT_MARK.search(self.text))
+
+
+def read_questions(reply: str) -> list[Question]:
+    """Return the questions in a judge's reply, in order. One that is no question comes too, and is not usable."""
+    text = _THINKING.sub("", clean(reply[:LONGEST])).strip()
+    for value in _json_values(text):
+        found = list(_from_json(value))
+        if found:
+            return found
+    return _from_broken_json(text) or _from_lines(text)
+
+
+def _json_values(text: str) -> Iterator[Any]:
+    """Return the JSON values that stand somewhere in the text, outermost first."""
+    decoder = json.JSONDecoder()
+    end = 0
+    for opening in list(_OPENING.finditer(text))[:50]:
+        if opening.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        yield value
+
+
+def _from_json(value: Any) -> Iterator[Question]:
+    if isinstance(value, str):
+        yield Question(_tidy(value))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _from_json(item) if isinstance(item, (str, dict)) else ()
+    elif isinstance(value, dict) and isinstance(value.get("questions"), list):
+        yield from _from_json(value["questions"])
+    elif isinstance(value, dict) and isinstance(value.get("question"), str):
+        yield Question(_tidy(value["question"]), _as_vote(value.get("noncommittal")))
+
+
+def _from_broken_json(text: str) -> list[Question]:
+    """Read what is left of JSON that was cut off or not closed."""
+    found = []
+    for match in _BROKEN.finditer(text):
+        try:
+            found.append(Question(_tidy(json.loads(match[1], strict=False)), _as_vote(match[2])))
+        except ValueError:
+            continue
+    return found
+
+
+def _from_lines(text: str) -> list[Question]:
+    lines = (_tidy(_BULLET.sub("", line)) for line in text.splitlines())
+    return [Question(line) for line in lines if line.endswith(tuple(MARKS))]
+
+
+def _tidy(text: str) -> str:
+    return " ".join(clean(text).split()).strip(_QUOTES)
+
+
+def _as_vote(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
+    return bool(value) if value in (0, 1) else None

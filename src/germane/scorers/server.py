@@ -1,0 +1,132 @@
+"""A server that speaks the OpenAI protocol: how it is reached, and what its refusals mean."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers.text import shorten
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+KEYLESS = "none"
+"""Sent where a server needs no key: the client insists on one."""
+PATIENCE = 1.0
+"""Seconds. A server that asks for a longer pause is not waited for here: the caller has better things to do."""
+LEAST_SECRET = 6
+"""Characters. A shorter key is a placeholder such as "test", and may be a word of the message."""
+_KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
+_REFUSED = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+_EXHAUSTED = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a judge or an embedder is, and how long one request to it may take."""
+
+    api_key: str | None = None
+    base_url: str | None = None
+    timeout: float = 60.0
+    """Seconds for one request, its repetitions included."""
+    retries: int = 1
+    """How often the client repeats a request that broke off or met a 5xx or a 429."""
+
+    def __repr__(self) -> str:
+        return f"Server(timeout={self.timeout}, retries={self.retries})"
+
+    def connect(self) -> openai.AsyncOpenAI:
+        """Return a client. It opens no connection before its first request."""
+        import openai
+
+        return openai.AsyncOpenAI(
+            api_key=self.api_key or (KEYLESS if self.base_url else None),
+            base_url=self.base_url,
+            max_retries=self.retries,
+            http_client=openai.DefaultAsyncHttpxClient(
+                # Reading has no limit of its own: the deadline around the request also ends a slow drip.
+                timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
+                event_hooks={"response": [_hand_back_long_pauses]},
+            ),
+        )
+
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[None]:
+        """Guard one request: its deadline, and the client's exceptions as :class:`ScoringError` of a judge."""
+        import httpx2
+        import openai
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                yield
+        except TimeoutError:
+            raise ScoringError(Reason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
+        except openai.APIConnectionError as error:
+            raise ScoringError(Reason.JUDGE_UNREACHABLE, f"no connection: {type(error.__cause__).__name__}") from None
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            raise ScoringError(Reason.JUDGE_UNREACHABLE, f"the connection broke: {type(error).__name__}") from None
+        except openai.APIStatusError as error:
+            raise self._explain(error) from None
+        except (openai.OpenAIError, ValueError, RecursionError) as error:
+            raise ScoringError(Reason.UNPARSABLE, f"the reply is not readable: {type(error).__name__}") from None
+
+    def _explain(self, error: openai.APIStatusError) -> ScoringError:
+        reason = reason_of(error)
+        message = f"HTTP {error.status_code}: {self._without_secrets(said_by(error))}"
+        return ScoringError(reason, message, retry_after=retry_after(error.response.headers))
+
+    def _without_secrets(self, text: str) -> str:
+        if self.api_key and len(self.api_key) >= LEAST_SECRET:
+            text = text.replace(self.api_key, "[key]")
+        return shorten(_KEY.sub("[key]", text), 300)
+
+
+def reason_of(error: openai.APIStatusError) -> Reason:
+    """Return what a status means: who must act, and whether asking again may help."""
+    codes = {str(code).lower() for code in (error.code, error.type) if code}
+    if codes & _REFUSED:
+        return Reason.JUDGE_REFUSED
+    if error.status_code == 429:
+        return Reason.JUDGE_REJECTED if codes & _EXHAUSTED else Reason.JUDGE_RATE_LIMITED
+    if error.status_code == 408:
+        return Reason.JUDGE_TIMEOUT
+    return Reason.JUDGE_UNREACHABLE if error.status_code >= 500 else Reason.JUDGE_REJECTED
+
+
+def said_by(error: openai.APIStatusError) -> str:
+    """Return the server's own words, or none."""
+    body: Any = error.body
+    said = body.get("message") if isinstance(body, dict) else body
+    return str(said or "no explanation").strip()
+
+
+def retry_after(headers: httpx2.Headers) -> float | None:
+    """Return the seconds that a server asks to be left alone, or None."""
+    from email.utils import parsedate_to_datetime
+
+    said = headers.get("retry-after")
+    if said is None:
+        return None
+    try:
+        return max(0.0, float(said))
+    except ValueError:
+        pass
+    try:
+        sent = parsedate_to_datetime(headers.get("date", said))
+        return max(0.0, (parsedate_to_datetime(said) - sent).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+async def _hand_back_long_pauses(response: httpx2.Response) -> None:
+    """Keep the client from sleeping through a long ``Retry-After`` while it holds one of the few places."""
+    pause = retry_after(response.headers)
+    if pause is not None and pause > PATIENCE:
+        response.headers["x-should-retry"] = "false"
