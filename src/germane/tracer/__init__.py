@@ -1,0 +1,33 @@
+"""Runs inside the user's application: captures exchanges, and brings their scores to the spans they belong to.
+
+OpenTelemetry lives here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from germane.tracer.attachment import attach, suppressed
+from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
+from germane.tracer.guard import strict
+from germane.tracer.lifecycle import connect, disconnect, flush
+from germane.tracer.observe import observe, retrieval, routes
+from germane.tracer.provider import hold
+from germane.tracer.selectors import Call, Selector
+
+__all__ = [
+    "Call",
+    "CurrentExchange",
+    "Selector",
+    "add_contexts",
+    "attach",
+    "connect",
+    "current_exchange",
+    "disconnect",
+    "flush",
+    "hold",
+    "observe",
+    "retrieval",
+    "routes",
+    "set_attribute",
+    "strict",
+    "suppressed",
+]

@@ -1,0 +1,64 @@
+"""What :func:`germane.start` hands the tracer: where exchanges go, and under which settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from germane.exchange import Exchange
+
+Capture = Literal["span+store", "store", "none"]
+Redact = Callable[[str], str]
+
+SPAN_TEXT_LIMIT = 32_768
+"""Characters of one text on a span: a batch of spans must fit into one OTLP message of 4 MiB."""
+
+
+def _shows(*switches: str) -> bool:
+    """Whether the environment lets content be shown on spans; one switch that hides it hides every form of it."""
+    shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY").upper()
+    hidden = any(os.environ.get(switch, "").lower() in {"true", "1"} for switch in switches)
+    return shown in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where the tracer of this process sends what it captures."""
+
+    sink: Callable[[Exchange], object]
+    """Takes an exchange on the caller's thread; must return at once."""
+    service: str
+    capture: Capture = "span+store"
+    redact: Redact | None = None
+    text_limit: int = 100_000
+    rate: float = 1.0
+    hold: bool = True
+    """Whether spans wait for scores: they are made in this process, soon."""
+    max_hold: float = 15.0
+    provider: TracerProvider | None = None
+    """Spans go here instead of to the application's global provider."""
+    shows_input: bool = field(
+        default_factory=lambda: _shows("OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_INPUT_TEXT")
+    )
+    shows_output: bool = field(
+        default_factory=lambda: _shows("OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_OUTPUT_TEXT")
+    )
+
+
+_current: Connection | None = None
+
+
+def current() -> Connection | None:
+    """Return the connection of this process; None before ``germane.start()`` and after ``germane.stop()``."""
+    return _current
+
+
+def use(connection: Connection | None) -> None:
+    """Make a connection the current one."""
+    global _current
+    _current = connection

@@ -1,0 +1,59 @@
+"""Names of attributes, events and instruments.
+
+Two conventions hold at once: OpenInference (``openinference.*``, ``input.*``, ``output.*``, ``retrieval.*``,
+``evaluations.*``) and the GenAI semantic conventions of OpenTelemetry (``gen_ai.*``, status Development). No package
+carries the newest names of both, so they stand here. What begins with ``germane.`` or ``rag.`` is ours.
+"""
+
+from __future__ import annotations
+
+SCOPE = "germane"
+
+# OpenInference
+SPAN_KIND = "openinference.span.kind"
+CHAIN = "CHAIN"
+RETRIEVER = "RETRIEVER"
+EVALUATOR = "EVALUATOR"
+INPUT_VALUE = "input.value"
+INPUT_MIME_TYPE = "input.mime_type"
+OUTPUT_VALUE = "output.value"
+OUTPUT_MIME_TYPE = "output.mime_type"
+TEXT_PLAIN = "text/plain"
+SESSION_ID = "session.id"
+USER_ID = "user.id"
+DOCUMENT = "retrieval.documents.{}.document."
+EVALUATION = "evaluations.{}.evaluation."
+
+# GenAI semantic conventions
+OPERATION_NAME = "gen_ai.operation.name"
+INVOKE_WORKFLOW = "invoke_workflow"
+RETRIEVAL = "retrieval"
+EVALUATION_OPERATION = "evaluation"
+WORKFLOW_NAME = "gen_ai.workflow.name"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+CONVERSATION_ID = "gen_ai.conversation.id"
+REQUEST_MODEL = "gen_ai.request.model"
+DATA_SOURCE_ID = "gen_ai.data_source.id"
+RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
+RETRIEVAL_DOCUMENTS = "gen_ai.retrieval.documents"
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+EVALUATION_NAME = "gen_ai.evaluation.name"
+EVALUATION_SCORE_VALUE = "gen_ai.evaluation.score.value"
+EVALUATION_SCORE_LABEL = "gen_ai.evaluation.score.label"
+EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
+ERROR_TYPE = "error.type"
+
+# Ours
+EXCHANGE_ID = "germane.exchange.id"
+PROMPT_VERSION = "germane.prompt_version"
+CAPTURE_ERROR = "germane.capture.error"
+ABANDONED = "germane.abandoned"
+CANCELLED = "germane.cancelled"
+METRIC = "rag.evaluation."
+SCORE_HISTOGRAM = "rag.evaluation.score"
+DURATION_HISTOGRAM = "rag.evaluation.duration"
+RUNS_COUNTER = "rag.evaluation.runs"
+OUTCOME = "outcome"
+SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+DURATION_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

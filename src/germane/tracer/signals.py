@@ -1,0 +1,120 @@
+"""Metrics and events of scores: through the application's providers, or private ones where it has none.
+
+As for spans, a private provider is made only when the environment names an OTLP endpoint, and nothing global is set.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import metrics
+from opentelemetry._logs import get_logger_provider
+from opentelemetry._logs._internal import ProxyLoggerProvider
+from opentelemetry.metrics._internal import _ProxyMeterProvider
+
+from germane.tracer import conventions
+from germane.tracer.provider import endpoint, resource, speaks_grpc
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger, LoggerProvider
+    from opentelemetry.metrics import Meter, MeterProvider
+
+_lock = threading.Lock()
+_private: dict[str, Any] = {}
+_instruments: tuple[MeterProvider, Instruments] | None = None
+
+
+class Instruments:
+    """What is measured of every score."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.score = meter.create_histogram(
+            conventions.SCORE_HISTOGRAM,
+            unit="1",
+            description="Scores, counted when they were made, not when the answer was given",
+            explicit_bucket_boundaries_advisory=conventions.SCORE_BUCKETS,
+        )
+        self.duration = meter.create_histogram(
+            conventions.DURATION_HISTOGRAM,
+            unit="s",
+            description="Time that making a score took",
+            explicit_bucket_boundaries_advisory=conventions.DURATION_BUCKETS,
+        )
+        self.runs = meter.create_counter(
+            conventions.RUNS_COUNTER, unit="{run}", description="Scorings, by how they ended"
+        )
+
+
+def instruments() -> Instruments:
+    """Return the instruments of the meter provider in force."""
+    global _instruments
+    provider = metrics.get_meter_provider()
+    if isinstance(provider, _ProxyMeterProvider):
+        provider = _made("metrics", _meter_provider) or provider
+    if _instruments is None or _instruments[0] is not provider:
+        _instruments = provider, Instruments(provider.get_meter(conventions.SCOPE))
+    return _instruments[1]
+
+
+def event_logger() -> Logger | None:
+    """Return the logger for evaluation events; None when neither the application nor the environment asks for them."""
+    provider = get_logger_provider()
+    if not isinstance(provider, ProxyLoggerProvider):
+        return provider.get_logger(conventions.SCOPE)
+    private: LoggerProvider | None = _made("logs", _logger_provider)
+    return None if private is None else private.get_logger(conventions.SCOPE)
+
+
+def flush(timeout: float) -> bool:
+    """Export what the private providers hold."""
+    flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
+    return all(flushed)
+
+
+def close() -> None:
+    """Shut the private providers down."""
+    global _instruments
+    with _lock:
+        providers, _instruments = list(_private.values()), None
+        _private.clear()
+    for provider in providers:
+        provider.shutdown()
+
+
+def _made(signal: str, make: Any) -> Any:
+    if not endpoint(signal):
+        return None
+    with _lock:
+        if signal not in _private:
+            _private[signal] = make()
+        return _private[signal]
+
+
+def _meter_provider() -> MeterProvider:
+    from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+    if speaks_grpc("metrics"):
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+    else:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # same name, other protocol
+            OTLPMetricExporter,
+        )
+    reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+    return SDKMeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+
+
+def _logger_provider() -> LoggerProvider:
+    from opentelemetry.sdk._logs import LoggerProvider as SDKLoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+    if speaks_grpc("logs"):
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+    else:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # same name, other protocol
+            OTLPLogExporter,
+        )
+    provider = SDKLoggerProvider(resource=resource(), shutdown_on_exit=False)
+    provider.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    return provider

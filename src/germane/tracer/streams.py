@@ -1,0 +1,160 @@
+"""Bodies that give their result piece by piece, or later: each is passed on step by step and recorded as it goes.
+
+A generator stays a generator, a coroutine a coroutine; any other iterator gets a stand-in. Whatever the caller sends,
+throws or closes reaches the body unchanged, and so does what the body answers.
+"""
+
+from __future__ import annotations
+
+import io
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from germane.tracer.guard import attempt
+from germane.tracer.standin import stand_in
+
+if TYPE_CHECKING:
+    from germane.exchange import Status
+    from germane.tracer.recording import Recording
+
+S = TypeVar("S")
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Recording | None"]
+"""Opens the recording of one call; None when it is not to be recorded."""
+
+
+class _Unrecorded:
+    """Stands in for the recording of a call that is not recorded."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_raised: object) -> None: ...
+
+    def add(self, chunk: Any) -> None: ...
+
+    def finish(self, status: Status) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+
+_UNRECORDED = _Unrecorded()
+
+
+def deliver(recording: Recording, result: Any) -> Any:
+    """Return what the caller gets: the result, or when it is still to come, one that is recorded as it comes."""
+    stream = attempt("a stream", stream_of, recording, result)
+    if stream is not None:
+        return stream
+    recording.keep(result)
+    return result
+
+
+def stream_of(recording: Recording, result: Any) -> Any:
+    """Return what the caller gets in place of a stream, recorded; None when the result is no stream."""
+    kind = type(result)
+    if kind is str:
+        return None
+    if kind is GeneratorType:
+        return _alike(result, record_generator(recording, result), recording)
+    if kind is AsyncGeneratorType:
+        return _alike(result, record_async_generator(recording, result), recording)
+    if kind is CoroutineType:
+        return _alike(result, record_coroutine(recording, result), recording)
+    if hasattr(kind, "body_iterator") or "body_iterator" in getattr(result, "__dict__", ()):
+        return _record_response(recording, result)
+    if issubclass(kind, io.IOBase):  # an open file iterates, but nobody returns one as an answer in pieces
+        return None
+    return stand_in(recording, result)
+
+
+def record_generator(recording: Recording, body: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Pass a generator on."""
+    advance, value = body.send, None
+    try:
+        while True:
+            with recording:
+                chunk = advance(value)
+            recording.add(chunk)
+            try:
+                advance, value = body.send, (yield chunk)
+            except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is the body's to answer
+                advance, value = body.throw, thrown
+    except StopIteration as stop:
+        recording.finish(_ended_by(value))
+        return stop.value
+    except BaseException as error:
+        recording.fail(error)
+        raise
+
+
+def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begin: Begin) -> Callable[..., Any]:
+    """Return an asynchronous generator function that passes on what ``make`` makes.
+
+    It is the loop itself, and not a function that returns one, as Python has no ``yield from`` for these.
+    """
+
+    async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        body = make(*args, **kwargs)
+        recording = attempt("the start of a call", begin, args, kwargs) or _UNRECORDED
+        advance, value = body.asend, None
+        try:
+            while True:
+                with recording:
+                    chunk = await advance(value)
+                recording.add(chunk)
+                try:
+                    advance, value = body.asend, (yield chunk)
+                except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is the body's to answer
+                    advance, value = body.athrow, thrown
+        except StopAsyncIteration:
+            recording.finish(_ended_by(value))
+        except BaseException as error:
+            recording.fail(error)
+            raise
+
+    return recorded
+
+
+def record_async_generator(recording: Recording, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    """Pass an asynchronous generator on."""
+    return async_generator_function(lambda: body, lambda _args, _kwargs: recording)()  # type: ignore[no-any-return]  # the function is untyped
+
+
+async def record_coroutine(recording: Recording, body: Coroutine[Any, Any, Any]) -> Any:
+    """Pass a coroutine on, and its result when it is there."""
+    try:
+        with recording:
+            result = await body
+    except BaseException as error:
+        recording.fail(error)
+        raise
+    return deliver(recording, result)
+
+
+def _alike(original: Any, recorded: S, recording: Recording) -> S:
+    """Give a recorded body the original's name; when the caller drops it unread, the call ends as abandoned."""
+    for name in ("__name__", "__qualname__"):
+        setattr(recorded, name, getattr(original, name))
+    weakref.finalize(recorded, recording.finish, "abandoned").atexit = False
+    return recorded
+
+
+def _record_response(recording: Recording, response: Any) -> Any:
+    """Record the body of a streaming response (Starlette's, and what is shaped like it), in its place."""
+    if getattr(response, "media_type", None) == "text/event-stream":
+        recording.expect_frames()
+    body = response.body_iterator
+    response.body_iterator = _recorded_body(recording, body)
+    weakref.finalize(response, recording.finish, "abandoned").atexit = False
+    return response
+
+
+def _recorded_body(recording: Recording, body: Any) -> Any:
+    recorded = stream_of(recording, body)
+    return body if recorded is None else recorded
+
+
+def _ended_by(value: object) -> Status:
+    """Say how a body ended that returned after this was sent or thrown into it."""
+    return "abandoned" if isinstance(value, GeneratorExit) else "ok"
