@@ -8,6 +8,7 @@ from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
+from germane.storage.writer import Writer
 
 __all__ = [
     "Bucket",
@@ -21,5 +22,6 @@ __all__ = [
     "Scored",
     "Store",
     "Task",
+    "Writer",
     "utc_now",
 ]

@@ -1,0 +1,272 @@
+"""The thread that carries exchanges from a queue in memory to the database."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import random
+import sys
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import partial
+
+from germane.errors import StorageError
+from germane.exchange import Exchange
+from germane.storage.refusals import ContentRefused
+from germane.storage.store import Store
+
+AT_EXIT = 5.0
+"""Seconds that the end of the process waits for the queue to be written."""
+_NEVER = sys.maxsize
+_NAMED = 20
+
+logger = logging.getLogger("germane.storage")
+
+
+class Writer:
+    """A bounded queue before the database. :meth:`put` is for any thread; a thread of its own does the writing.
+
+    While the database is away the queue is held; once it is full, the newest exchanges are dropped, and counted in the
+    tally when the database is back. A forked child starts with an empty queue: what was in it is the parent's to write.
+
+    Args:
+        store: where exchanges go.
+        capacity: how many exchanges wait at most, besides one batch being written.
+        batch: how many are written at once.
+        interval: seconds that a first exchange waits for others to be written with it.
+        scorers: the names under which dropped exchanges are counted, or what returns them.
+        backoff: seconds between attempts while the database is away: the first, and the longest.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        capacity: int = 10_000,
+        batch: int = 500,
+        interval: float = 0.1,
+        scorers: Callable[[], Iterable[str]] | Iterable[str] = (),
+        backoff: tuple[float, float] = (0.1, 5.0),
+    ) -> None:
+        self._store = store
+        self._capacity = capacity
+        self._batch = batch
+        self._interval = interval
+        self._scorers = scorers
+        self._backoff = backoff
+        self._begin()
+        again = weakref.WeakMethod(self._begin_in_child)
+        os.register_at_fork(after_in_child=lambda: (method := again()) and method())
+
+    def _begin(self) -> None:
+        self._queue: deque[Exchange] = deque()
+        self._in_flight: list[Exchange] = []
+        self._dropped_cells: Counter[tuple[datetime, str, str]] = Counter()
+        self._room = self._capacity
+        self._alarm = 1  # length of the queue at which put() wakes the thread
+        self._wake = threading.Event()
+        self._changed = threading.Condition(threading.Lock())
+        self._settled = 0
+        self._failures = 0
+        self._hurry = self._overflowing = False
+        self._deadline: float | None = None
+        self._thread: threading.Thread | None = None
+        self._last_words: Callable[[], None] | None = None
+        self.dropped = 0
+        """Exchanges that were put and never became rows."""
+        self.problem: str | None = None
+        """What keeps the database from taking exchanges; None when it does."""
+
+    def _begin_in_child(self) -> None:
+        self._begin()
+        self._store.forget_connections()
+
+    @property
+    def depth(self) -> int:
+        """Exchanges that wait to be written."""
+        return len(self._queue) + len(self._in_flight)
+
+    def put(self, exchange: Exchange) -> bool:
+        """Queue an exchange; False when it was dropped. Never waits and never raises."""
+        length = len(self._queue)
+        if length >= self._room:
+            return self._drop(exchange)
+        self._queue.append(exchange)
+        if length + 1 >= self._alarm:
+            self._ring()
+        return True
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until what was put before is written; False when that took longer than ``timeout`` seconds."""
+        with self._changed:
+            target = self._settled + self.depth
+            if self._settled >= target and not self._dropped_cells:
+                return True
+        self._hurry = True
+        self._ring()
+        with self._changed:
+            return self._changed.wait_for(lambda: self._settled >= target and not self._dropped_cells, timeout)
+
+    def stop(self, timeout: float) -> bool:
+        """Write what is queued and end the thread; False when something was left after ``timeout`` seconds.
+
+        Afterwards whatever is put is dropped.
+        """
+        self._room = 0
+        self._deadline = time.monotonic() + timeout
+        self._wake.set()
+        if self._last_words is not None:
+            atexit.unregister(self._last_words)
+        if self._thread is None:  # never started, or the interpreter was too far gone to start it
+            self._run()
+        else:
+            self._thread.join(timeout)
+        if left := self.depth:
+            logger.warning("%d exchanges were not written to %s before the end, and are lost", left, self._store.name)
+        return left == 0
+
+    def _ring(self) -> None:
+        self._alarm = _NEVER
+        if self._thread is None:
+            self._start()
+        self._wake.set()
+
+    def _start(self) -> None:
+        with self._changed:
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._run, name="germane-writer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # at the interpreter's end, or without a thread left: the next put tries again
+                self._alarm = 1
+                return
+            self._thread = thread
+            self._last_words = partial(_stop, weakref.ref(self))
+            atexit.register(self._last_words)
+
+    def _drop(self, exchange: Exchange) -> bool:
+        minute = exchange.started_at.replace(second=0, microsecond=0)
+        with self._changed:
+            self.dropped += 1
+            self._dropped_cells[(minute, exchange.service, exchange.route)] += 1
+            first, self._overflowing = not self._overflowing, True
+        if first:
+            logger.warning("the queue of %d exchanges is full: further ones are dropped, and counted", self._capacity)
+        return False
+
+    def _run(self) -> None:
+        while self._deadline is None or (self._has_work() and time.monotonic() < self._deadline):
+            if self._deadline is None:
+                self._gather()
+            if self._has_work() and not self._attempt():
+                self._pause()
+
+    def _has_work(self) -> bool:
+        return bool(self._queue or self._in_flight or self._dropped_cells)
+
+    def _gather(self) -> None:
+        """Wait for a first exchange, then a little for others to go with it."""
+        if not self._has_work():
+            self._hurry = False
+            self._sleep(1, None)
+        self._sleep(self._batch, self._interval)
+
+    def _sleep(self, alarm: int, timeout: float | None) -> None:
+        self._wake.clear()
+        self._alarm = alarm
+        # Looked at after the alarm is set: an exchange put in between is either seen here, or rings.
+        if len(self._queue) < alarm and not self._hurry and self._deadline is None:
+            self._wake.wait(timeout)
+        self._alarm = _NEVER
+
+    def _pause(self) -> None:
+        """Wait before the next attempt; a flush or the stop cuts it short."""
+        first, longest = self._backoff
+        delay = min(longest, first * 2 ** min(self._failures, 30)) * random.uniform(0.5, 1)
+        self._failures += 1
+        left = delay if self._deadline is None else self._deadline - time.monotonic()
+        self._wake.wait(max(0.0, min(delay, left)))
+
+    def _attempt(self) -> bool:
+        """Write one batch and what was dropped; False when the database did not take it."""
+        self._wake.clear()
+        try:
+            self._write(self._taken())
+            self._report_dropped()
+        except StorageError as error:
+            return self._went(str(error))
+        except Exception as error:  # noqa: BLE001 - the thread's boundary: without it one surprise ends all capture
+            return self._went(f"{type(error).__name__} in {self._store.name}")
+        self._settle(len(self._in_flight))
+        return self._well()
+
+    def _taken(self) -> list[Exchange]:
+        with self._changed:
+            for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
+                self._in_flight.append(self._queue.popleft())
+        return list(self._in_flight)
+
+    def _write(self, batch: list[Exchange]) -> None:
+        try:
+            self._store.add(batch)
+        except ContentRefused:
+            self._write_one_by_one(batch)
+
+    def _write_one_by_one(self, batch: list[Exchange]) -> None:
+        """Write what can be written: one row that the database will never take must not hold up the others."""
+        lost = []
+        for exchange in batch:
+            try:
+                self._store.add([exchange])
+            except ContentRefused:
+                lost.append(exchange.id)
+            self._settle(1)
+        self.dropped += len(lost)
+        named = ", ".join(str(name) for name in lost[:_NAMED])
+        logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(lost), named)
+
+    def _report_dropped(self) -> None:
+        with self._changed:
+            minutes = {minute for minute, _, _ in self._dropped_cells}
+        for minute in minutes:
+            with self._changed:
+                cells = {cell: count for cell, count in self._dropped_cells.items() if cell[0] == minute}
+            counts = {(service, route): count for (_, service, route), count in cells.items()}
+            names = self._scorers() if callable(self._scorers) else self._scorers
+            self._store.count_dropped(counts, names, at=minute)
+            with self._changed:
+                self._dropped_cells -= Counter(cells)  # what was dropped meanwhile stays
+
+    def _settle(self, count: int) -> None:
+        with self._changed:
+            del self._in_flight[:count]
+            self._settled += count
+            self._changed.notify_all()
+
+    def _went(self, problem: str) -> bool:
+        first, self.problem = self.problem is None, problem
+        if first:
+            logger.warning("%s; up to %d exchanges wait in memory, and it is tried again", problem, self._capacity)
+        return False
+
+    def _well(self) -> bool:
+        self._failures = 0
+        if self.problem is not None:
+            self.problem = None
+            logger.info("%s takes exchanges again", self._store.name)
+        if self._overflowing and len(self._queue) <= self._room // 2:
+            self._overflowing = False
+            logger.info("the queue has room again; %d exchanges were dropped so far", self.dropped)
+        return True
+
+
+def _stop(writer: weakref.ref[Writer]) -> None:
+    """Write at the end of the process what nobody stopped the writer for."""
+    if (alive := writer()) is not None:
+        alive.stop(AT_EXIT)
