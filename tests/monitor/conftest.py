@@ -1,0 +1,182 @@
+"""What the tests of the background share: exchanges, monitors that are stopped again, and patience with a deadline."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from germane.exchange import Exchange, draw_of, new_exchange_id
+from germane.monitor import Monitor
+from germane.monitor.backoff import Backoff
+from germane.score import Score
+from germane.scorers import Scorer, build
+from germane.settings import Settings, load
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+QUICK = Backoff(first=0.1, limit=0.4)
+
+
+def wait_until(condition: Callable[[], object], timeout: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    return wait_until
+
+
+def make_exchange(**changes: Any) -> Exchange:
+    trace_id = os.urandom(16).hex()
+    values: dict[str, Any] = {
+        "id": new_exchange_id(),
+        "trace_id": trace_id,
+        "span_id": os.urandom(8).hex(),
+        "service": "shop",
+        "route": "ask",
+        "question": "How long is the warranty of the lamp?",
+        "answer": "The warranty of the lamp is two years.",
+        "started_at": datetime.now(UTC),
+        "draw": draw_of(trace_id),
+    }
+    return Exchange(**values | changes)
+
+
+@pytest.fixture
+def new_exchange() -> Callable[..., Exchange]:
+    return make_exchange
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'germane.db'}"
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    store = Store(sqlite_url)
+    store.migrate()
+    yield store
+    store.close()
+
+
+class Attached:
+    """Remembers what was attached."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Exchange, list[Score]]] = []
+
+    def __call__(self, exchange: Exchange, scores: Sequence[Score]) -> str:
+        self.calls.append((exchange, list(scores)))
+        return "carrier"
+
+    @property
+    def scores(self) -> list[Score]:
+        return [score for _, scores in self.calls for score in scores]
+
+
+@pytest.fixture
+def attached() -> Attached:
+    return Attached()
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    with FakeJudge() as judge:
+        yield judge
+
+
+def fast_settings(**changes: Any) -> Settings:
+    return load(**{"tick": 0.05, "judge_timeout": 5.0, "service": "shop"} | changes)
+
+
+@pytest.fixture
+def settings() -> Callable[..., Settings]:
+    return fast_settings
+
+
+@pytest.fixture
+def start(attached: Attached) -> Iterator[Callable[..., Monitor]]:
+    """Start monitors, which the end of the test stops."""
+    with ExitStack() as stack:
+
+        def start(store: Store, scorers: Sequence[Scorer] = (), *, settings: Settings, **parts: Any) -> Monitor:
+            monitor = Monitor(store, scorers, settings, **{"attach": attached, "backoff": QUICK} | parts)
+            stack.callback(monitor.stop, 5.0)
+            monitor.start()
+            return monitor
+
+        yield start
+
+
+@pytest.fixture
+def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
+    """Start a monitor with the real scorers, which ask the judge over HTTP."""
+
+    def start_judged(store: Store, judge: FakeJudge | Mapping[str, Any], **changes: Any) -> Monitor:
+        where = judge.settings() if isinstance(judge, FakeJudge) else judge
+        parts = {name: changes.pop(name) for name in ("suppressed", "backoff", "channels") if name in changes}
+        settings = fast_settings(**where | changes)
+        workbench = build(settings)
+        return start(store, workbench.scorers, settings=settings, close=workbench.aclose, **parts)
+
+    return start_judged
+
+
+class Post(NamedTuple):
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Receiver(ThreadingHTTPServer):
+    """A webhook's receiver; answers with the statuses that it is told, then 200."""
+
+    def __init__(self) -> None:
+        self.posts: list[Post] = []
+        self.statuses: list[int] = []
+        self.headers: dict[str, str] = {}
+        super().__init__(("127.0.0.1", 0), _Receiving)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Receiving(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        self.send_response(status)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.server.posts.append(Post(self.path, dict(self.headers), body))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,171 @@
+"""What becomes of scores when the judge fails: nothing is lost, nothing is invented."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from germane.monitor import Monitor
+from germane.monitor.backoff import Backoff
+from germane.score import Reason
+from germane.settings import Settings
+from germane.storage import Store
+from germane.testing import FakeJudge, Fault
+
+Start = Callable[..., Monitor]
+Until = Callable[..., None]
+WRONG_KEY = Fault("status", status=401, code="invalid_api_key", message="Incorrect API key provided: sk-abcdef123456")
+
+
+def test_a_failure_is_no_score_and_in_no_mean(
+    store: Store, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
+) -> None:
+    """A judge that refuses one answer yields one failed task with its reason; the mean knows the others alone."""
+    judge.faults.extend([None, Fault("refusal"), None])
+    store.add([new_exchange() for _ in range(3)])
+    start_judged(store, judge, concurrency=1)
+
+    until(lambda: len(attached.calls) == 3)
+
+    assert store.counts().failed_reasons == {Reason.JUDGE_REFUSED: 1}
+    (summary,) = store.summary()
+    assert summary.n == 2
+    assert (summary.coverage.scored, summary.coverage.failed) == (2, {Reason.JUDGE_REFUSED: 1})
+    assert [score.value for score in attached.scores if score.state == "failed"] == [None]
+
+
+def test_a_rejected_key_is_said_once_and_not_hammered(
+    store: Store,
+    judge: FakeJudge,
+    start_judged: Start,
+    new_exchange: Any,
+    until: Until,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A dead key pauses the scorer: few requests, one line in the log without the key, the queue kept; it resumes by
+    itself once the key works."""
+    caplog.set_level(logging.INFO, "germane.monitor")
+    judge.outage = WRONG_KEY
+    store.add([new_exchange() for _ in range(30)])
+    monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(first=0.2, limit=0.8))
+    until(lambda: monitor.status().judge_problem)
+    until(lambda: len(judge.chats) >= 4)
+
+    assert "judge_rejected" in str(monitor.status().judge_problem)
+    assert len(judge.chats) < 10
+    assert store.counts().failed == 0
+
+    judge.outage = None
+    until(lambda: store.counts().done == 30)
+    until(lambda: monitor.status().judge_problem is None)
+    lines = [record.getMessage() for record in caplog.records if "answer_relevancy" in record.getMessage()]
+    assert [line.split(",")[0] for line in lines] == ["answer_relevancy pauses", "answer_relevancy goes on"]
+    assert "abcdef123456" not in caplog.text
+
+
+def test_tasks_of_a_rejected_key_fail_only_after_the_time_for_retries(
+    store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """When the key stays dead for longer than retry_for, what was tried ends failed with that reason."""
+    judge.outage = WRONG_KEY
+    store.add([new_exchange()])
+    start_judged(store, judge, retry_for=0.5)
+
+    until(lambda: store.counts().failed_reasons == {Reason.JUDGE_REJECTED: 1})
+
+    assert len(judge.chats) > 1
+
+
+def test_an_answer_too_long_for_the_judge_pauses_nobody(
+    store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """A single rejected exchange among good ones is about that exchange: the scorer goes on."""
+    judge.faults.append(Fault("status", status=400, code="context_length_exceeded"))
+    store.add([new_exchange() for _ in range(20)])
+    monitor = start_judged(store, judge, concurrency=1, backoff=Backoff(first=3600, limit=3600))
+
+    until(lambda: store.counts().done == 19)
+
+    assert monitor.status().judge_problem is None
+    assert store.counts().pending == 1
+
+
+def test_a_judge_that_asks_for_a_pause_gets_it(
+    store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """Retry-After is honoured: until then no request is made for any exchange, then all are scored."""
+    judge.faults.append(Fault("status", status=429, retry_after=2))
+    store.add([new_exchange() for _ in range(6)])
+    monitor = start_judged(store, judge, concurrency=1, backoff=Backoff(first=0.05, limit=10))
+
+    until(lambda: monitor.status().judge_problem)
+    asked = len(judge.chats)
+    until(lambda: store.counts().pending == 6)
+    assert len(judge.chats) == asked
+    until(lambda: store.counts().done == 6)
+
+
+@contextmanager
+def judge_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "germane.testing.judge", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_killing_the_judge_loses_and_invents_nothing(
+    store: Store, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """The judge is killed with ten requests in flight: no score comes of them, no task is lost, and all are scored
+    once a judge listens at the same address again."""
+    store.add([new_exchange() for _ in range(30)])
+    with judge_process("--latency", "30") as (process, url):
+        where = {"base_url": url, "api_key": "test", "judge": "fake-judge", "embedder": "fake-embedder"}
+        monitor = start_judged(store, where, concurrency=10, judge_timeout=60.0)
+        until(lambda: monitor.status().in_flight == 10)
+        process.kill()
+        process.wait()
+
+    until(lambda: monitor.status().judge_problem)
+    counts = store.counts()
+    assert (counts.rows, counts.failed) == (0, 0)
+    assert counts.pending + counts.running == 30
+
+    port = url.rpartition(":")[2].partition("/")[0]
+    with judge_process("--port", port):
+        until(lambda: store.counts().done == 30)
+        assert store.counts().rows == 30
+
+
+def test_coverage_tells_of_a_broken_judge_and_no_alert_of_quality(
+    store: Store,
+    judge: FakeJudge,
+    start_judged: Start,
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Until,
+) -> None:
+    """A judge that breaks for good lowers the coverage; the mean stays, and the floor does not fire."""
+    judge.questions = lambda answer: ["How long is the warranty of the lamp?"]
+    store.add([new_exchange() for _ in range(5)])
+    monitor = start_judged(
+        store, judge, concurrency=1, retry_for=0, rules=[{"threshold": 0.8, "min_count": 2, "window": 600}]
+    )
+    until(lambda: store.counts().done == 5)
+    judge.outage = Fault("status", status=500)
+    store.add([new_exchange() for _ in range(5)])
+    until(lambda: store.counts().failed == 5)
+
+    (summary,) = store.summary()
+    assert (summary.n, summary.mean) == (5, pytest.approx(1.0))
+    assert summary.coverage.share == 0.5
+    assert monitor.status().open_alerts == ()
