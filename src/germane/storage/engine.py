@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import SettingsError
-from germane.storage.refusals import translated
+from germane.storage.refusals import ContentRefused, translated
 
 BUSY_TIMEOUT = 15.0
 """Seconds for which SQLite waits for another writer."""
@@ -95,6 +95,8 @@ class Database:
             yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
             raise translated(error, self.name) from None
+        except (OverflowError, UnicodeError) as error:  # from SQLite's driver, which has no error of its own for these
+            raise ContentRefused(f"{self.name} refused a row: {type(error).__name__}") from None
 
 
 def _parsed(url: str) -> URL:

@@ -24,12 +24,19 @@ def migrate(database: Database) -> None:
         DatabaseUnreachable: there is no connection, or SQLite's file cannot be written.
         DatabaseNotMigrated: the tables are newer than this code.
     """
+    with database.read() as connection:
+        current = _version(connection, database.name) == REVISIONS[-1]
+    if not current:
+        _upgrade_once(database)
+    database.use_write_ahead_log()
+
+
+def _upgrade_once(database: Database) -> None:
     with database.write() as connection:  # on SQLite, this alone keeps the others out
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         if _version(connection, database.name) != REVISIONS[-1]:
             _upgrade(connection)
-    database.use_write_ahead_log()
 
 
 def check(database: Database) -> None:

@@ -74,8 +74,9 @@ class Store:
             values = [rows.exchange_values(exchange, self._stamp) for exchange in exchanges]
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(f"an exchange holds what no column takes ({type(error).__name__})") from error
-        with self._database.write() as connection:
-            rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
+        if values:
+            with self._database.write() as connection:
+                rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
 
     def count_dropped(
         self,
