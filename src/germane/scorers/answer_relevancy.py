@@ -63,7 +63,7 @@ def _way(form: Form) -> _Way:
     if form == "few_shot":
         return _Way(
             one=read_prompt("few_shot"), many=None, temperature=0.3, max_tokens=32, stop=("\n",), schema=False,
-            limit=1_500,
+            limit=1_000,
         )  # fmt: skip
     return _Way(
         one=read_prompt("one_question"), many=read_prompt("list_of_questions"), temperature=0.7, max_tokens=800,

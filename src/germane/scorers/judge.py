@@ -117,7 +117,7 @@ def _reply(completion: ChatCompletion) -> Reply:
     return Reply(
         texts=texts,
         input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
+        output_tokens=_written(_count(usage, "completion_tokens"), texts),
         model=str(getattr(completion, "model", None) or "") or None,
     )
 
@@ -142,3 +142,8 @@ def _nothing_said(choices: Sequence[Any]) -> ScoringError:
 def _count(usage: Any, name: str) -> int | None:
     count = getattr(usage, name, None)
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
+def _written(counted: int | None, texts: Sequence[str]) -> int | None:
+    """Return the tokens written. With ``n`` over 1 some servers count one choice only: never fewer than words."""
+    return None if counted is None else max(counted, sum(len(text.split()) for text in texts))
