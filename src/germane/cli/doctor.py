@@ -1,0 +1,43 @@
+"""``germane doctor``: what keeps answers from being captured and scored, and how to mend it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from germane.cli import examination
+from germane.cli.output import as_json, database, harmless, print_json
+
+FAULT_FOUND = 4
+_SIGNS = {"ok": "ok   ", "note": "note ", "fault": "FAULT"}
+
+
+@click.command("doctor")
+@click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import your application's handlers first.")
+@click.option("--offline", is_flag=True, help="Ask neither the judge nor the embedder.")
+@database
+@as_json
+@click.pass_context
+def command(
+    context: click.Context,
+    modules: tuple[str, ...],
+    offline: bool,  # noqa: FBT001 - click passes it by name
+    database: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Name what is wrong, and how to mend it."""
+    sys.path.insert(0, str(Path.cwd()))
+    for module in modules:
+        importlib.import_module(module)
+    findings = examination.examine(database, offline=offline)
+    if as_json:
+        print_json({"findings": [finding.as_dict() for finding in findings]})
+    else:
+        for finding in findings:
+            click.echo(f"{_SIGNS[finding.status]}  {finding.about}: {harmless(finding.message, 1000)}")
+            if finding.fix:
+                click.echo(f"       -> {harmless(finding.fix, 1000)}")
+    context.exit(FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0)

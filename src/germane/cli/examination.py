@@ -1,0 +1,214 @@
+"""What the doctor looks at, one thing after another. Each look returns what it found; none changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from germane import tracer
+from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, SettingsError, StorageError
+from germane.settings import Settings, load
+
+if TYPE_CHECKING:
+    from germane.scorers import Workbench
+    from germane.storage import Coverage, Store
+
+WINDOW = timedelta(hours=24)
+"""How far back the doctor looks for what failed."""
+WAITS_TOO_LONG = timedelta(minutes=10)
+"""An exchange that has waited for this long waits for somebody who is not there."""
+_CONNECT_TIMEOUT = 3.0
+_OTLP_PORTS = {"http/protobuf": 4318, "grpc": 4317}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    about: str
+    status: Literal["ok", "note", "fault"]
+    message: str
+    fix: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return asdict(self)
+
+
+def examine(database: str | None, *, offline: bool) -> list[Finding]:
+    """Look at settings, database, judge, handlers, background and export."""
+    try:
+        settings = load() if database is None else load(database=database)
+    except SettingsError as error:
+        return [Finding("settings", "fault", str(error), "correct or remove it")]
+    return [
+        Finding("settings", "ok", f"service {settings.service!r}, rate {settings.rate:g}"),
+        *_look_at_database(settings),
+        *_look_at_scorers(settings, offline=offline),
+        *_look_at_export(),
+    ]
+
+
+def _look_at_database(settings: Settings) -> Iterator[Finding]:
+    from germane.storage import Store
+
+    try:
+        store = Store(settings.database)
+    except SettingsError as error:
+        yield Finding("database", "fault", str(error), "correct the setting database")
+        return
+    try:
+        store.check()
+        store.declare(settings.service, tracer.routes())  # it writes: a database that cannot be written to says so
+        yield Finding("database", "ok", f"{store.name} is there, and up to date")
+        yield from _look_at_handlers(store)
+        yield from _look_at_background(store, settings)
+    except DatabaseNotMigrated as error:
+        yield Finding("database", "fault", str(error), "germane db upgrade")
+    except StorageError as error:
+        yield Finding("database", "fault", str(error), "start the database, or correct its URL, path or permissions")
+    finally:
+        store.close()
+
+
+def _look_at_handlers(store: Store) -> Iterator[Finding]:
+    by_route: dict[str, list[Coverage]] = {}
+    for found in store.coverage():
+        by_route.setdefault(found.route, []).append(found)
+    if not by_route:
+        fix = "decorate a handler with @germane.observe, call germane.start() in its process, ask it something"
+        yield Finding("handlers", "note", "no decorated handler has been seen yet", fix)
+    for route, coverage in by_route.items():
+        yield _look_at_handler(route, coverage, captured=bool(store.exchanges(route=route, limit=1)))
+
+
+def _look_at_handler(route: str, coverage: list[Coverage], *, captured: bool) -> Finding:
+    about, seen = f"handler {route}", sum(found.seen for found in coverage)
+    if not seen and not captured:
+        return Finding(
+            about,
+            "fault",
+            "is decorated, but has never fired",
+            "put @germane.observe directly above def, below @app.post and the like; or nobody has called it yet",
+        )
+    unread = sum(found.skipped.get("missing_input", 0) for found in coverage)
+    if seen and unread == seen:
+        return Finding(
+            about,
+            "fault",
+            f"fired, but neither of its {seen} question-answer pairs could be read: its selectors match nothing",
+            'name the parts: @germane.observe(question="body.query", answer="text"); the log says what was found',
+        )
+    return Finding(about, "ok", f"{seen} seen, {sum(found.scored for found in coverage)} scored")
+
+
+def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
+    counts, now = store.counts(), datetime.now(UTC)
+    waiting = counts.unsampled + counts.pending + counts.running
+    oldest = counts.oldest_pending_at
+    late = oldest is not None and now - oldest > WAITS_TOO_LONG
+    if waiting and (late or (counts.unsampled and _idle(store, now))):
+        fix = "run a process with germane.start(role='all') and a judge on this database"
+        yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
+    else:
+        yield Finding("scoring", "ok", f"{counts.rows} scores, {waiting} waiting")
+    for found in store.coverage(since=now - WINDOW):
+        if found.failed and sum(found.failed.values()) > found.scored:
+            reason = max(found.failed, key=lambda name: found.failed[name])
+            yield Finding(
+                f"scorer {found.scorer}",
+                "fault",
+                f"most scores of route {found.route} failed in the last day: {dict(found.failed)}",
+                _FIXES.get(reason, "look at the log of the process that scores"),
+            )
+    if settings.rules and not counts.rows:
+        yield Finding("rules", "note", "there are rules, and no scores for them to look at yet")
+
+
+def _idle(store: Store, now: datetime) -> bool:
+    """Whether even the newest exchange has waited for long."""
+    newest = store.exchanges(limit=1)
+    return bool(newest) and now - newest[0].started_at > WAITS_TOO_LONG
+
+
+_KEY = "set OPENAI_API_KEY to a valid key, and judge to a model that it may use"
+_ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
+_FIXES = {
+    "judge_rejected": _KEY,
+    "judge_unreachable": _ADDRESS,
+    "judge_timeout": "raise judge_timeout, or lower concurrency",
+    "judge_rate_limited": "lower rate or concurrency, or ask for a higher limit",
+    "embedder_error": "correct the setting embedder",
+    "no_usable_question": "use a stronger judge",
+    "unparsable": "use a stronger judge",
+}
+
+
+def _look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    from germane.scorers import build
+
+    try:
+        workbench = build(settings)
+    except GermaneError as error:
+        yield Finding("scorers", "fault", str(error), "install what is missing, or correct the setting")
+        return
+    if workbench.problem is not None:
+        yield Finding("judge", "fault", "no judge is configured", workbench.problem)
+        return
+    names = ", ".join(scorer.name for scorer in workbench.scorers)
+    yield Finding("scorers", "ok", names)
+    if not offline:
+        yield from asyncio.run(_ask(workbench))
+
+
+async def _ask(workbench: Workbench) -> list[Finding]:
+    """Ask judge and embedder something tiny: only their servers know whether key and model are good."""
+    from germane.scorers import Message
+
+    findings = []
+    try:
+        if workbench.judge is not None:
+            question = [Message("user", "Reply with: ok")]
+            findings.append(await _answers("judge", workbench.judge.model, workbench.judge.ask(question, max_tokens=8)))
+        if workbench.embedder is not None:
+            asked = workbench.embedder.embed(["ok"])
+            findings.append(await _answers("embedder", workbench.embedder.model, asked))
+    finally:
+        await workbench.aclose()
+    return findings
+
+
+async def _answers(about: str, model: str, asked: Any) -> Finding:
+    try:
+        await asked
+    except ScoringError as error:
+        return Finding(about, "fault", str(error), _FIXES.get(str(error.reason), _ADDRESS))
+    except GermaneError as error:
+        return Finding(about, "fault", str(error), "install what is missing")
+    return Finding(about, "ok", f"{model} answers")
+
+
+def _look_at_export() -> Iterator[Finding]:
+    endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if endpoint is None:
+        yield Finding("export", "note", "no OTLP endpoint is set: spans go where your own tracer provider sends them")
+        return
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    address = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}")
+    port = address.port or {"https": 443}.get(address.scheme, _OTLP_PORTS.get(protocol, 4318))
+    shown = f"{address.hostname}:{port}"
+    try:
+        socket.create_connection((address.hostname or "localhost", port), _CONNECT_TIMEOUT).close()
+    except OSError as error:
+        fix = "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT"
+        yield Finding(
+            "export", "fault", f"the OTLP endpoint {shown} cannot be reached ({error.strerror or error})", fix
+        )
+    else:
+        yield Finding("export", "ok", f"the OTLP endpoint {shown} takes connections")

@@ -1,0 +1,55 @@
+"""How verbs speak: one JSON object on stdout, or text that a terminal cannot be tricked with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+SCHEMA_VERSION = 1
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+database = click.option("--database", metavar="URL", help="Database, when it is not the one of the settings.")
+
+
+class Since(click.ParamType[datetime | None]):
+    """A time in the past: ``24h``, ``7d``, ``30m``, or a moment in ISO 8601."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # click passes what is converted already
+        if value[-1:] in _UNITS and value[:-1].isdigit():
+            return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * _UNITS[value[-1]])
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except ValueError:
+            self.fail(f"{value!r} is neither a span such as 24h or 7d nor a moment in ISO 8601", param, ctx)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print one object with the version of its shape."""
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=str, allow_nan=False))
+
+
+def harmless(text: str | None, width: int = 200) -> str:
+    """Return captured text for a terminal: one line, no control characters, cut."""
+    line = " ".join((text or "").split())
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns; all but the first are aligned to the right."""
+    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    for row in [headings, *rows]:
+        cells = [
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())

@@ -1,0 +1,114 @@
+"""``germane report``: how each route does, with what is known of how sure that is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.opening import opened
+from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
+
+if TYPE_CHECKING:
+    from germane.storage import Coverage, RouteSummary
+
+ENOUGH = 20
+"""Fewer scores than this are not enough data to judge by."""
+THRESHOLD_BROKEN = 3
+NOT_ENOUGH_DATA = 5
+
+
+@click.command("report")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since then.")
+@click.option("--route", help="Only this route.")
+@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a mean is lower.")
+@database
+@as_json
+@click.pass_context
+def command(
+    context: click.Context,
+    since: datetime,
+    route: str | None,
+    fail_under: float | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Show mean, interval and coverage of every route."""
+    with opened(database) as store:
+        summaries = [found for found in store.summary(since=since) if route in {None, found.route}]
+        coverage = [found for found in store.coverage(since=since) if route in {None, found.route} and found.scorer]
+    if as_json:
+        routes = [_as_dict(found) for found in summaries]
+        print_json({"since": since, "enough": ENOUGH, "routes": routes, "coverage": [_counts(c) for c in coverage]})
+    else:
+        _print(since, summaries, coverage)
+    context.exit(_code(summaries, fail_under))
+
+
+def _code(summaries: list[RouteSummary], fail_under: float | None) -> int:
+    if fail_under is None:
+        return 0
+    judged = [found for found in summaries if found.n >= ENOUGH]
+    if any(found.mean < fail_under for found in judged):
+        return THRESHOLD_BROKEN
+    return 0 if judged and len(judged) == len(summaries) else NOT_ENOUGH_DATA
+
+
+def _print(since: datetime, summaries: list[RouteSummary], coverage: list[Coverage]) -> None:
+    click.echo(f"Answers given since {since:%Y-%m-%d %H:%M} UTC\n")
+    if not summaries:
+        click.echo("No scores.")
+    else:
+        rows = [_row(found) for found in summaries]
+        print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
+    missing = [line for found in coverage for line in _absences(found)]
+    if missing:
+        click.echo("\nWithout a score:")
+        click.echo("\n".join(missing))
+
+
+def _row(found: RouteSummary) -> tuple[str, ...]:
+    name = harmless(found.route, 40)
+    seen = f"{found.coverage.scored} of {found.coverage.seen}"
+    if found.n < ENOUGH:
+        return name, found.scorer, str(found.n), "-", f"not enough data (n={found.n}, need {ENOUGH})", "-", "-", seen
+    interval = "-" if found.interval is None else f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
+    shares = f"{found.low_share:.0%}", f"{found.noncommittal_share:.0%}"
+    return name, found.scorer, str(found.n), f"{found.mean:.3f}", interval, *shares, seen
+
+
+def _absences(found: Coverage) -> list[str]:
+    groups = (("skipped", found.skipped), ("failed", found.failed), ("pending", {"waiting": found.pending}))
+    parts = [f"{count} {state} ({reason})" for state, reasons in groups for reason, count in reasons.items() if count]
+    return [f"  {harmless(found.route, 40)}, {found.scorer}: {', '.join(parts)}"] if parts else []
+
+
+def _as_dict(found: RouteSummary) -> dict[str, Any]:
+    return {
+        "service": found.service,
+        "route": found.route,
+        "scorer": found.scorer,
+        "fingerprint": found.fingerprint,
+        "newest": found.newest,
+        "n": found.n,
+        "enough": found.n >= ENOUGH,
+        "mean": found.mean,
+        "interval": found.interval,
+        "low_share": found.low_share,
+        "noncommittal_share": found.noncommittal_share,
+        "coverage": _counts(found.coverage),
+    }
+
+
+def _counts(found: Coverage) -> dict[str, Any]:
+    return {
+        "service": found.service,
+        "route": found.route,
+        "scorer": found.scorer,
+        "seen": found.seen,
+        "scored": found.scored,
+        "pending": found.pending,
+        "skipped": dict(found.skipped),
+        "failed": dict(found.failed),
+    }

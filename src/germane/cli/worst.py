@@ -1,0 +1,75 @@
+"""``germane worst``: the answers with the lowest scores, and why they are low."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.opening import opened
+from germane.cli.output import Since, as_json, database, harmless, print_json
+
+if TYPE_CHECKING:
+    from germane.storage import Scored
+
+
+@click.command("worst")
+@click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many.")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since then.")
+@click.option("--route", help="Only this route.")
+@click.option("--scorer", help="Only this scorer.")
+@database
+@as_json
+def command(
+    limit: int,
+    since: datetime,
+    route: str | None,
+    scorer: str | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Show the answers with the lowest scores."""
+    with opened(database) as store:
+        found = store.worst(since=since, route=route, scorer=scorer, limit=limit)
+    if as_json:
+        print_json({"since": since, "answers": [_as_dict(scored) for scored in found]})
+        return
+    if not found:
+        click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC.")
+    for scored in found:
+        click.echo("\n".join([*describe(scored), ""]))
+
+
+def describe(scored: Scored) -> list[str]:
+    """Return the lines that show one answer and what its score was made from."""
+    exchange, score = scored.exchange, scored.score
+    source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
+    lines = [
+        f"{score.value:5.2f}  {score.label or ''}  {source}  {score.scorer}  {exchange.id}",
+        f"       asked     {harmless(exchange.question)}",
+        f"       answered  {harmless(exchange.answer)}",
+    ]
+    return lines + [
+        f"       reads as  {harmless(question['text'])}  ({question['similarity']:.2f})"
+        for question in score.details.get("questions", ())
+        if question.get("similarity") is not None
+    ]
+
+
+def _as_dict(scored: Scored) -> dict[str, Any]:
+    exchange, score = scored.exchange, scored.score
+    return {
+        "exchange_id": exchange.id,
+        "trace_id": exchange.trace_id,
+        "service": exchange.service,
+        "route": exchange.route,
+        "started_at": exchange.started_at.isoformat(),
+        "question": exchange.question,
+        "answer": exchange.answer,
+        "scorer": score.scorer,
+        "fingerprint": score.fingerprint,
+        "value": score.value,
+        "label": score.label,
+        "details": dict(score.details),
+    }

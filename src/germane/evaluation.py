@@ -1,0 +1,199 @@
+"""The same scorers over a data set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import UsageError
+from germane.exchange import Context, Exchange, new_exchange_id
+from germane.score import LOW, Score
+
+if TYPE_CHECKING:
+    from germane.scorers import Scorer
+    from germane.storage import Estimate
+
+COLUMNS = {
+    "question": ("question", "user_input"),
+    "answer": ("answer", "response"),
+    "contexts": ("contexts", "retrieved_contexts"),
+}
+"""What the columns of a row may be called: ours, then those of Ragas."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScores:
+    """One row of a data set and its scores, by scorer."""
+
+    exchange: Exchange
+    scores: Mapping[str, Score]
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerSummary:
+    """What one scorer says of a data set."""
+
+    scorer: str
+    asked: int
+    """Rows."""
+    estimate: Estimate | None
+    """Mean with n and interval; None when no row has a score."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Rows without a score, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The scores of a data set, in the order of its rows."""
+
+    rows: tuple[RowScores, ...]
+
+    @property
+    def scores(self) -> list[Score]:
+        """All scores, row by row; those without a value carry the reason."""
+        return [score for row in self.rows for score in row.scores.values()]
+
+    def summary(self) -> list[ScorerSummary]:
+        """Return mean, interval and absences per scorer."""
+        names = dict.fromkeys(score.scorer for score in self.scores)
+        return [_summary(name, [row.scores[name] for row in self.rows]) for name in names]
+
+
+def evaluate(rows: Any, scorers: Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
+    """Score a data set; see :func:`aevaluate`. Not to be called where an event loop runs."""
+    return asyncio.run(aevaluate(rows, scorers, **options))
+
+
+async def aevaluate(
+    rows: Any,
+    scorers: Sequence[str | Scorer] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> Evaluation:
+    """Score a data set.
+
+    Args:
+        rows: Mappings, or a pandas frame, with ``question``, ``answer`` and ``contexts``; Ragas' names are taken too.
+            Contexts are a list, or a JSON list in a string.
+        scorers: Names, or scorers of your own; by default those of the settings.
+        columns: Your names for ``question``, ``answer`` and ``contexts``.
+        **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
+
+    Raises:
+        UsageError: a row has no column for question or answer.
+        SettingsError: a setting is wrong or unknown, or nothing can be scored with these.
+    """
+    from germane.errors import SettingsError
+    from germane.scorers import build
+    from germane.settings import load
+
+    names = None if scorers is None else tuple(scorer for scorer in scorers if isinstance(scorer, str))
+    loaded = load(**settings) if names is None else load(scorers=names, **settings)
+    exchanges = [_exchange(row, number, columns or {}) for number, row in enumerate(_records(rows))]
+    workbench = build(loaded)
+    chosen = [*workbench.scorers, *(scorer for scorer in scorers or () if not isinstance(scorer, str))]
+    if not chosen:
+        raise SettingsError(workbench.problem or "name at least one scorer")
+    try:
+        scored = await _score_all(exchanges, chosen, loaded.concurrency)
+    finally:
+        await workbench.aclose()
+    return Evaluation(tuple(scored))
+
+
+async def _score_all(exchanges: Sequence[Exchange], scorers: Sequence[Scorer], concurrency: int) -> list[RowScores]:
+    from germane.scorers import run
+
+    places = asyncio.Semaphore(concurrency)
+
+    async def score(exchange: Exchange) -> RowScores:
+        async with places:
+            scores = await asyncio.gather(*(run(scorer, exchange) for scorer in scorers))
+        return RowScores(exchange, {score.scorer: score for score in scores})
+
+    return list(await asyncio.gather(*map(score, exchanges)))
+
+
+def _summary(name: str, scores: Sequence[Score]) -> ScorerSummary:
+    found = [score for score in scores if score.value is not None]
+    reasons = Counter(str(score.reason) for score in scores if score.reason is not None)
+    return ScorerSummary(name, len(scores), _estimate(found) if found else None, reasons)
+
+
+def _estimate(scores: Sequence[Score]) -> Estimate:
+    from germane.storage.estimate import Sums, estimate
+
+    values = [score.value or 0.0 for score in scores]
+    n, zeros = len(values), values.count(0.0)
+    total, squares = sum(values), sum(value * value for value in values)
+    return estimate(
+        Sums(
+            n=n,
+            n_zero=zeros,
+            w=n,
+            w_zero=zeros,
+            ww=n,
+            ww_zero=zeros,
+            wy=total,
+            wyy=squares,
+            wwy=total,
+            wwyy=squares,
+            w_low=sum(value < LOW for value in values),
+            w_noncommittal=sum(score.label == "noncommittal" for score in scores),
+        )
+    )
+
+
+def _records(rows: Any) -> Iterator[Mapping[str, Any]]:
+    """Return the rows of a pandas frame, or of anything that gives mappings."""
+    found: Iterable[Any] = rows.to_dict("records") if hasattr(rows, "columns") and hasattr(rows, "to_dict") else rows
+    yield from found
+
+
+def _exchange(row: Mapping[str, Any], number: int, columns: Mapping[str, str]) -> Exchange:
+    return Exchange(
+        id=new_exchange_id(),
+        trace_id="0" * 32,
+        span_id="0" * 16,
+        service="evaluate",
+        route="evaluate",
+        question=_text(_cell(row, number, "question", columns)),
+        answer=_text(_cell(row, number, "answer", columns)),
+        contexts=_contexts(_cell(row, number, "contexts", columns)),
+        started_at=datetime.now(UTC),
+    )
+
+
+def _cell(row: Mapping[str, Any], number: int, name: str, columns: Mapping[str, str]) -> Any:
+    known = (columns[name],) if name in columns else COLUMNS[name]
+    for column in known:
+        if column in row:
+            return row[column]
+    if name == "contexts" and name not in columns:
+        return None
+    raise UsageError(f"row {number} has no column {' or '.join(known)}; its columns are {', '.join(map(str, row))}")
+
+
+def _text(cell: Any) -> str | None:
+    return cell if isinstance(cell, str) else None
+
+
+def _contexts(cell: Any) -> tuple[Context, ...]:
+    if isinstance(cell, str):
+        cell = _from_json(cell)
+    return tuple(Context(text) for text in cell if isinstance(text, str)) if isinstance(cell, Iterable) else ()
+
+
+def _from_json(cell: str) -> list[Any]:
+    """Read a JSON list out of a cell; any other text is one context."""
+    try:
+        found = json.loads(cell)
+    except ValueError:
+        found = None
+    return found if isinstance(found, list) else [cell] if cell.strip() else []
