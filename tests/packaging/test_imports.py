@@ -5,6 +5,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import typing
 from types import ModuleType
 
 import pytest
@@ -62,10 +63,13 @@ def test_importing_germane_is_cheap() -> None:
 
 def test_the_public_names_are_the_listed_ones() -> None:
     """`germane.__all__` is the API: sorted, nothing public is missing from it, nothing in it is missing."""
-    public = [name for name in dir(germane) if not name.startswith("_") and name != "annotations"]
-    public = [name for name in public if not isinstance(getattr(germane, name), ModuleType)]
+    tools = {"annotations", *typing.__all__}
+    found = {name for name in vars(germane) if not name.startswith("_") and name not in tools}
+    public = {name for name in found if not isinstance(getattr(germane, name), ModuleType)}
 
-    assert in_order(public) == list(germane.__all__)
+    assert in_order(germane.__all__) == germane.__all__
+    assert public - set(germane.__all__) == set()
+    assert [name for name in germane.__all__ if not hasattr(germane, name)] == []
 
 
 def test_no_module_takes_the_place_of_a_public_name() -> None:
