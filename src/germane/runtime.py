@@ -136,6 +136,11 @@ def start(
         _running = Runtime(loaded, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider)
 
 
+def running() -> Runtime | None:
+    """Return what runs in this process; None before :func:`start` and after :func:`stop`."""
+    return _running
+
+
 def stop(timeout: float = 10.0, *, drain: float = 0.0) -> bool:
     """Write what was captured, end the background, export spans. Nothing happens where nothing runs.
 
