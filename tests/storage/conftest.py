@@ -17,6 +17,7 @@ from germane.exchange import Exchange
 from germane.storage import Decision, Store
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ELEVEN = NOON - timedelta(hours=1)
 
 
 class Clock:
@@ -56,7 +57,7 @@ def sqlite_store(tmp_path: Path, clock: Clock) -> Iterator[Store]:
 
 
 def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
-    """Return an exchange of so many minutes after noon."""
+    """Return an exchange of so many minutes after eleven."""
     defaults: dict[str, Any] = {
         "id": uuid4().hex,
         "trace_id": uuid4().hex,
@@ -65,14 +66,14 @@ def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
         "route": "ask",
         "question": "How do I pay?",
         "answer": "By card.",
-        "started_at": NOON + timedelta(minutes=minutes),
+        "started_at": ELEVEN + timedelta(minutes=minutes),
     }
     return Exchange(**defaults | given)
 
 
 @pytest.fixture
 def make() -> Callable[..., Exchange]:
-    """Makes exchanges: minutes after noon, and any field."""
+    """Makes exchanges: minutes after eleven, and any field."""
     return an_exchange
 
 

@@ -1,0 +1,277 @@
+"""A task is done once, by one owner at a time, and never lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage import Claim, Store, Task
+
+Make = Callable[..., Exchange]
+Sampled = Callable[..., list[Exchange]]
+LEASE = timedelta(seconds=60)
+TWO = {"relevancy": "f1", "faithfulness": "f2"}
+
+
+def scored(task: Task, value: float = 0.5, **given: Any) -> tuple[Task, Score]:
+    """Return the task with a value for it."""
+    return task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, **given)
+
+
+def tasks_of(claims: list[Claim]) -> list[Task]:
+    """Return all tasks of some claims."""
+    return [task for claim in claims for task in claim.tasks]
+
+
+def test_whole_exchanges_are_claimed_oldest_first(store: Store, sampled: Sampled, make: Make) -> None:
+    """The limit counts exchanges, and all ready tasks of one come together."""
+    late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO)
+
+    claims = store.claim("a", limit=2, lease=LEASE)
+
+    assert [claim.exchange for claim in claims] == [early, middle]
+    assert [[task.scorer for task in claim.tasks] for claim in claims] == [["relevancy", "faithfulness"]] * 2
+    assert [claim.exchange for claim in store.claim("b", limit=9, lease=LEASE)] == [late]
+
+
+def test_a_claimed_task_knows_its_history(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """Attempts count claims, and the age counts from the first time it was pending."""
+    [exchange] = sampled(make())
+    store.claim("a", limit=1, lease=LEASE)
+    began = clock.now
+    clock.advance(seconds=61)
+
+    [claim] = store.claim("b", limit=1, lease=LEASE)
+
+    [task] = claim.tasks
+    assert (task.exchange_id, task.attempts, task.first_pending_at) == (exchange.id, 2, began)
+
+
+def test_a_task_is_completed_exactly_once(store: Store, sampled: Sampled, make: Make) -> None:
+    """The second time, and twice in one call, nothing is written and nothing is returned."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+
+    first = store.complete("a", [scored(task, 0.25), scored(task, 0.75)])
+    second = store.complete("a", [scored(task, 0.75)])
+
+    assert (first, second) == ([scored(task, 0.25)], [])
+    assert [found.score.value for found in store.worst()] == [0.25]
+
+
+def test_nobody_completes_what_another_owner_holds(store: Store, sampled: Sampled, make: Make) -> None:
+    """Neither before nor after the holder has."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+
+    assert store.complete("b", [scored(task)]) == []
+    assert store.counts().running == 1
+
+
+def test_a_late_owner_is_refused_after_its_lease_was_taken(
+    store: Store, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """An expired lease goes to the next owner, whose result is the one that counts."""
+    sampled(make())
+    [old] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    assert store.claim("b", limit=1, lease=LEASE) == []
+    clock.advance(seconds=60)
+
+    [new] = tasks_of(store.claim("b", limit=1, lease=LEASE))
+
+    assert store.complete("a", [scored(old, 0.1)]) == []
+    assert store.complete("b", [scored(new, 0.9)]) == [scored(new, 0.9)]
+    assert [found.score.value for found in store.worst()] == [0.9]
+
+
+def test_an_owner_may_be_late_when_nobody_minds(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """A lease that has run out and was not taken by another owner still counts."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    clock.advance(hours=1)
+
+    assert len(store.complete("a", [scored(task)])) == 1
+
+
+def test_a_score_keeps_all_it_is_made_of(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """Details are any JSON; NaN in them becomes null, and objects their text."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    circle: list[Any] = []
+    circle.append(circle)
+    details = {"questions": ["a\0", {"b": [1, 2.5, None, True]}], "nan": float("nan"), 1: {"deep": (1, 2)}}
+    given = scored(
+        task, 0.75, label="mostly", explanation="why\ud800", details=details, judge="j", embedder="e", input_tokens=10,
+        output_tokens=2, cost=0.001, latency=1.5, scored_at=clock.now,
+    )  # fmt: skip
+
+    store.complete("a", [given])
+
+    [found] = store.worst()
+    assert found.score.explanation == "why\ufffd"
+    assert found.score.details == {
+        "questions": ["a\ufffd", {"b": [1, 2.5, None, True]}],
+        "nan": None,
+        "1": {"deep": [1, 2]},
+    }
+    for name in ("value", "label", "judge", "embedder", "input_tokens", "output_tokens", "cost", "latency"):
+        assert getattr(found.score, name) == getattr(given[1], name)
+    assert found.score.scored_at == clock.now
+
+
+def test_details_that_no_json_can_hold_do_not_stop_a_score(store: Store, sampled: Sampled, make: Make) -> None:
+    """A circle is noted as unreadable."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+
+    store.complete("a", [scored(task, details=circle)])
+
+    assert "unreadable" in store.worst()[0].score.details
+
+
+@pytest.mark.parametrize(("reason", "state"), [(Reason.UNPARSABLE, "failed"), (Reason.MISSING_INPUT, "skipped")])
+def test_an_absence_is_a_state_and_no_row(
+    store: Store, sampled: Sampled, make: Make, reason: Reason, state: str
+) -> None:
+    """Only values are rows of the table score."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    absent = Score(scorer=task.scorer, fingerprint=task.fingerprint, reason=reason, explanation="said 'banana'")
+
+    assert store.complete("a", [(task, absent)]) == [(task, absent)]
+
+    counts = store.counts()
+    assert (counts.rows, getattr(counts, state)) == (0, 1)
+    assert {**counts.failed_reasons, **counts.skipped_reasons} == {reason: 1}
+
+
+def test_a_postponed_task_waits_for_its_time(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """And is somebody's again from then on; only its holder may postpone it."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    until = clock.now + timedelta(minutes=5)
+    store.postpone("b", [task], until=until, reason=Reason.JUDGE_TIMEOUT, error="not mine")
+    assert store.counts().running == 1
+
+    store.postpone("a", [task], until=until, reason=Reason.JUDGE_TIMEOUT, error="slow\0")
+
+    assert store.counts().pending == 1
+    assert store.claim("b", limit=1, lease=LEASE) == []
+    clock.advance(minutes=5)
+    assert len(store.claim("b", limit=1, lease=LEASE)) == 1
+
+
+def test_what_is_released_was_never_claimed(store: Store, sampled: Sampled, make: Make) -> None:
+    """All that an owner holds goes back, at once and without counting as an attempt."""
+    sampled(make(0), make(1), scorers=TWO)
+    store.claim("a", limit=1, lease=LEASE)
+    store.claim("b", limit=1, lease=LEASE)
+
+    assert (store.release("a"), store.release("a")) == (2, 0)
+
+    [claim] = store.claim("c", limit=9, lease=LEASE)
+    assert [task.attempts for task in claim.tasks] == [1, 1]
+
+
+def test_threads_never_claim_the_same_task(store: Store, sampled: Sampled, make: Make) -> None:
+    """Four owners at once get every exchange, each one whole and once."""
+    sampled(*(make(minute) for minute in range(60)), scorers=TWO)
+    claims: list[Claim] = []
+
+    def work(owner: str) -> None:
+        while found := store.claim(owner, limit=3, lease=LEASE):
+            claims.extend(found)
+
+    threads = [threading.Thread(target=work, args=(f"owner-{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len({claim.exchange.id for claim in claims}) == len(claims) == 60
+    assert [len(claim.tasks) for claim in claims] == [2] * 60
+
+
+WORKER = """
+import json, sys
+from datetime import timedelta
+from germane.score import Score
+from germane.storage import Store
+store, owner = Store(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+done = []
+while claims := store.claim(owner, limit=2, lease=timedelta(hours=1)):
+    results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5))
+               for claim in claims for task in claim.tasks]
+    done += [task.id for task, _ in store.complete(owner, results)]
+print(json.dumps(done))
+store.close()
+"""
+
+
+def start_worker(url: str, owner: str, script: str = WORKER) -> subprocess.Popen[str]:
+    """Start a process that waits for a line before it works."""
+    command = [sys.executable, "-c", script, url, owner]
+    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "ready\n"
+    return worker
+
+
+def test_processes_never_do_the_same_task(store: Store, sampled: Sampled, make: Make, migrated_url: str) -> None:
+    """Three real processes at once do each task once, and the counts agree."""
+    sampled(*(make(-minute) for minute in range(40)), scorers=TWO)
+    workers = [start_worker(migrated_url, f"owner-{number}") for number in range(3)]
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+
+    done = [task for worker in workers for task in json.loads(worker.communicate(timeout=60)[0])]
+
+    assert len(set(done)) == len(done) == 80
+    assert (store.counts().done, store.counts().rows) == (80, 80)
+    assert all(one.seen == one.scored == 40 for one in store.coverage())
+
+
+KILLED = """
+import sys
+from datetime import timedelta
+from germane.storage import Store
+store = Store(sys.argv[1])
+print("ready", flush=True)
+store.claim(sys.argv[2], limit=9, lease=timedelta(seconds=60))
+print("claimed", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_a_killed_process_held_is_done_by_another(
+    store: Store, sampled: Sampled, make: Make, migrated_url: str, clock: Any
+) -> None:
+    """kill -9 costs the time of the lease and nothing else."""
+    sampled(make(-600))
+    worker = start_worker(migrated_url, "killed", KILLED)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "claimed\n"
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate()
+    assert store.counts().running == 1
+    clock.advance(days=3650)  # the process went by the real clock
+
+    [task] = tasks_of(store.claim("b", limit=1, lease=LEASE))
+
+    assert len(store.complete("b", [scored(task)])) == 1
