@@ -60,14 +60,29 @@ def new_exchange() -> Callable[..., Exchange]:
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'germane.db'}"
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A migrated database of its own: SQLite, or PostgreSQL where a test's parameter says so."""
+    url = f"sqlite:///{tmp_path / 'germane.db'}"
+    if getattr(request, "param", "sqlite") == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        url = server.url(server.create())
+    store = Store(url)
+    store.migrate()
+    store.close()
+    return url
 
 
 @pytest.fixture
-def store(sqlite_url: str) -> Iterator[Store]:
-    store = Store(sqlite_url)
-    store.migrate()
+def store(url: str) -> Iterator[Store]:
+    store = Store(url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other_store(url: str) -> Iterator[Store]:
+    """The same database, as another process has it."""
+    store = Store(url)
     yield store
     store.close()
 
@@ -160,15 +175,15 @@ class _Receiving(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.posts.append(Post(self.path, dict(self.headers), body))
         status = self.server.statuses.pop(0) if self.server.statuses else 200
         self.send_response(status)
         for name, value in self.server.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", "0")
         self.end_headers()
-        self.server.posts.append(Post(self.path, dict(self.headers), body))
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""
 
 

@@ -156,16 +156,16 @@ def test_coverage_tells_of_a_broken_judge_and_no_alert_of_quality(
 ) -> None:
     """A judge that breaks for good lowers the coverage; the mean stays, and the floor does not fire."""
     judge.questions = lambda answer: ["How long is the warranty of the lamp?"]
-    store.add([new_exchange() for _ in range(5)])
+    store.add([new_exchange() for _ in range(3)])
     monitor = start_judged(
         store, judge, concurrency=1, retry_for=0, rules=[{"threshold": 0.8, "min_count": 2, "window": 600}]
     )
-    until(lambda: store.counts().done == 5)
+    until(lambda: store.counts().done == 3)
     judge.outage = Fault("status", status=500)
-    store.add([new_exchange() for _ in range(5)])
-    until(lambda: store.counts().failed == 5)
+    store.add([new_exchange() for _ in range(3)])
+    until(lambda: store.counts().failed == 3)
 
     (summary,) = store.summary()
-    assert (summary.n, summary.mean) == (5, pytest.approx(1.0))
+    assert (summary.n, summary.mean) == (3, pytest.approx(1.0))
     assert summary.coverage.share == 0.5
     assert monitor.status().open_alerts == ()

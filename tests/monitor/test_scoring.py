@@ -46,6 +46,7 @@ def done(store: Store) -> int:
     return counts.done + counts.failed + counts.skipped
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_every_exchange_is_scored_over_http_and_attached(
     store: Store, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
 ) -> None:
@@ -89,20 +90,25 @@ def test_what_an_earlier_process_captured_is_scored_at_the_next_start(
     until(lambda: store.counts().done == 3)
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_two_monitors_on_one_database_score_once(
-    store: Store, sqlite_url: str, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
+    store: Store,
+    other_store: Store,
+    judge: FakeJudge,
+    start_judged: Start,
+    attached: Any,
+    new_exchange: Any,
+    until: Until,
 ) -> None:
     """However many monitors work on one database, each exchange is asked about, scored and attached once."""
     judge.latency = 0.01
-    other = Store(sqlite_url)
     exchanges = [new_exchange(answer=f"The warranty is {years} years.") for years in range(60)]
     store.add(exchanges)
-    for place in (store, other):
+    for place in (store, other_store):
         start_judged(place, judge, concurrency=4)
 
     until(lambda: len(attached.calls) == 60)
 
-    other.close()
     assert Counter(exchange.id for exchange, _ in attached.calls) == Counter(exchange.id for exchange in exchanges)
     assert len(judge.chats) == 60
     assert store.counts().rows == 60
@@ -115,8 +121,8 @@ def test_a_slow_exchange_holds_up_no_other(
     release = threading.Event()
 
     async def score(exchange: Exchange) -> float:
-        while exchange.question == "slow" and not release.is_set():
-            await asyncio.sleep(0.01)
+        if exchange.question == "slow":
+            await asyncio.to_thread(release.wait, 10)
         return 0.5
 
     store.add([new_exchange(question="slow"), *(new_exchange() for _ in range(20))])
@@ -162,6 +168,7 @@ def test_scores_of_one_exchange_are_attached_together(
     assert {score.scorer: score.value for score in scores} == {"first": 0.2, "second": 0.8}
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_postponed_task_does_not_keep_the_others_of_its_exchange(
     store: Store, start: Start, attached: Any, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:

@@ -116,7 +116,8 @@ class Background:
             loop.cancel()
         await self._delivery.close()
         self._threads.close()
-        return finished and saved
+        ended = self._threads.join(deadline - asyncio.get_running_loop().time())
+        return finished and saved and ended
 
     def status(self) -> Status:
         """Return how it is doing; may be called from any thread."""

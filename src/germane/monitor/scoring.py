@@ -48,7 +48,7 @@ class Limits:
     @property
     def lease(self) -> timedelta:
         """How long a claimed task is ours: long enough to save the result as well."""
-        return timedelta(seconds=self.longest + max(5.0, self.judge_timeout))
+        return timedelta(seconds=self.longest + max(2.0, self.judge_timeout / 2))
 
 
 class Scoring:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -19,9 +20,12 @@ class Threads:
 
     def __init__(self, count: int, *, name: str) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._count = count
-        for number in range(count):
-            threading.Thread(target=_work, args=(self._calls,), name=f"{name}-{number}", daemon=True).start()
+        self._threads = [
+            threading.Thread(target=_work, args=(self._calls,), name=f"{name}-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call ``function`` in one of the threads, with the caller's context variables; return what it returns."""
@@ -31,8 +35,15 @@ class Threads:
 
     def close(self) -> None:
         """Let the threads end once the calls made so far are done."""
-        for _ in range(self._count):
+        for _ in self._threads:
             self._calls.put(None)
+
+    def join(self, seconds: float) -> bool:
+        """Wait for their end, not longer than ``seconds`` in all; return whether they have ended. Blocks."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
 
 def _work(calls: SimpleQueue[Call | None]) -> None:

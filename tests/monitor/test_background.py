@@ -1,0 +1,390 @@
+"""The thread in the background: how it starts, ends, forks and survives what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from germane.errors import DatabaseUnreachable
+from germane.exchange import Exchange
+from germane.monitor import Callback, Monitor
+from germane.monitor.threads import Threads
+from germane.settings import Settings
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+Start = Callable[..., Monitor]
+Until = Callable[..., None]
+
+
+def background_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("germane-monitor")]
+
+
+class Slow:
+    """A scorer that takes its time for each exchange, in seconds."""
+
+    name, fingerprint, requires, range = "slow", "f1", frozenset({"answer"}), (0.0, 1.0)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.begun = 0
+
+    async def score(self, exchange: Exchange) -> float:
+        self.begun += 1
+        await asyncio.sleep(self.seconds)
+        return 0.5
+
+
+def test_nothing_starts_at_import() -> None:
+    """Importing the room starts no thread."""
+    code = "import germane.monitor, threading; print(threading.active_count())"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert result.stdout.strip() == "1"
+
+
+def test_it_is_one_daemon_thread_and_leaves_none_behind(
+    store: Store, start: Start, settings: Callable[..., Settings]
+) -> None:
+    """The thread has a name, keeps no program from ending, is started once, and is gone after stop."""
+    monitor = start(store, [Slow(0)], settings=settings())
+    monitor.start()
+
+    assert background_threads().count("germane-monitor") == 1
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("germane"))
+    assert monitor.status().running
+    assert monitor.stop(5)
+    assert monitor.stop(5)
+    assert not monitor.status().running
+    assert background_threads() == []
+
+
+def test_stop_before_start_is_no_error(store: Store, settings: Callable[..., Settings], attached: Any) -> None:
+    """A monitor that never ran is stopped at once."""
+    assert Monitor(store, [], settings(), attach=attached).stop(0)
+
+
+def test_stop_finishes_what_is_under_way(
+    store: Store, start: Start, settings: Callable[..., Settings], attached: Any, new_exchange: Any, until: Until
+) -> None:
+    """What is being scored is finished, saved and attached; what has not begun is handed back, untouched."""
+    scorer = Slow(0.3)
+    store.add([new_exchange() for _ in range(10)])
+    monitor = start(store, [scorer], settings=settings(concurrency=2))
+    until(lambda: scorer.begun == 2)
+
+    assert monitor.stop(5)
+
+    counts = store.counts()
+    assert (counts.done, counts.pending, counts.running) == (2, 8, 0)
+    assert len(attached.calls) == 2
+
+
+def test_stop_hands_back_what_takes_too_long(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """When the time is up, tasks under way are handed back: another process has them at once, without a lease to wait
+    for; stop says that not all was finished."""
+    store.add([new_exchange() for _ in range(4)])
+    monitor = start(store, [Slow(3600)], settings=settings())
+    until(lambda: monitor.status().in_flight == 4)
+
+    began = time.monotonic()
+    assert not monitor.stop(0.5)
+    assert time.monotonic() - began < 2
+
+    assert store.counts().pending == 4
+    start(store, [Slow(0)], settings=settings())
+    until(lambda: store.counts().done == 4)
+
+
+def test_stop_closes_the_clients_on_their_own_loop(
+    store: Store, judge: FakeJudge, start: Start, settings: Callable[..., Settings], until: Until
+) -> None:
+    """What closes the scorers' clients runs once, in the background's thread."""
+    closed: list[str] = []
+
+    async def close() -> None:
+        closed.append(threading.current_thread().name)
+
+    start(store, [Slow(0)], settings=settings(), close=close).stop(5)
+
+    assert closed == ["germane-monitor"]
+
+
+def test_stop_waits_for_alerts_on_their_way(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """An alert that was found before the stop still goes out."""
+    sent: list[str] = []
+    began = threading.Event()
+
+    async def take_time(alert: Any) -> None:
+        began.set()
+        await asyncio.sleep(0.2)
+        sent.append(alert.state)
+
+    store.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3}]
+    monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels=[Callback(take_time)])
+    assert began.wait(10)
+    assert monitor.stop(5)
+
+    assert sent == ["firing"]
+
+
+def test_a_callback_may_stop_the_monitor(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """Stopping from within, where nobody can wait for the thread's end, is no deadlock."""
+    told: list[bool] = []
+
+    async def stop(alert: Any) -> None:
+        told.append(monitor.stop(1))
+
+    store.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3}]
+    monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels=[Callback(stop)])
+
+    until(lambda: not monitor.status().running)
+
+    assert told == [False]
+
+
+def test_it_can_be_started_again(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """After a stop the same monitor runs anew."""
+    monitor = start(store, [Slow(0)], settings=settings())
+    assert monitor.stop(5)
+    store.add([new_exchange()])
+    monitor.start()
+
+    until(lambda: store.counts().done == 1)
+
+
+FORK = """
+import os, sys, threading, time
+from contextlib import nullcontext
+from germane.monitor import Monitor
+from germane.settings import load
+from germane.storage import Store
+
+class Quick:
+    name, fingerprint, requires, range = "quick", "f1", frozenset({"answer"}), (0.0, 1.0)
+    async def score(self, exchange):
+        return 0.5
+
+store = Store(sys.argv[1])
+monitor = Monitor(store, [Quick()], load(tick=0.05), attach=lambda exchange, scores: "none")
+monitor.start()
+while not monitor.status().jobs["sample"].last_run:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    store.forget_connections()
+    assert not monitor.status().running and threading.active_count() == 1
+    monitor.start()
+    while not monitor.status().jobs["score"].last_run:
+        time.sleep(0.01)
+    sys.exit(0 if monitor.stop(5) else 1)
+_, status = os.waitpid(child, 0)
+before = monitor.status().jobs["sample"].last_run
+while monitor.status().jobs["sample"].last_run == before:
+    time.sleep(0.01)
+assert monitor.stop(5)
+store.close()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_forked_child_starts_without_it_and_may_start_its_own(url: str) -> None:
+    """After a fork the child runs nothing until it is started there, ends in silence, and the parent goes on."""
+    command = [sys.executable, "-W", "error", "-c", FORK, url]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+FORK_IDLE = FORK[: FORK.index("    monitor.start()\n    while")] + "    sys.exit(0)\n" + FORK[FORK.index("_, status") :]
+
+
+def test_a_forked_child_that_never_starts_it_ends_in_silence(url: str) -> None:
+    """A child that only inherited the monitor neither complains at its end nor disturbs the parent."""
+    command = [sys.executable, "-W", "error", "-c", FORK_IDLE, url]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+WORKER = """
+import sys, time
+from germane.monitor import Monitor
+from germane.scorers import build
+from germane.settings import load
+from germane.storage import Store
+
+settings = load(tick=0.05, judge_timeout=0.5, concurrency=4, base_url=sys.argv[2], api_key="test", judge="fake-judge",
+    embedder="fake-embedder")
+workbench = build(settings)
+Monitor(Store(sys.argv[1]), workbench.scorers, settings, attach=lambda *_: "none", close=workbench.aclose).start()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_worker_loses_nothing(
+    store: Store, url: str, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """kill -9 in the middle of scoring: what it held is scored by another once the lease is over, all of it once."""
+    judge.latency = 0.2
+    store.add([new_exchange() for _ in range(40)])
+    with subprocess.Popen([sys.executable, "-c", WORKER, url, judge.base_url]) as worker:
+        until(lambda: store.counts().done >= 4)
+        os.kill(worker.pid, signal.SIGKILL)
+    held = store.counts().running
+    start_judged(store, judge, judge_timeout=0.5)
+
+    until(lambda: store.counts().done == 40, 30)
+
+    assert held > 0
+    assert store.counts().rows == 40
+
+
+def test_what_a_job_raises_does_not_end_it(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
+) -> None:
+    """What a job raises is told once, without its message, and the job goes on and says when it is well again."""
+    broken = threading.Event()
+    broken.set()
+
+    def attach(exchange: Exchange, scores: Any) -> None:
+        if broken.is_set():
+            raise KeyError("text of a user")
+
+    store.add([new_exchange() for _ in range(3)])
+    monitor = start(store, [Slow(0)], settings=settings(), attach=attach)
+    until(lambda: monitor.status().jobs["save"].problem)
+    store.add([new_exchange()])
+    until(lambda: store.counts().done == 4)
+    broken.clear()
+    until(lambda: monitor.status().jobs["save"].problem is None)
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.split(" ")[:2] for line in lines] == [["save", "fails,"], ["save", "works"]]
+    assert "KeyError at test_background.py" in caplog.text
+    assert "text of a user" not in caplog.text
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_database_that_goes_away_costs_nothing_but_time(
+    store: Store, url: str, postgresql: Any, start: Start, settings: Callable[..., Settings], attached: Any,
+    new_exchange: Any, until: Until, caplog: Any,
+) -> None:  # fmt: skip
+    """While the database is away, finished scores wait in memory; each job says so once; nothing is scored twice."""
+    scorer = Slow(0.3)
+    name = url.partition("@/")[2].partition("?")[0]
+    store.add([new_exchange() for _ in range(6)])
+    monitor = start(store, [scorer], settings=settings(concurrency=2))
+    until(lambda: scorer.begun == 2)
+
+    postgresql.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+    postgresql.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+    until(lambda: monitor.status().jobs["save"].problem)
+    until(lambda: monitor.status().jobs["sample"].problem)
+    assert monitor.status().unsaved == 2
+    postgresql.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+
+    until(lambda: len(attached.calls) == 6)
+    assert scorer.begun == 6
+    assert store.counts().rows == 6
+    failures = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
+    assert len(failures) == len({line.split(" ")[0] for line in failures})
+    assert DatabaseUnreachable.__name__ in failures[0]
+
+
+def test_an_unmigrated_database_is_told_and_nothing_breaks(
+    tmp_path: Any, start: Start, settings: Callable[..., Settings], until: Until, new_exchange: Any
+) -> None:
+    """Without tables the jobs say how to mend it, and work as soon as it is mended."""
+    store = Store(f"sqlite:///{tmp_path / 'empty.db'}")
+    monitor = start(store, [Slow(0)], settings=settings())
+    until(lambda: monitor.status().jobs["sample"].problem)
+    assert "germane migrate" in str(monitor.status().jobs["sample"].problem)
+
+    store.migrate()
+    store.add([new_exchange()])
+    until(lambda: store.counts().done == 1)
+    monitor.stop(5)
+    store.close()
+
+
+def test_the_scheduler_says_nothing(
+    store: Store, start: Start, settings: Callable[..., Settings], until: Until, caplog: Any
+) -> None:
+    """Ticks that fall due while a job still runs are daily life: the log of the application hears nothing of them."""
+    caplog.set_level(logging.DEBUG)
+    hang = threading.Event()
+    caplog.set_level(logging.INFO, "sqlalchemy")
+    monitor = start(store, [Slow(0)], settings=settings())
+    until(lambda: monitor.status().jobs["sample"].last_run)
+    first = monitor.status().jobs["sample"].last_run
+    until(lambda: monitor.status().jobs["sample"].last_run != first)
+    monitor.stop(5)
+    hang.set()
+
+    assert [record.name for record in caplog.records if "apscheduler" in record.name] == []
+
+
+def test_a_call_in_a_thread_returns_raises_and_sees_the_context() -> None:
+    """A blocking call behaves as if it were made in place, without blocking the loop."""
+    variable: ContextVar[str] = ContextVar("variable", default="outside")
+
+    def fail() -> None:
+        raise LookupError
+
+    async def use() -> tuple[str, str]:
+        threads = Threads(1, name="germane-test")
+        variable.set("inside")
+        seen = await threads.run(variable.get)
+        with pytest.raises(LookupError):
+            await threads.run(fail)
+        name = await threads.run(lambda: threading.current_thread().name)
+        threads.close()
+        return seen, name
+
+    assert asyncio.run(use()) == ("inside", "germane-test-0")
+
+
+def test_a_call_that_is_no_longer_wanted_is_not_made() -> None:
+    """A call whose caller was cancelled while it waited for a thread is dropped."""
+    made: list[int] = []
+
+    async def use() -> None:
+        threads = Threads(1, name="germane-test")
+        hold = threading.Event()
+        first = asyncio.create_task(threads.run(hold.wait))
+        second = asyncio.create_task(threads.run(made.append, 1))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        hold.set()
+        await first
+        await threads.run(made.append, 2)
+        threads.close()
+
+    asyncio.run(use())
+
+    assert made == [2]
