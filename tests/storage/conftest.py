@@ -150,3 +150,13 @@ def line(postgresql: Any, tmp_path: Path) -> Iterator[Line]:
     opened = Line(postgresql.directory, tmp_path)
     yield opened
     opened.cut()
+
+
+@pytest.fixture
+def migrated_database(postgresql: Any) -> str:
+    """The name of a migrated and empty database on PostgreSQL."""
+    name: str = postgresql.create()
+    store = Store(postgresql.url(name))
+    store.migrate()
+    store.close()
+    return name

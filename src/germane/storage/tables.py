@@ -184,6 +184,7 @@ class TallyRow(Base, table=True):
     """
 
     __tablename__ = "tally"
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
     minute: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)

@@ -120,8 +120,8 @@ def coverage(connection: Connection, since: datetime | None, until: datetime | N
     names = (tally.c.service, tally.c.route, tally.c.scorer)
     query = select(*names, tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("total"))
     query = query.group_by(*names, tally.c.outcome, tally.c.reason)
-    if since is not None:
-        query = query.where(tally.c.minute >= since.astimezone(UTC).replace(second=0, microsecond=0))
+    first = (since or DECLARED).astimezone(UTC).replace(second=0, microsecond=0)
+    query = query.where(tally.c.minute >= first)
     if until is not None:
         query = query.where(tally.c.minute < until)
     found: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -116,6 +116,7 @@ def _tally() -> None:
         sa.Column("minute", MOMENT, primary_key=True),
         *(sa.Column(name, sa.Text(), primary_key=True) for name in key),
         sa.Column("count", sa.BigInteger(), nullable=False),
+        sqlite_with_rowid=False,  # the key is nearly the whole row
     )
 
 

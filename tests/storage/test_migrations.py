@@ -1,0 +1,173 @@
+"""Tables come from migrations, which any process may run at any time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+import germane.storage.migrate as migrating
+from germane.errors import DatabaseNotMigrated
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.storage import Decision, Store
+from germane.storage.tables import metadata
+
+
+@pytest.fixture
+def empty(database_url: str) -> Any:
+    """A store whose database has no tables."""
+    store = Store(database_url)
+    yield store
+    store.close()
+
+
+def test_an_empty_database_gets_its_tables(empty: Store) -> None:
+    """Also when it is asked for twice."""
+    with pytest.raises(DatabaseNotMigrated, match="run 'germane migrate'"):
+        empty.check()
+
+    empty.migrate()
+    empty.migrate()
+
+    empty.check()
+    assert empty.counts().captured == 0
+
+
+def test_using_a_database_without_tables_says_what_to_do(empty: Store, make: Callable[..., Exchange]) -> None:
+    """The same error as check() gives, from any method."""
+    for work in (lambda: empty.add([make()]), empty.counts, lambda: empty.unsampled(1)):
+        with pytest.raises(DatabaseNotMigrated, match="germane migrate"):
+            work()
+
+
+def test_models_and_migrations_are_the_same(empty: Store) -> None:
+    """Alembic finds no difference between the classes and a migrated database."""
+    empty.migrate()
+    with empty._database.read() as connection:
+        options = {"version_table": migrating.VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        context = MigrationContext.configure(connection, opts=options)
+
+        assert compare_metadata(context, metadata) == []
+
+
+def test_partial_indexes_are_the_same_too(database_url: str, empty: Store, tmp_path: Path) -> None:
+    """Alembic does not compare their conditions."""
+    empty.migrate()
+    with empty._database.read() as connection:
+        migrated = _partial_indexes(connection)
+    with empty._database.write() as connection:
+        for table in metadata.sorted_tables:
+            for index in table.indexes:
+                index.drop(connection)
+                index.create(connection)
+        created = _partial_indexes(connection)
+
+    assert migrated == created
+    assert len(migrated) == 3
+
+
+def _partial_indexes(connection: Any) -> dict[str, str]:
+    found = {}
+    for table in metadata.tables:
+        for index in inspect(connection).get_indexes(table):
+            wheres = [str(value) for key, value in index.get("dialect_options", {}).items() if key.endswith("_where")]
+            found |= {str(index["name"]): where for where in wheres}
+    return found
+
+
+def test_the_list_of_revisions_is_complete() -> None:
+    """check() knows older from newer by it."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrating.__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+
+    assert tuple(reversed(revisions)) == migrating.REVISIONS
+
+
+def test_newer_tables_are_left_alone(empty: Store) -> None:
+    """A process of the old version beside the new one says so, and migrates nothing."""
+    empty.migrate()
+    _set_version(empty, "9999")
+
+    for work in (empty.check, empty.migrate):
+        with pytest.raises(DatabaseNotMigrated, match=r"newer than this germane \(9999.*upgrade germane"):
+            work()
+
+
+def test_tables_whose_version_is_gone_are_not_migrated(empty: Store) -> None:
+    """An interrupted or meddled-with database is not taken for a good one."""
+    empty.migrate()
+    with empty._database.write() as connection:
+        connection.execute(text(f"DELETE FROM {migrating.VERSION_TABLE}"))
+
+    with pytest.raises(DatabaseNotMigrated):
+        empty.check()
+
+
+def _set_version(store: Store, version: str) -> None:
+    with store._database.write() as connection:
+        connection.execute(text(f"UPDATE {migrating.VERSION_TABLE} SET version_num = '{version}'"))
+
+
+MIGRATE = """
+import sys
+from germane.storage import Store
+store = Store(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+store.migrate()
+store.check()
+store.close()
+"""
+
+
+def test_processes_may_migrate_at_once(database_url: str) -> None:
+    """One does it, the others wait for it, and all of them find it done."""
+    command = [sys.executable, "-c", MIGRATE, database_url]
+    pipe = subprocess.PIPE
+    workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(4)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+
+    assert [worker.communicate(timeout=60)[1] for worker in workers] == [""] * 4
+    assert [worker.returncode for worker in workers] == [0] * 4
+
+
+def test_sqlite_keeps_a_write_ahead_log(sqlite_store: Store) -> None:
+    """Readers go on while somebody writes."""
+    with sqlite_store._database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_answers_shows_one_row_per_exchange_and_scorer(store: Store, make: Callable[..., Exchange], clock: Any) -> None:
+    """The view for SQL clients: a value with its weight, or the state of one that has none."""
+    exchange = make()
+    store.add([exchange])
+    store.assign([Decision(exchange.id, 0.25, "uniform")], {"a": "f1", "b": "f2"})
+    [claim] = store.claim("me", limit=1, lease=timedelta(seconds=9))
+    store.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.5))])
+
+    with store._database.read() as connection:
+        query = text("SELECT scorer, fingerprint, state, value, weight, question FROM answers ORDER BY scorer")
+        rows = [tuple(row) for row in connection.execute(query)]
+    assert rows == [
+        ("a", "f1", "done", 0.5, 4.0, exchange.question),
+        ("b", "f2", "running", None, 4.0, exchange.question),
+    ]

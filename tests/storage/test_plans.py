@@ -1,0 +1,97 @@
+"""Every query that the Store makes has an index, on both databases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Connection, event
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage import Decision, Store
+
+Make = Callable[..., Exchange]
+LEASE = timedelta(seconds=60)
+Statement = tuple[str, Any]
+
+
+def use_everything(store: Store, make: Make, clock: Any) -> None:
+    """Call each method that reads or writes, with and without what narrows it."""
+    exchanges = [make(number, route=f"route-{number % 3}") for number in range(20)]
+    window = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
+    store.add(exchanges)
+    store.assign([Decision(one.id, 1.0, "uniform") for one in store.unsampled(18)], {"a": "f1", "b": "f2"})
+    tasks = [task for claim in store.claim("me", limit=9, lease=LEASE) for task in claim.tasks]
+    values = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)) for task in tasks[2:]]
+    store.complete("me", values)
+    store.postpone("me", tasks[:2], until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="slow")
+    store.claim("me", limit=1, lease=LEASE)
+    store.release("me")
+    store.elect("job", "me", ttl=LEASE)
+    store.declare("shop", ["ask"])
+    store.count_dropped({("shop", "ask"): 1}, ["a"])
+    store.exchanges()
+    store.exchanges(route="route-1", **window)
+    store.worst()
+    store.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    store.trend(scorer="a", bucket=timedelta(minutes=5), **window)
+    store.trend(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
+    store.summary()
+    store.summary(**window)
+    store.means(scorer="a", since=window["since"])
+    store.means(scorer="a", since=None, route="route-1")
+    store.coverage()
+    store.coverage(since=window["since"])
+    store.counts()
+
+
+def recorded(store: Store, work: Callable[[], None]) -> dict[str, Statement]:
+    """Return each distinct statement that the work runs, with the parameters of one of its runs."""
+    statements: dict[str, Statement] = {}
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+        statements[re.sub(r"(\?|%\(\w+\)s[\w: ]*)(, (\?|%\(\w+\)s[\w: ]*))+", "...", statement)] = (
+            statement,
+            parameters[0] if many else parameters,
+        )
+
+    engine = store._database.engine
+    event.listen(engine, "before_cursor_execute", note)
+    work()
+    event.remove(engine, "before_cursor_execute", note)
+    return {shape: found for shape, found in statements.items() if re.match("SELECT|UPDATE|DELETE|WITH", shape)}
+
+
+def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
+    """Return the steps of SQLite's plan that read a whole table."""
+    plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+    steps = [row.detail for row in plan]
+    return [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and not is_our_list(step)]
+
+
+def is_our_list(step: str) -> bool:
+    """Whether the step reads the few rows that an earlier step of the same statement picked."""
+    return step.split()[1] in {"heads", "taken"} or "CONSTANT ROW" in step
+
+
+def postgresql_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
+    """Return the steps of PostgreSQL's plan that read a whole table although that was made dear."""
+    connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+    plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
+    return [step for step in plan if "Seq Scan" in step]
+
+
+def test_every_query_uses_an_index(store: Store, make: Make, clock: Any) -> None:
+    """None of them reads a table from end to end."""
+    statements = recorded(store, lambda: use_everything(store, make, clock))
+    scans = {}
+    for shape, (statement, parameters) in statements.items():
+        with store._database.read() as connection:
+            on_sqlite = connection.dialect.name == "sqlite"
+            scans[shape] = (sqlite_scans if on_sqlite else postgresql_scans)(connection, statement, parameters)
+
+    assert len(statements) >= 20
+    assert {shape: steps for shape, steps in scans.items() if steps} == {}
