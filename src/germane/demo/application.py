@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import germane
 from germane.demo.corpus import ROUTES, Corpus, split_sentences
 from germane.demo.index import Embed, Index
 
@@ -24,14 +25,17 @@ class Documentation:
         """Build the index of each route and return the application."""
         return cls({route: await Index.build(corpus.passages_of(route), embed) for route in ROUTES}, embed)
 
+    @germane.observe(route="billing")
     async def billing(self, question: str) -> str:
         """Answer a question about prices and payment."""
         return await self._answer("billing", question)
 
+    @germane.observe(route="setup")
     async def setup(self, question: str) -> str:
         """Answer a question about putting up the station and looking after it."""
         return await self._answer("setup", question)
 
+    @germane.observe(route="api")
     async def api(self, question: str) -> str:
         """Answer a question about the programming interface."""
         return await self._answer("api", question)
@@ -41,6 +45,7 @@ class Documentation:
         handlers = {"billing": self.billing, "setup": self.setup, "api": self.api}
         return await handlers[route](question)
 
+    @germane.retrieval
     async def search(self, query: str, route: str) -> list[dict[str, Any]]:
         """Return the passages of a route that are nearest to the query: ``id``, ``text`` and ``score`` of each."""
         (vector,) = await self._embed([query])

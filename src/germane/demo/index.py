@@ -35,8 +35,8 @@ class Index:
         """
         if len(passages) != len(vectors):
             raise ValueError(f"{len(passages)} passages need as many vectors, not {len(vectors)}")
-        self._passages = list(passages)
-        self._vectors = vectors
+        self.passages = list(passages)
+        self.vectors = vectors
 
     @classmethod
     async def build(cls, passages: Sequence[Passage], embed: Embed) -> Index:
@@ -45,9 +45,9 @@ class Index:
 
     def search(self, vector: Vectors, k: int) -> list[Hit]:
         """Return the ``k`` passages nearest to a vector of shape (dimensions,), nearest first."""
-        similarities = self._vectors @ vector
+        similarities = self.vectors @ vector
         nearest = np.argsort(-similarities, kind="stable")[:k]
-        return [Hit(self._passages[row], float(similarities[row])) for row in nearest]
+        return [Hit(self.passages[row], float(similarities[row])) for row in nearest]
 
     def corrupt(self) -> None:
         """Plant the demo's fault: from now on each vector finds the passage next to its own.
@@ -58,4 +58,4 @@ class Index:
         latency moves, and the similarities that the retriever reports are as high as they were on the day before:
         only the answers are about something else.
         """
-        self._passages = [*self._passages[1:], self._passages[0]]
+        self.passages = [*self.passages[1:], self.passages[0]]

@@ -1,0 +1,43 @@
+"""The corpus, and the application over it with the real embedder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from germane.demo import Corpus, Documentation, Index, read_corpus
+from germane.demo.index import Embed
+from germane.errors import ModelError
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    """The corpus of the package."""
+    return read_corpus()
+
+
+@pytest.fixture(scope="session")
+def embed() -> Iterator[Embed]:
+    """The real embedder; skips where it is not installed."""
+    from germane.scorers.minilm import MiniLM
+
+    try:
+        embedder = MiniLM()
+    except ModelError as error:
+        pytest.skip(str(error))
+    yield embedder.embed
+    asyncio.run(embedder.aclose())
+
+
+@pytest.fixture(scope="session")
+def built(corpus: Corpus, embed: Embed) -> Documentation:
+    """The application as it opens; not to be changed."""
+    return asyncio.run(Documentation.open(corpus, embed))
+
+
+@pytest.fixture
+def application(built: Documentation, embed: Embed) -> Documentation:
+    """An application of the test's own, with healthy indexes."""
+    return Documentation({route: Index(index.passages, index.vectors) for route, index in built.indexes.items()}, embed)

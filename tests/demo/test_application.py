@@ -1,0 +1,84 @@
+"""The application answers from the right passage, until the index of a route is corrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pytest
+
+from germane.demo import BROKEN_ROUTE, ROUTES, Corpus, Documentation
+from germane.demo.corpus import split_sentences
+from germane.tracer import routes
+
+
+def _answers(application: Documentation, corpus: Corpus, route: str) -> dict[str, str]:
+    async def ask() -> dict[str, str]:
+        return {each.text: await application.ask(route, each.text) for each in corpus.questions_of(route)}
+
+    return asyncio.run(ask())
+
+
+def _hits(application: Documentation, corpus: Corpus, route: str) -> float:
+    """Return the share of a route's questions whose right passage is found first."""
+
+    async def search() -> list[bool]:
+        return [
+            (await application.search(each.text, route))[0]["id"] == each.passage_id
+            for each in corpus.questions_of(route)
+        ]
+
+    found = asyncio.run(search())
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_healthy_index_finds_the_right_passage(application: Documentation, corpus: Corpus, route: str) -> None:
+    """At least 95 of 100 questions lead to the passage that answers them."""
+    assert _hits(application, corpus, route) >= 0.95
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, corpus: Corpus, route: str) -> None:
+    """Answers are quoted from the documentation, nearly always from where the answer stands."""
+    answers = _answers(application, corpus, route)
+    sentences = {passage.id: split_sentences(passage.text) for passage in corpus.passages_of(route)}
+    right = [answers[each.text] in sentences[each.passage_id] for each in corpus.questions_of(route)]
+
+    assert set(answers.values()) <= {sentence for passage in sentences.values() for sentence in passage}
+    assert sum(right) / len(right) >= 0.95
+
+
+def test_fault_changes_the_answers_of_its_route_only(application: Documentation, corpus: Corpus) -> None:
+    """Every answer of the broken route is another one, none of it from the right passage; the others stay."""
+    before = {route: _answers(application, corpus, route) for route in ROUTES}
+
+    application.indexes[BROKEN_ROUTE].corrupt()
+    after = {route: _answers(application, corpus, route) for route in ROUTES}
+
+    assert [route for route in ROUTES if after[route] != before[route]] == [BROKEN_ROUTE]
+    assert not before[BROKEN_ROUTE].items() & after[BROKEN_ROUTE].items()
+    assert _hits(application, corpus, BROKEN_ROUTE) <= 0.05
+
+
+def test_broken_route_still_answers_in_sentences_of_its_own(application: Documentation, corpus: Corpus) -> None:
+    """Nothing fails: the answers are as well formed as before."""
+    application.indexes[BROKEN_ROUTE].corrupt()
+    sentences = {sentence for passage in corpus.passages_of(BROKEN_ROUTE) for sentence in split_sentences(passage.text)}
+
+    assert set(_answers(application, corpus, BROKEN_ROUTE).values()) <= sentences
+
+
+def test_search_returns_contexts_nearest_first(application: Documentation) -> None:
+    """Three passages with id, text and score, in the shape that the retrieval decorator reads."""
+    found = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
+
+    assert [set(context) for context in found] == [{"id", "text", "score"}] * 3
+    assert found[0]["id"] == "setup/rain-gauge"
+    assert found == sorted(found, key=lambda context: -context["score"])
+
+
+def test_each_route_is_an_observed_handler() -> None:
+    """The handlers are decorated under the names of the routes, and still coroutine functions."""
+    assert set(ROUTES) <= set(routes())
+    assert all(inspect.iscoroutinefunction(getattr(Documentation, route)) for route in ROUTES)

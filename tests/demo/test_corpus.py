@@ -1,0 +1,66 @@
+"""The corpus holds together."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from germane.demo import ROUTES, Corpus
+from germane.demo.corpus import split_sentences
+
+
+def test_each_route_has_twenty_passages_and_fifty_questions(corpus: Corpus) -> None:
+    """No route knows more or is asked more than another."""
+    assert Counter(passage.route for passage in corpus.passages) == dict.fromkeys(ROUTES, 20)
+    assert Counter(question.route for question in corpus.questions) == dict.fromkeys(ROUTES, 50)
+
+
+def test_passages_of_and_questions_of_leave_nothing_out(corpus: Corpus) -> None:
+    """The routes' parts are the whole, in its order."""
+    assert [passage for route in ROUTES for passage in corpus.passages_of(route)] == list(corpus.passages)
+    assert [question for route in ROUTES for question in corpus.questions_of(route)] == list(corpus.questions)
+
+
+def test_nothing_occurs_twice(corpus: Corpus) -> None:
+    """Every id, text, question and sentence is its own."""
+    sentences = [sentence for passage in corpus.passages for sentence in split_sentences(passage.text)]
+
+    for values in (
+        [passage.id for passage in corpus.passages],
+        [question.text for question in corpus.questions],
+        sentences,
+    ):
+        assert len(set(values)) == len(values)
+
+
+def test_each_passage_is_asked_about_on_its_own_route(corpus: Corpus) -> None:
+    """Two or three questions lead to each passage, and all come through its route."""
+    routes = {passage.id: passage.route for passage in corpus.passages}
+    asked = Counter(question.passage_id for question in corpus.questions)
+
+    assert asked.keys() == routes.keys()
+    assert set(asked.values()) == {2, 3}
+    assert all(question.route == routes[question.passage_id] for question in corpus.questions)
+
+
+def test_passages_are_short_and_committal(corpus: Corpus) -> None:
+    """A passage is a few whole sentences, each an answer by itself; a question is a question."""
+    for passage in corpus.passages:
+        sentences = split_sentences(passage.text)
+        assert 2 <= len(sentences) <= 4
+        assert all(sentence.endswith(".") and 4 <= len(sentence.split()) <= 25 for sentence in sentences)
+    assert all(question.text.endswith("?") for question in corpus.questions)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two.", ["One.", "Two."]),
+        ("Needs 3.11 or newer. Is it? Yes!", ["Needs 3.11 or newer.", "Is it?", "Yes!"]),
+        ("No end", ["No end"]),
+    ],
+)
+def test_sentences_end_at_a_mark_before_a_space(text: str, sentences: list[str]) -> None:
+    """Points within a number end no sentence."""
+    assert split_sentences(text) == sentences
