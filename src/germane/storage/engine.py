@@ -10,15 +10,19 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import SettingsError
+from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
 
 BUSY_TIMEOUT = 15.0
 """Seconds for which SQLite waits for another writer."""
+FORK_TIMEOUT = 20.0
+"""Seconds for which a fork waits for a transaction on SQLite: longer than one can wait for another writer."""
 _READING = "germane_reading"
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
@@ -38,6 +42,8 @@ class Database:
         self._engine: Engine | None = None
         self._process = os.getpid()
         self._inherited: list[Engine] = []
+        self._gate = Gate()
+        _databases.add(self)
 
     def __repr__(self) -> str:
         return f"Database({self.name!r})"
@@ -45,13 +51,13 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
-        with self._in_our_words(), self.engine.begin() as connection:
+        with self._in_use(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a transaction that only reads."""
-        with self._in_our_words(), self.engine.connect() as connection:
+        with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**{_READING: True})
 
     @property
@@ -66,9 +72,9 @@ class Database:
         """Leave the connections that a fork copied to the parent, whose they are: unused and unclosed."""
         self._lock = threading.Lock()  # the old one may have been held by a thread that is not here
         self._process = os.getpid()
-        if self._engine is not None:
+        if self._engine is not None and not _is_memory(self.url):  # memory was copied, and is the child's own
             self._inherited.append(self._engine)  # kept, because collecting it would close them
-        self._engine = None
+            self._engine = None
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
@@ -80,8 +86,22 @@ class Database:
     def use_write_ahead_log(self) -> None:
         """Let readers of SQLite's file go on while somebody writes; the file remembers it."""
         if self.dialect == "sqlite":
-            with self._in_our_words(), self.engine.connect() as connection:
+            with self._in_use(), self.engine.connect() as connection:
                 connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+
+    def before_fork(self) -> None:
+        """Close SQLite's connections, once no transaction is under way, and open none until the fork is done."""
+        if self._shared_by_file and self._gate.shut(FORK_TIMEOUT) and self._engine is not None:
+            self._engine.dispose()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        self._gate.open()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: the threads that used these locks are not here."""
+        self._gate = Gate()
+        self.forget()
 
     def _made(self) -> Engine:
         with self._lock:
@@ -89,14 +109,41 @@ class Database:
                 self._engine = _sqlite(self.url) if self.dialect == "sqlite" else _postgresql(self.url)
             return self._engine
 
+    @property
+    def _shared_by_file(self) -> bool:
+        return self.dialect == "sqlite" and not _is_memory(self.url)
+
     @contextmanager
-    def _in_our_words(self) -> Iterator[None]:
+    def _in_use(self) -> Iterator[None]:
         try:
-            yield
+            with self._gate.passed():
+                yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
             raise translated(error, self.name) from None
         except (OverflowError, UnicodeError) as error:  # from SQLite's driver, which has no error of its own for these
             raise ContentRefused(f"{self.name} refused a row: {type(error).__name__}") from None
+
+
+_databases: WeakSet[Database] = WeakSet()
+
+
+def _before_fork() -> None:
+    for database in list(_databases):
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in list(_databases):
+        database.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for database in list(_databases):
+        database.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def _parsed(url: str) -> URL:
@@ -115,7 +162,7 @@ def _anchored(url: URL) -> URL:
     """Return the URL with an absolute path: the application may change its directory later."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise SettingsError(f"germane needs SQLite 3.35 or newer, this Python has {sqlite3.sqlite_version}")
-    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+    if not url.database or _is_memory(url) or url.database.startswith("file:"):
         return url
     return url.set(database=str(Path(url.database).expanduser().absolute()))
 
@@ -128,21 +175,25 @@ def _with_psycopg(url: URL) -> URL:
     return url.set(drivername="postgresql+psycopg")
 
 
+def _is_memory(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}
+
+
 def _displayed(url: URL) -> str:
     """Return the URL for people: without the password, wherever it stands."""
     return url.set(query={}, drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 def _sqlite(url: URL) -> Engine:
-    memory = not url.database or url.database == ":memory:"
     # A database in memory lives in its one connection, which threads take in turn.
-    pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 0} if memory else {"pool_size": 5, "max_overflow": 20}
+    pool = {"pool_size": 1, "max_overflow": 0} if _is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,
         poolclass=QueuePool,
         hide_parameters=True,
         connect_args={"timeout": BUSY_TIMEOUT, "isolation_level": None, "check_same_thread": False},
-        **pool,
+        pool_size=pool["pool_size"],
+        max_overflow=pool["max_overflow"],
     )
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)

@@ -60,8 +60,7 @@ class Writer:
         self._scorers = scorers
         self._backoff = backoff
         self._begin()
-        again = weakref.WeakMethod(self._begin_in_child)
-        os.register_at_fork(after_in_child=lambda: (method := again()) and method())
+        _writers.add(self)
 
     def _begin(self) -> None:
         self._queue: deque[Exchange] = deque()
@@ -82,9 +81,9 @@ class Writer:
         self.problem: str | None = None
         """What keeps the database from taking exchanges; None when it does."""
 
-    def _begin_in_child(self) -> None:
+    def after_fork_in_child(self) -> None:
+        """Begin anew, with an empty queue: neither the thread nor what it was to write is here."""
         self._begin()
-        self._store.forget_connections()
 
     @property
     def depth(self) -> int:
@@ -203,8 +202,9 @@ class Writer:
             return self._went(str(error))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: without it one surprise ends all capture
             return self._went(f"{type(error).__name__} in {self._store.name}")
+        self._well()
         self._settle(len(self._in_flight))
-        return self._well()
+        return True
 
     def _taken(self) -> list[Exchange]:
         with self._changed:
@@ -255,7 +255,7 @@ class Writer:
             logger.warning("%s; up to %d exchanges wait in memory, and it is tried again", problem, self._capacity)
         return False
 
-    def _well(self) -> bool:
+    def _well(self) -> None:
         self._failures = 0
         if self.problem is not None:
             self.problem = None
@@ -263,10 +263,22 @@ class Writer:
         if self._overflowing and len(self._queue) <= self._room // 2:
             self._overflowing = False
             logger.info("the queue has room again; %d exchanges were dropped so far", self.dropped)
-        return True
+
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for writer in list(_writers):
+        writer.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _stop(writer: weakref.ref[Writer]) -> None:
     """Write at the end of the process what nobody stopped the writer for."""
     if (alive := writer()) is not None:
         alive.stop(AT_EXIT)
+        alive._store.close()  # noqa: SLF001 - a part of the class that must not keep it alive

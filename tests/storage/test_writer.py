@@ -1,0 +1,337 @@
+"""The writer loses nothing it can keep, counts what it cannot, and never holds up who calls it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.storage import Coverage, Store, Writer
+
+Make = Callable[..., Exchange]
+LONG = 20.0
+
+
+@pytest.fixture
+def writer(store: Store) -> Iterator[Writer]:
+    """A writer that is stopped afterwards."""
+    opened = Writer(store, capacity=1000, interval=0.01, scorers=("a",), backoff=(0.01, 0.05))
+    yield opened
+    opened.stop(LONG)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Iterator[Store]:
+    """A store whose directory does not exist yet."""
+    store = Store(f"sqlite:///{tmp_path / 'later' / 'germane.db'}")
+    yield store
+    store.close()
+
+
+def appear(store: Store, tmp_path: Path) -> None:
+    """Bring the database of ``nowhere`` into being."""
+    (tmp_path / "later").mkdir()
+    store.migrate()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread is about to do."""
+    waiting = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        waiting.wait(0.005)
+    raise AssertionError("it never came true")
+
+
+def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    """Return what was logged at a level."""
+    ours = [record for record in caplog.records if record.name.startswith("germane")]
+    return [record.getMessage() for record in ours if record.levelno == level]
+
+
+def test_what_is_put_is_written_by_itself(store: Store, writer: Writer, make: Make) -> None:
+    """Nobody needs to flush."""
+    assert writer.put(make())
+
+    until(lambda: store.counts().captured == 1)
+
+
+def test_a_flush_waits_for_what_was_put_before(store: Store, writer: Writer, make: Make) -> None:
+    """And says so."""
+    for _ in range(600):
+        writer.put(make())
+
+    assert writer.flush(LONG)
+
+    assert (store.counts().captured, writer.depth, writer.dropped) == (600, 0, 0)
+
+
+def test_a_flush_of_nothing_is_done_at_once(writer: Writer) -> None:
+    """Without starting a thread."""
+    assert writer.flush(0.0)
+    assert "germane-writer" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_threads_put_at_once(store: Store, writer: Writer, make: Make) -> None:
+    """Request threads need no lock of their own."""
+    threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(100)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert writer.flush(LONG)
+    assert store.counts().captured == 800
+
+
+def test_a_stop_writes_what_is_left(store: Store, make: Make) -> None:
+    """Afterwards nothing is taken any more."""
+    writer = Writer(store, capacity=1000, interval=60)
+    for _ in range(10):
+        writer.put(make())
+
+    assert writer.stop(LONG)
+    assert writer.stop(LONG)
+
+    assert (store.counts().captured, writer.put(make()), writer.dropped) == (10, False, 1)
+    assert "germane-writer" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_stop_takes_no_longer_than_it_may(nowhere: Store, make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """With the database away it says how many are lost."""
+    writer = Writer(nowhere, capacity=1000, interval=0.01)
+    writer.put(make())
+
+    assert not writer.stop(0.2)
+
+    assert any("1 exchanges were not written" in message for message in messages(caplog, logging.WARNING))
+
+
+def test_the_queue_is_held_while_the_database_is_away(
+    nowhere: Store, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning when it goes, one line when it returns, and nothing is lost."""
+    caplog.set_level(logging.INFO)
+    writer = Writer(nowhere, capacity=1000, batch=10, interval=0.01, backoff=(0.01, 0.02))
+    for _ in range(35):
+        writer.put(make())
+    until(lambda: writer._failures > 3)
+    assert writer.problem is not None
+    assert "unable to open" in writer.problem
+    assert (writer.flush(0.05), writer.depth) == (False, 35)
+
+    appear(nowhere, tmp_path)
+
+    assert writer.flush(LONG)
+    assert (nowhere.counts().captured, writer.problem, writer.dropped) == (35, None, 0)
+    [warning], [info] = messages(caplog, logging.WARNING), messages(caplog, logging.INFO)
+    assert "unable to open" in warning
+    assert "takes exchanges again" in info
+    assert writer.stop(LONG)
+
+
+def test_a_full_queue_drops_the_newest_and_counts_them(
+    nowhere: Store, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Said once; the tally has them, in their own minutes, once the database is back."""
+    writer = Writer(nowhere, capacity=20, batch=5, interval=0.0, scorers=lambda: ["a", "b"], backoff=(0.01, 0.02))
+    first = make()
+    writer.put(first)
+    until(lambda: writer.problem is not None)
+    kept = [first, *(one for minute in range(100) if writer.put(one := make(minute % 2)))]
+    assert 20 <= len(kept) <= 25
+    assert writer.dropped == 101 - len(kept)
+
+    appear(nowhere, tmp_path)
+    assert writer.flush(LONG)
+
+    assert {one.id for one in nowhere.exchanges()} == {one.id for one in kept}
+    dropped = {"queue_full": writer.dropped}
+    assert nowhere.coverage() == [
+        Coverage(service="shop", route="ask", scorer=name, seen=writer.dropped, skipped=dropped) for name in ("a", "b")
+    ]
+    full = [message for message in messages(caplog, logging.WARNING) if "is full" in message]
+    assert len(full) == 1
+    assert writer.put(make())
+    assert writer.stop(LONG)
+
+
+def test_a_database_that_is_not_migrated_is_waited_for(database_url: str, make: Make) -> None:
+    """The application may start before 'germane migrate' was run."""
+    store = Store(database_url)
+    writer = Writer(store, capacity=1000, interval=0.01, backoff=(0.01, 0.02))
+    writer.put(make())
+    until(lambda: writer.problem is not None)
+    assert "germane migrate" in str(writer.problem)
+
+    store.migrate()
+
+    assert writer.flush(LONG)
+    assert store.counts().captured == 1
+    assert writer.stop(LONG)
+    store.close()
+
+
+def test_a_cut_line_to_postgresql_loses_nothing(
+    line: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Connections that break midway are made anew, and a batch that may have been committed is not doubled."""
+    caplog.set_level(logging.INFO)
+    store = Store(postgresql.url(migrated_database, line.directory))
+    writer = Writer(store, capacity=10_000, batch=20, interval=0.0, backoff=(0.01, 0.05))
+    for round_ in range(3):
+        for _ in range(200):
+            writer.put(make())
+        line.cut()
+        writer.put(make())
+        until(lambda: writer.problem is not None)
+        line.mend()
+        assert writer.flush(LONG), round_
+
+    assert (store.counts().captured, writer.dropped) == (603, 0)
+    assert len(messages(caplog, logging.WARNING)) == len(messages(caplog, logging.INFO)) == 3
+    assert writer.stop(LONG)
+    store.close()
+
+
+def test_a_poison_row_does_not_hold_up_the_others(
+    store: Store, writer: Writer, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the database will never take is lost alone, and named by its id only."""
+    poison = make(question="private", status=None)
+    unsendable = make(question=5)
+    for exchange in (make(), poison, make(), unsendable, make()):
+        writer.put(exchange)
+
+    assert writer.flush(LONG)
+
+    assert (store.counts().captured, writer.dropped, writer.problem) == (3, 2, None)
+    logged = "".join(messages(caplog, logging.WARNING))
+    assert poison.id in logged
+    assert unsendable.id in logged
+    assert "private" not in logged
+
+
+def test_a_surprise_does_not_end_the_thread(make: Make, sqlite_store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the user's list of scorers raises, exchanges are written once it stops."""
+    names: list[str] = []
+    writer = Writer(sqlite_store, capacity=1, interval=60, scorers=lambda: [names[0]], backoff=(0.01, 0.02))
+    writer.put(make())
+    writer.put(make())
+    writer.flush(0.05)
+    until(lambda: writer.problem is not None)
+    names.append("a")
+
+    assert writer.flush(LONG)
+
+    assert [(one.seen, one.scorer) for one in sqlite_store.coverage()] == [(1, "a")]
+    assert writer.stop(LONG)
+
+
+def test_a_forgotten_writer_is_collected(sqlite_store: Store) -> None:
+    """Neither the fork hook nor the end of the process keeps it alive."""
+    forgotten = weakref.ref(Writer(sqlite_store))
+    gc.collect()
+
+    assert forgotten() is None
+
+
+COMMON = """
+import os, sys
+from datetime import UTC, datetime
+from germane.exchange import Exchange, new_exchange_id
+from germane.storage import Store, Writer
+def make(route):
+    return Exchange(id=new_exchange_id(), trace_id="0" * 32, span_id="0" * 16, service="shop", route=route,
+                    question="q", answer="a", started_at=datetime.now(UTC))
+store = Store(sys.argv[1])
+writer = Writer(store, interval=float(sys.argv[2]))
+"""
+FORK = """
+writer.put(make("before"))
+writer.flush(10)
+for _ in range(50):
+    writer.put(make("parent"))
+child = os.fork()
+if child == 0:
+    for _ in range(50):
+        writer.put(make("child"))
+    os._exit(0 if writer.flush(10) and writer.depth == 0 else 1)
+for _ in range(50):
+    writer.put(make("parent"))
+_, status = os.waitpid(child, 0)
+stopped = writer.stop(10)
+store.close()
+sys.exit(os.waitstatus_to_exitcode(status) + (0 if stopped else 2))
+"""
+FORKS = """
+import threading
+stop = threading.Event()
+def fill():
+    while not stop.is_set():
+        writer.put(make("parent"))
+        store.counts()
+filling = threading.Thread(target=fill)
+filling.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        writer.put(make("child"))
+        os._exit(0 if writer.flush(10) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+filling.join()
+assert writer.stop(10)
+store.close()
+"""
+EXIT = """
+for _ in range(50):
+    writer.put(make("late"))
+"""
+
+
+def run(script: str, url: str, interval: float) -> None:
+    """Run a script that has a writer to its end."""
+    command = [sys.executable, "-W", "error", "-c", COMMON + script, url, str(interval)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("interval", [0.0, 30.0])
+def test_parent_and_child_of_a_fork_write_what_is_theirs(store: Store, migrated_url: str, interval: float) -> None:
+    """Nothing twice and nothing lost, over connections of their own, whether the thread was writing or waiting."""
+    run(FORK, migrated_url, interval)
+
+    routes = [one.route for one in store.exchanges(limit=1000)]
+    assert {name: routes.count(name) for name in ("before", "parent", "child")} == {
+        "before": 1,
+        "parent": 100,
+        "child": 50,
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_forks_amid_transactions_find_no_lock_left_behind(store: Store, migrated_url: str) -> None:
+    """SQLite's notes of who holds which lock must not travel into a child."""
+    run(FORKS, migrated_url, 0.0)
+
+    assert sum(one.route == "child" for one in store.exchanges(limit=100_000)) == 10
+
+
+def test_the_end_of_the_process_writes_what_is_left(store: Store, migrated_url: str) -> None:
+    """Also when nobody stopped the writer."""
+    run(EXIT, migrated_url, 30.0)
+
+    assert store.counts().captured == 50
