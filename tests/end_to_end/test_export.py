@@ -1,0 +1,90 @@
+"""What an OTLP receiver gets of an observed application: spans once, scores on them, or by a carrier."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import germane
+from germane.testing import FakeJudge, OTLPReceiver
+
+APPLICATION = Path(__file__).with_name("application.py")
+QUESTIONS = 12
+SCORE = "evaluations.0.evaluation.score"
+
+
+def run_application(
+    receiver: OTLPReceiver, judge: FakeJudge, database: str, *, order: str, protocol: str, max_hold: float
+) -> None:
+    """Run the application to its end, exporting to the receiver and scored by the judge."""
+    settings = judge.settings()
+    environment = {
+        **os.environ,
+        **receiver.environment(protocol),
+        "OPENAI_BASE_URL": settings["base_url"],
+        "OPENAI_API_KEY": "test",
+        "GERMANE_JUDGE": settings["judge"],
+        "GERMANE_EMBEDDER": settings["embedder"],
+    }
+    command = [sys.executable, str(APPLICATION), order, database, str(max_hold), protocol]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("order", ["private", "before", "after"])
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_scores_stand_on_the_spans_that_they_belong_to(tmp_path: Path, order: str, protocol: str) -> None:
+    """Every handler span arrives once, with its score, whoever sets up OpenTelemetry and when."""
+    database = f"sqlite:///{tmp_path}/germane.db"
+    with FakeJudge() as judge, OTLPReceiver() as receiver:
+        run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=15)
+        spans = receiver.spans
+
+    handlers = [span for span in spans if span.name == "invoke_workflow ask"]
+    assert Counter(span.span_id for span in spans).most_common(1)[0][1] == 1
+    assert len(handlers) == QUESTIONS
+    assert {span.attributes["evaluations.0.evaluation.name"] for span in handlers} == {"answer_relevancy"}
+    store = germane.Store(database)
+    rows = {scored.exchange.span_id: scored.score.value for scored in store.worst(limit=100)}
+    store.close()
+    assert {span.span_id: pytest.approx(span.attributes[SCORE]) for span in handlers} == rows
+    assert [span.name for span in spans if span.attributes["openinference.span.kind"] == "EVALUATOR"] == []
+
+
+@pytest.mark.parametrize(
+    ("order", "protocol"), [("private", "http/protobuf"), ("before", "grpc"), ("after", "http/protobuf")]
+)
+def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str, protocol: str) -> None:
+    """A span does not wait longer than it may; its score then comes on a new root span that links to it."""
+    with FakeJudge(latency=1.0) as judge, OTLPReceiver() as receiver:
+        run_application(
+            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_hold=0.2
+        )
+        spans = receiver.spans
+
+    handlers = {span.span_id: span for span in spans if span.name == "invoke_workflow ask"}
+    carriers = [span for span in spans if span.attributes["openinference.span.kind"] == "EVALUATOR"]
+    assert len(handlers) == len(carriers) == QUESTIONS
+    assert not any(SCORE in span.attributes for span in handlers.values())
+    assert {span.links[0].span_id for span in carriers} == set(handlers)
+    assert all(len(span.links) == 1 and span.parent_span_id is None for span in carriers)
+    assert all(handlers[span.links[0].span_id].trace_id == span.links[0].trace_id for span in carriers)
+    assert all(isinstance(span.attributes[SCORE], float) for span in carriers)
+
+
+def test_private_providers_export_events_and_metrics_too(tmp_path: Path) -> None:
+    """Without any set-up of the application's, each score is told by an event in its span's context, and measured."""
+    with FakeJudge() as judge, OTLPReceiver() as receiver:
+        run_application(
+            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order="private", protocol="http/protobuf", max_hold=15
+        )
+        spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
+
+    events = [log for log in logs if log.event_name == "gen_ai.evaluation.result"]
+    assert {event.span_id for event in events} == {s.span_id for s in spans if s.name == "invoke_workflow ask"}
+    assert {metric.name for metric in metrics} >= {"rag.evaluation.score", "rag.evaluation.runs"}
