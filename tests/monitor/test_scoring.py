@@ -219,6 +219,85 @@ def test_a_task_of_another_process_is_left_to_it(
     assert store.counts().pending == 1
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("odd", [{"label": 7}, {"input_tokens": 10**30}, {"details": {"when": object()}}])
+def test_a_score_that_no_column_takes_holds_up_no_other(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, odd: dict[str, Any]
+) -> None:
+    """A scorer of a user's own that returns nonsense beside its value fails that exchange at most, and no other."""
+
+    def score(exchange: Exchange) -> Score:
+        extra = odd if exchange.question == "odd" else {}
+        return Score(scorer="custom", fingerprint="f1", value=0.5, **extra)
+
+    store.add([new_exchange(question="odd"), *(new_exchange() for _ in range(5))])
+    start(store, [Custom(score)], settings=settings())
+
+    until(lambda: done(store) == 6)
+
+    assert store.counts().rows >= 5
+    assert store.counts().failed_reasons in ({}, {Reason.SCORER_ERROR: 1})
+
+
+def test_a_score_is_kept_under_the_name_of_its_scorer(
+    store: Store, start: Start, attached: Any, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """What a scorer calls itself in its scores does not matter: scorer and fingerprint are those that were asked."""
+    odd = Score(scorer="somebody else", fingerprint="f9", value=0.5)
+    store.add([new_exchange()])
+    start(store, [Custom(lambda _: odd)], settings=settings())
+
+    until(lambda: attached.calls)
+
+    assert [(score.scorer, score.fingerprint) for score in attached.scores] == [("custom", "f1")]
+    assert [(found.score.scorer, found.score.fingerprint) for found in store.worst()] == [("custom", "f1")]
+
+
+def test_an_error_of_our_own_in_scoring_is_told(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """A scorer that breaks the boundary itself shows in the status, and the other exchanges are scored."""
+
+    class Broken(Custom):
+        @property
+        def requires(self) -> frozenset[str]:  # type: ignore[override]  # breaks on purpose
+            raise LookupError
+
+    exchanges = [new_exchange() for _ in range(2)]
+    store.add(exchanges)
+    store.assign([Decision(exchanges[0].id, 1.0, "drawn")], {"broken": "f1"})
+    store.assign([Decision(exchanges[1].id, 1.0, "drawn")], {"custom": "f1"})
+    monitor = start(store, [Broken(lambda _: 0.5, "broken"), Custom(lambda _: 0.5)], settings=settings())
+
+    until(lambda: monitor.status().jobs["score"].problem)
+    assert "LookupError" in str(monitor.status().jobs["score"].problem)
+    until(lambda: store.counts().done == 1)
+
+
+def test_one_scorer_that_pauses_does_not_slow_the_others(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """While one scorer's key is rejected, another scorer of the same exchanges goes on at full speed."""
+    works = threading.Event()
+    asked: list[str] = []
+
+    def rejected(exchange: Exchange) -> float:
+        asked.append(exchange.id)
+        if works.is_set():
+            return 0.9
+        raise ScoringError(Reason.JUDGE_REJECTED, "no such model")
+
+    store.add([new_exchange() for _ in range(40)])
+    scorers = [Custom(lambda _: 0.2, "good"), Custom(rejected, "rejected")]
+    monitor = start(store, scorers, settings=settings(concurrency=4))
+    until(lambda: store.counts().done == 40)
+
+    assert len(asked) < 20
+    assert "no such model" in str(monitor.status().judge_problem)
+    works.set()
+    until(lambda: store.counts().done == 80)
+
+
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 

@@ -34,6 +34,7 @@ from germane.storage import Store
 Attach = Callable[[Exchange, Sequence[Score]], object]
 Quiet = Callable[[], AbstractContextManager[object]]
 
+JOBS: Final = ("sample", "score", "save", "watch")
 STORE_CALLS: Final = 4
 """Calls to the database at a time."""
 SHORTEST_TERM: Final = 10.0
@@ -62,7 +63,7 @@ class Status:
     """How the background is doing."""
 
     running: bool
-    jobs: Mapping[str, JobStatus] = field(default_factory=dict)
+    jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(JOBS, JobStatus()))
     """By name: ``sample``, ``score``, ``save`` and ``watch``."""
     in_flight: int = 0
     """Scorers at work for an exchange now."""
@@ -89,8 +90,10 @@ class Background:
         self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
         self._sampling = self._make_sampling()
         self._scoring = self._make_scoring()
-        self._sample, self._score = self._job("sample", self._sample_all), self._job("score", self._scoring.claim)
-        self._save, self._watch = self._job("save", self._results.save), self._job("watch", self._watch_all)
+        work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
+        self._sample, self._score, self._save, self._watch = (
+            self._job(name, do) for name, do in zip(JOBS, work, strict=True)
+        )
         self._loops = (
             asyncio.create_task(_again(self._scoring.changed, self._score)),
             asyncio.create_task(_again(self._results.changed, self._save)),

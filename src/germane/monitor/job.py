@@ -22,9 +22,9 @@ logger = logging.getLogger("germane.monitor")
 class JobStatus:
     """How a job is doing."""
 
-    last_run: datetime | None
+    last_run: datetime | None = None
     """When it last went well; UTC."""
-    problem: str | None
+    problem: str | None = None
     """What went wrong the last time, None when nothing did."""
 
 

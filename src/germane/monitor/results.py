@@ -7,11 +7,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
+from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.exchange import Exchange
+from germane.monitor.job import describe
 from germane.monitor.threads import Threads
 from germane.score import Reason, Score
 from germane.storage import Store, Task
+
+AWAY: Final = (DatabaseUnreachable, DatabaseNotMigrated)
+REFUSED: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What a database, or the way there, says of a score that no column takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +87,30 @@ class Results:
             await self._threads.run(self._attach_all)
 
     def _commit(self, batch: Sequence[Finished]) -> list[tuple[Task, Score]]:
+        try:
+            return self._write(batch)
+        except AWAY:
+            raise
+        except REFUSED:  # by one of them: each for itself, so that it holds up no other
+            return [result for finished in batch for result in self._write_alone(finished)]
+
+    def _write_alone(self, finished: Finished) -> list[tuple[Task, Score]]:
+        try:
+            return self._write([finished])
+        except AWAY:
+            raise
+        except REFUSED as error:
+            return self._store.complete(
+                self._owner, [(task, _unwritable(score, error)) for task, score in finished.scores]
+            )
+
+    def _write(self, batch: Sequence[Finished]) -> list[tuple[Task, Score]]:
         # Completing comes last: were it repeated after a failure in between, nothing would be left to attach.
-        for tasks in _alike(postponed for finished in batch for postponed in finished.postponed):
-            latest = max(tasks, key=lambda postponed: postponed.until)
+        for group in _alike(postponed for finished in batch for postponed in finished.postponed):
+            latest = max(group, key=lambda postponed: postponed.until)
             self._store.postpone(
                 self._owner,
-                [postponed.task for postponed in tasks],
+                [postponed.task for postponed in group],
                 until=latest.until,
                 reason=latest.reason,
                 error=latest.error,
@@ -96,6 +121,17 @@ class Results:
     def _attach_all(self) -> None:
         while self._saved:
             self._attach(*self._saved.popleft())
+
+
+def _unwritable(score: Score, error: Exception) -> Score:
+    """Return the failure that stands for a score of a scorer's own making that cannot be kept."""
+    return Score(
+        scorer=score.scorer,
+        fingerprint=score.fingerprint,
+        reason=Reason.SCORER_ERROR,
+        explanation=f"the score cannot be kept: {describe(error)}",
+        scored_at=score.scored_at,
+    )
 
 
 def _alike(postponed: Iterable[Postponed]) -> Iterable[list[Postponed]]:

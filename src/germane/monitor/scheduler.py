@@ -54,13 +54,12 @@ class Scheduler:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread, unless it runs; return once its loop does."""
+        """Start the thread, unless it runs."""
         with self._lock:
             if not self.running:
                 self._ready.clear()
                 self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
                 self._thread.start()
-        self._ready.wait()
 
     def stop(self, timeout: float) -> bool:
         """End the thread; return whether it ended within ``timeout`` seconds and nothing was left undone."""

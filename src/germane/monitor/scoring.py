@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -194,6 +194,8 @@ class Scoring:
                 return self._paused(task, pause)
             try:
                 score = await self._ask(scorer, exchange, deadline)
+                # Under the names of the task, whatever a scorer of a user's own says.
+                score = replace(score, scorer=task.scorer, fingerprint=task.fingerprint)
                 pause.note(score, admission)
             finally:
                 pause.abandon(admission)
