@@ -13,8 +13,7 @@ from germane.score import Reason, Score, band
 from germane.scorers.batcher import Batcher
 from germane.scorers.copies import without_copies
 from germane.scorers.fingerprint import fingerprint
-from germane.scorers.noncommittal import VERSION as NONCOMMITTAL_VERSION
-from germane.scorers.noncommittal import find_noncommittal
+from germane.scorers.noncommittal import RULES, find_noncommittal
 from germane.scorers.prompt import Prompt, read_prompt
 from germane.scorers.protocols import Embedder, Judge, Message, Reply, Vectors
 from germane.scorers.questions import Question, read_questions
@@ -144,7 +143,7 @@ class AnswerRelevancy:
                 **way.parameters(),
                 "questions": self.questions,
                 "form": self.form,
-                "noncommittal": NONCOMMITTAL_VERSION,
+                "noncommittal": RULES,
                 "noncommittal_votes": self.noncommittal_votes,
                 "copies_removed": True,
             },

@@ -6,13 +6,16 @@ the speaker's own knowledge or the sources', and little else may be said besides
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
-from germane.scorers.phrases import APOLOGY, COURTESY, DOES_NOT_KNOW, MEANING, OFFER, WHOLE_ANSWERS
+from germane.scorers.phrases import APOLOGY, COURTESY, DOES_NOT_KNOW, MEANING, OFFER, TEXT, WHOLE_ANSWERS
 from germane.scorers.questions import MARKS
 
 VERSION = "1"
+RULES = hashlib.sha256(f"{VERSION}\n{TEXT}".encode()).hexdigest()[:12]
+"""Part of the fingerprint: changes with every phrase."""
 LONGEST = 4_000
 """Characters. A longer answer says something."""
 LEFT_AFTER_PHRASE = 30
@@ -57,10 +60,25 @@ def find_noncommittal(answer: str) -> Finding | None:
     text = answer[: LONGEST + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > LONGEST:
         return None
-    if text.rstrip(".!").casefold() in WHOLE_ANSWERS:
+    if text.rstrip(".!").lower() in WHOLE_ANSWERS:
         return Finding("it says that it does not know", text)
-    clauses = [clause for sentence in _sentences(text) for clause in _clauses(sentence)]
+    clauses = _clauses_until(text, LEFT_BEFORE_MEANING)
+    if clauses is None:
+        return None
     return _knows_not(clauses) or _asks_back(clauses) or _only_sorry(clauses)
+
+
+def _clauses_until(text: str, limit: int) -> list[_Clause] | None:
+    """Return the clauses, or None as soon as they say ``limit`` words of their own: no rule looks further."""
+    clauses: list[_Clause] = []
+    left = 0
+    for match in _SENTENCE.finditer(text):
+        found = _clauses(match[0].strip()) if match[0].strip(_EDGES) else []
+        clauses += found
+        left += _left(found)
+        if left >= limit:
+            return None
+    return clauses
 
 
 def _knows_not(clauses: list[_Clause]) -> Finding | None:
@@ -77,12 +95,12 @@ def _knows_not(clauses: list[_Clause]) -> Finding | None:
 def _asks_back(clauses: list[_Clause]) -> Finding | None:
     """A closing courtesy ("Does that help?") is no question back, unless there is nothing else."""
     said = list(clauses)
-    while said and COURTESY.search(said[-1].text.casefold()) and any(clause.kind == "content" for clause in said):
+    while said and COURTESY.search(said[-1].text.lower()) and any(clause.kind == "content" for clause in said):
         said.pop()
     said = [clause for clause in said if clause.kind != "apology"]
     if not said or said[-1].kind != "question":
         return None
-    limit = LEFT_BEFORE_MEANING if MEANING.search(said[-1].text.casefold()) else LEFT_BEFORE_QUESTION
+    limit = LEFT_BEFORE_MEANING if MEANING.search(said[-1].text.lower()) else LEFT_BEFORE_QUESTION
     if _left(clauses) >= limit:
         return None
     return Finding("it ends with a question back", said[-1].text)
@@ -98,10 +116,6 @@ def _left(clauses: list[_Clause]) -> int:
     return sum(clause.words for clause in clauses if clause.kind == "content")
 
 
-def _sentences(text: str) -> list[str]:
-    return [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip(_EDGES)]
-
-
 def _clauses(sentence: str) -> list[_Clause]:
     if sentence.rstrip("*_ )").endswith(tuple(MARKS.replace(";", ""))):
         return [_Clause(sentence, "question", _count(sentence))]
@@ -110,7 +124,7 @@ def _clauses(sentence: str) -> list[_Clause]:
 
 
 def _kind(clause: str) -> str:
-    plain = _QUOTED.sub(" quoted ", clause).casefold()
+    plain = _QUOTED.sub(" quoted ", clause).lower()
     if DOES_NOT_KNOW.search(plain):
         return "phrase"
     if APOLOGY.search(plain):

@@ -22,7 +22,7 @@ from germane.testing.judge_server import (
 )
 
 Questions = Callable[[str], Sequence[str]]
-Votes = bool | None | Callable[[str], bool]
+Votes = bool | Sequence[bool] | None
 
 
 def questions_about(answer: str) -> list[str]:
@@ -47,7 +47,7 @@ class FakeJudge:
         self,
         *,
         questions: Questions = questions_about,
-        noncommittal: Votes = False,
+        noncommittal: Votes | Callable[[str], Votes] = False,
         vectors: Mapping[str, Sequence[float]] | None = None,
         latency: float = 0.0,
         faults: Iterable[Fault | None] = (),
@@ -63,7 +63,7 @@ class FakeJudge:
         self.questions = questions
         """Answer -> the questions that the judge writes: choice i gets question i, from the start again if short."""
         self.noncommittal = noncommittal
-        """The judge's vote on every answer, or a function of the answer; None: it does not vote."""
+        """The judge's vote, one for all choices or one for each, or a function of the answer; None: no vote."""
         self.vectors = dict(vectors or {})
         """Text -> its vector, for texts whose vectors are to be known; all of one dimension. Others are hashed."""
         self.latency = latency
@@ -178,15 +178,16 @@ class FakeJudge:
         )
 
     def _contents(self, body: Mapping[str, Any], questions: Sequence[str], answer: str) -> list[str]:
-        vote = self.noncommittal(answer) if callable(self.noncommittal) else self.noncommittal
-        if wants_list(body):
-            asked_for = [json.dumps({"questions": [_json_question(question, vote=vote) for question in questions]})]
-        elif wants_json(body):
-            asked_for = [json.dumps(_json_question(question, vote=vote)) for question in questions]
-        else:
+        votes = self.noncommittal(answer) if callable(self.noncommittal) else self.noncommittal
+        voted = [_json_question(question, _vote(votes, place)) for place, question in enumerate(questions)]
+        if not wants_json(body):
             asked_for = list(questions)
-        if self.response_format == "ignored" and wants_json(body):
+        elif self.response_format == "ignored":
             asked_for = ["\n".join(questions)] if wants_list(body) else list(questions)
+        elif wants_list(body):
+            asked_for = [json.dumps({"questions": voted})]
+        else:
+            asked_for = [json.dumps(each) for each in voted]
         n = int(body.get("n") or 1) if self.honours_n else 1
         return [asked_for[place % len(asked_for)] if asked_for else "" for place in range(n)]
 
@@ -205,7 +206,11 @@ class FakeJudge:
         return hashed_words(text, self.dimension if known is None else len(known))
 
 
-def _json_question(question: str, *, vote: bool | None) -> dict[str, Any]:
+def _vote(votes: Votes, place: int) -> bool | None:
+    return votes[place % len(votes)] if isinstance(votes, Sequence) else votes
+
+
+def _json_question(question: str, vote: bool | None) -> dict[str, Any]:  # noqa: FBT001 - a vote is a bool
     return {"question": question} if vote is None else {"question": question, "noncommittal": vote}
 
 

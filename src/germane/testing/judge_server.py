@@ -50,6 +50,7 @@ class Request(NamedTuple):
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str]
+    """Names in lower case."""
 
 
 @dataclass
@@ -119,7 +120,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        request = Request(self.path, json.loads(raw or b"{}"), dict(self.headers))
+        request = Request(
+            self.path, json.loads(raw or b"{}"), {name.lower(): value for name, value in self.headers.items()}
+        )
         judge = self.server.judge
         with judge.serving(request) as fault:
             if fault is None or not self._fail(fault, request):

@@ -1,0 +1,93 @@
+"""Exchanges to score, a fake judge to ask, and ways to score with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from germane.exchange import Context, Exchange
+from germane.score import Score
+from germane.scorers import AnswerRelevancy, OpenAIEmbedder, OpenAIJudge, Scorer, Server, run
+from germane.testing import FakeJudge
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+QUESTION = "Where does the ferry to the island leave?"
+ANSWER = "The ferry leaves from pier four, behind the fish market."
+
+
+def make_exchange(question: str | None = QUESTION, answer: str | None = ANSWER, *contexts: str) -> Exchange:
+    """Return an exchange with these texts."""
+    return Exchange(
+        id="0" * 32,
+        trace_id="1" * 32,
+        span_id="2" * 16,
+        service="tests",
+        route="ask",
+        question=question,
+        answer=answer,
+        contexts=tuple(Context(text) for text in contexts),
+        started_at=NOON,
+    )
+
+
+def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
+    """Return the scores of exchanges, one after another on one event loop."""
+
+    async def score_all() -> list[Score]:
+        return [await run(scorer, exchange, clock=lambda: NOON) for exchange in exchanges]
+
+    return asyncio.run(score_all())
+
+
+class Bench:
+    """A scorer of answer relevancy wired to a fake judge."""
+
+    def __init__(self, fake: FakeJudge) -> None:
+        self.fake = fake
+        self.options: dict[str, Any] = {}
+        self.server: dict[str, Any] = {}
+
+    def score(self, *exchanges: Exchange) -> list[Score]:
+        """Return the scores of exchanges by one scorer."""
+
+        async def score_all() -> list[Score]:
+            server = Server(api_key="test", base_url=self.fake.base_url, **self.server)
+            judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
+            scorer = AnswerRelevancy(judge, embedder, **self.options)
+            try:
+                return [await run(scorer, exchange, clock=lambda: NOON) for exchange in exchanges or (make_exchange(),)]
+            finally:
+                await scorer.embedder.aclose()
+                await judge.aclose()
+                await embedder.aclose()
+
+        return asyncio.run(score_all())
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeJudge]:
+    """A judge over real HTTP."""
+    with FakeJudge() as judge:
+        yield judge
+
+
+@pytest.fixture
+def bench(fake: FakeJudge) -> Bench:
+    """The judge, and a scorer that asks it."""
+    return Bench(fake)
+
+
+@pytest.fixture
+def exchange() -> Callable[..., Exchange]:
+    """Make an exchange: question, answer and contexts."""
+    return make_exchange
+
+
+@pytest.fixture
+def score() -> Callable[..., list[Score]]:
+    """Score exchanges with a scorer."""
+    return score_with

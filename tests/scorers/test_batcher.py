@@ -1,0 +1,179 @@
+"""One embedding request for all exchanges in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers import Batcher, Vectors
+from germane.testing import FakeEmbedder
+
+
+class Picky(FakeEmbedder):
+    """Refuses a batch that holds a bad text; may be away, or slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = False
+        self.gate: asyncio.Event | None = None
+        self.asked: asyncio.Event | None = None
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.calls.append(list(texts))
+        if self.gate is not None and self.asked is not None:
+            self.asked.set()
+            await self.gate.wait()
+        if self.away:
+            raise ScoringError(Reason.EMBEDDER_ERROR, "nobody there", retry_after=0)
+        if "bad" in texts:
+            raise ScoringError(Reason.EMBEDDER_ERROR, "a bad text")
+        self.calls.pop()
+        return await super().embed(texts)
+
+
+def gather(batcher: Batcher, *calls: Sequence[str]) -> list[Any]:
+    """Return the rows, or the error, of calls made at the same time."""
+
+    async def embed_all() -> list[Any]:
+        return await asyncio.gather(*(batcher.embed(call) for call in calls), return_exceptions=True)
+
+    return asyncio.run(embed_all())
+
+
+def test_calls_in_flight_share_one_request() -> None:
+    """Equal texts are sent once, and everyone gets the own rows in the own order."""
+    embedder = FakeEmbedder()
+
+    rows = gather(Batcher(embedder), ["a", "b"], ["c", "a"], ["b", "b"])
+
+    assert embedder.calls == [["a", "b", "c"]]
+    assert np.array_equal(rows[0][0], rows[1][1])
+    assert np.array_equal(rows[0][1], rows[2][0])
+    assert np.array_equal(rows[2][0], rows[2][1])
+
+
+def test_a_full_batch_goes_at_once_and_stays_within_its_size() -> None:
+    """The size is a limit, whatever a single call brings."""
+    embedder = FakeEmbedder()
+
+    (rows,) = gather(Batcher(embedder, wait=3600, most=4), [f"text {place}" for place in range(10)])
+
+    assert [len(call) for call in embedder.calls] == [4, 4, 2]
+    assert rows.shape == (10, 256)
+
+
+def test_bad_texts_fail_their_own_caller_only() -> None:
+    """A refused batch is asked again caller by caller."""
+    embedder = Picky()
+
+    first, second, third = gather(Batcher(embedder), ["a"], ["bad"], ["c", "d"])
+
+    assert first.shape == (1, 256)
+    assert isinstance(second, ScoringError)
+    assert third.shape == (2, 256)
+    assert len(embedder.calls) == 4
+
+
+def test_an_embedder_that_is_away_fails_all_callers_with_one_request() -> None:
+    """Asking again for each would only add to its troubles."""
+    embedder = Picky()
+    embedder.away = True
+
+    results = gather(Batcher(embedder), ["a"], ["b"], ["c"])
+
+    assert [str(result) for result in results] == ["nobody there"] * 3
+    assert len(embedder.calls) == 1
+
+
+def test_a_foreign_exception_reaches_all_callers() -> None:
+    """An embedder of the user's own may raise anything."""
+
+    class Broken(FakeEmbedder):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            raise KeyError("colour")
+
+    results = gather(Batcher(Broken()), ["a"], ["b"])
+
+    assert [type(result) for result in results] == [KeyError, KeyError]
+
+
+def test_an_embedder_that_returns_nonsense_is_caught() -> None:
+    """Rows of an embedder of the user's own are checked like any other."""
+
+    class Zero(FakeEmbedder):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            return np.zeros((len(texts), 3))
+
+    (result,) = gather(Batcher(Zero()), ["a"])
+
+    assert isinstance(result, ScoringError)
+    assert result.reason is Reason.EMBEDDER_ERROR
+
+
+def test_questions_are_remembered_and_answers_are_not() -> None:
+    """Only the texts that a caller marks, and only so many."""
+    embedder = FakeEmbedder()
+    batcher = Batcher(embedder, wait=0, remember=2)
+
+    async def ask() -> None:
+        for question in ("q1", "q2", "q1", "q3", "q2"):
+            await batcher.embed([question, "answer"], keep=1)
+
+    asyncio.run(ask())
+
+    assert embedder.calls == [["q1", "answer"], ["q2", "answer"], ["answer"], ["q3", "answer"], ["q2", "answer"]]
+
+
+def test_one_caller_that_gives_up_does_not_harm_the_others() -> None:
+    """Cancelling an exchange leaves the shared request alone."""
+    embedder = Picky()
+
+    async def cancel_one() -> Any:
+        embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
+        batcher = Batcher(embedder, wait=0)
+        patient, hasty = asyncio.create_task(batcher.embed(["a"])), asyncio.create_task(batcher.embed(["b"]))
+        await embedder.asked.wait()
+        hasty.cancel()
+        embedder.gate.set()
+        return await asyncio.gather(patient, hasty, return_exceptions=True)
+
+    patient, hasty = asyncio.run(cancel_one())
+
+    assert patient.shape == (1, 256)
+    assert isinstance(hasty, asyncio.CancelledError)
+
+
+def test_closing_ends_what_is_under_way() -> None:
+    """Waiting callers are cancelled, not left waiting."""
+    embedder = Picky()
+
+    async def close() -> list[Any]:
+        embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
+        batcher = Batcher(embedder, wait=0)
+        waiting = asyncio.create_task(batcher.embed(["a"]))
+        await embedder.asked.wait()
+        await batcher.aclose()
+        return await asyncio.gather(waiting, return_exceptions=True)
+
+    assert isinstance(asyncio.run(close())[0], asyncio.CancelledError)
+
+
+def test_a_batcher_may_serve_one_event_loop_after_another() -> None:
+    """What an ended loop left behind does not block the next."""
+    batcher = Batcher(FakeEmbedder(), wait=3600)
+
+    async def give_up() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(batcher.embed(["a"]), 0.01)
+
+    asyncio.run(give_up())
+    batcher.wait = 0
+    (rows,) = gather(batcher, ["b"])
+
+    assert rows.shape == (1, 256)

