@@ -63,7 +63,7 @@ def test_it_is_one_daemon_thread_and_leaves_none_behind(
     monitor.start()
 
     assert background_threads().count("germane-monitor") == 1
-    assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("germane"))
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("germane-monitor"))
     assert monitor.status().running
     assert monitor.stop(5)
     assert monitor.stop(5)
@@ -76,20 +76,31 @@ def test_stop_before_start_is_no_error(store: Store, settings: Callable[..., Set
     assert Monitor(store, [], settings(), attach=attached).stop(0)
 
 
+def test_stop_right_after_start_is_not_lost(
+    store: Store, start: Start, settings: Callable[..., Settings], until: Until
+) -> None:
+    """A stop that comes before the thread has begun its work still ends it, and so does a second one."""
+    monitor = start(store, [Slow(0)], settings=settings())
+    monitor.stop(0)
+    monitor.stop(0)
+
+    until(lambda: not monitor.status().running)
+
+
 def test_stop_finishes_what_is_under_way(
     store: Store, start: Start, settings: Callable[..., Settings], attached: Any, new_exchange: Any, until: Until
 ) -> None:
     """What is being scored is finished, saved and attached; what has not begun is handed back, untouched."""
-    scorer = Slow(0.3)
-    store.add([new_exchange() for _ in range(10)])
+    scorer = Slow(0.2)
+    store.add([new_exchange() for _ in range(20)])
     monitor = start(store, [scorer], settings=settings(concurrency=2))
-    until(lambda: scorer.begun == 2)
+    until(lambda: scorer.begun == 4)
 
     assert monitor.stop(5)
 
     counts = store.counts()
-    assert (counts.done, counts.pending, counts.running) == (2, 8, 0)
-    assert len(attached.calls) == 2
+    assert counts.done == len(attached.calls) == scorer.begun < 10
+    assert (counts.pending, counts.running) == (20 - counts.done, 0)
 
 
 def test_stop_hands_back_what_takes_too_long(
@@ -143,6 +154,26 @@ def test_stop_waits_for_alerts_on_their_way(
     assert monitor.stop(5)
 
     assert sent == ["firing"]
+
+
+def test_stop_gives_up_an_alert_that_does_not_go_out(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
+) -> None:
+    """A channel that hangs does not hold up the end; stop says that something was left, the log says what."""
+    began = threading.Event()
+
+    async def hang(alert: Any) -> None:
+        began.set()
+        await asyncio.sleep(3600)
+
+    store.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3}]
+    monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels=[Callback(hang)])
+    assert began.wait(10)
+
+    assert not monitor.stop(0.3)
+    assert not monitor.status().running
+    assert "1 alert(s) did not go out" in caplog.text
 
 
 def test_a_callback_may_stop_the_monitor(
@@ -236,7 +267,7 @@ from germane.scorers import build
 from germane.settings import load
 from germane.storage import Store
 
-settings = load(tick=0.05, judge_timeout=0.5, concurrency=4, base_url=sys.argv[2], api_key="test", judge="fake-judge",
+settings = load(tick=0.05, judge_timeout=0.3, concurrency=4, base_url=sys.argv[2], api_key="test", judge="fake-judge",
     embedder="fake-embedder")
 workbench = build(settings)
 Monitor(Store(sys.argv[1]), workbench.scorers, settings, attach=lambda *_: "none", close=workbench.aclose).start()
@@ -249,18 +280,18 @@ def test_a_killed_worker_loses_nothing(
     store: Store, url: str, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """kill -9 in the middle of scoring: what it held is scored by another once the lease is over, all of it once."""
-    judge.latency = 0.2
-    store.add([new_exchange() for _ in range(40)])
+    judge.latency = 0.05
+    store.add([new_exchange() for _ in range(60)])
     with subprocess.Popen([sys.executable, "-c", WORKER, url, judge.base_url]) as worker:
         until(lambda: store.counts().done >= 4)
         os.kill(worker.pid, signal.SIGKILL)
     held = store.counts().running
-    start_judged(store, judge, judge_timeout=0.5)
+    start_judged(store, judge)
 
-    until(lambda: store.counts().done == 40, 30)
+    until(lambda: store.counts().done == 60, 30)
 
     assert held > 0
-    assert store.counts().rows == 40
+    assert store.counts().rows == 60
 
 
 def test_what_a_job_raises_does_not_end_it(
