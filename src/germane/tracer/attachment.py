@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ from opentelemetry.context import attach as attach_context
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from germane.tracer import conventions
+from germane.tracer.connection import SPAN_TEXT_LIMIT, current
+from germane.tracer.privacy import QUIET_ROUTES, Privacy
 from germane.tracer.provider import holders, tracer
-from germane.tracer.text import encode
+from germane.tracer.text import clean, encode
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger
@@ -34,16 +37,30 @@ def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
     gone, no carrier is sent for them alone.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
+    scores = [_screened(score, explains=_explains(exchange)) for score in scores]
     shown = score_attributes([score for score in scores if score.state != "skipped"])
     placed: Place = "none"
     if _attach_to_holders(key, shown):
-        placed = "original"
+        placed = "original" if shown else "none"
     elif any(score.state == "scored" for score in scores):
         carry(key, shown)
         placed = "carrier"
     for score in scores:
         _tell(exchange, key, score)
     return placed
+
+
+def _explains(exchange: Exchange) -> bool:
+    """Whether explanations may be shown: they may quote what was asked or answered."""
+    connection = current()
+    shows = connection is None or Privacy(connection).shows_output
+    return shows and exchange.route not in QUIET_ROUTES
+
+
+def _screened(score: Score, *, explains: bool) -> Score:
+    text = score.explanation
+    explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and explains else None
+    return score if explanation == text else dataclasses.replace(score, explanation=explanation)
 
 
 def _attach_to_holders(key: Key, shown: Mapping[str, Any]) -> bool:

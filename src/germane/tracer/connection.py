@@ -21,9 +21,9 @@ SPAN_TEXT_LIMIT = 32_768
 
 def _shows(*switches: str) -> bool:
     """Whether the environment lets content be shown on spans; one switch that hides it hides every form of it."""
-    shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY").upper()
-    hidden = any(os.environ.get(switch, "").lower() in {"true", "1"} for switch in switches)
-    return shown in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
+    shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
+    hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
+    return shown.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,8 @@ class Connection:
     max_hold: float = 15.0
     provider: TracerProvider | None = None
     """Spans go here instead of to the application's global provider."""
-    shows_input: bool = field(
-        default_factory=lambda: _shows("OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_INPUT_TEXT")
-    )
-    shows_output: bool = field(
-        default_factory=lambda: _shows("OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_OUTPUT_TEXT")
-    )
+    shows_input: bool = field(default_factory=lambda: _shows("INPUTS", "INPUT_TEXT", "INPUT_MESSAGES"))
+    shows_output: bool = field(default_factory=lambda: _shows("OUTPUTS", "OUTPUT_TEXT", "OUTPUT_MESSAGES"))
 
 
 _current: Connection | None = None

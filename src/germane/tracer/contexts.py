@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from germane.errors import UsageError
@@ -44,9 +46,9 @@ class ContextReader:
         """
         if isinstance(item, str | bytes) and not self._chosen:
             return Context(as_text(item))
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], int | float) and not self._chosen:
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real) and not self._chosen:
             found = self(item[0])
-            return Context(found.text, found.id, float(item[1]))
+            return Context(found.text, found.id, _number(item[1]))
         content = self._content(item)
         if content is None:
             raise UsageError(f"no text in {type(item).__name__}: name the part that is with content=")
@@ -96,4 +98,5 @@ def _identity(value: Any) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    number = None if value is None else float(value)
+    return number if number is not None and math.isfinite(number) else None  # JSON has no other numbers

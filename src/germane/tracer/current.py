@@ -15,7 +15,6 @@ from germane.tracer.provider import tracer
 from germane.tracer.recording import enclosing
 
 if TYPE_CHECKING:
-    from germane.tracer.handler_recording import HandlerRecording
     from germane.tracer.selectors import Selector
 
 
@@ -33,8 +32,10 @@ def current_exchange() -> CurrentExchange:
 
 
 def _current_exchange() -> CurrentExchange:
-    root = _root()
-    return CurrentExchange() if root is None else CurrentExchange(root.exchange_id, root.trace_id)
+    recording = enclosing()
+    if recording is None:
+        return CurrentExchange()
+    return CurrentExchange(recording.root.exchange_id, recording.root.trace_id)
 
 
 def set_attribute(name: str, value: Any) -> None:
@@ -46,11 +47,11 @@ def set_attribute(name: str, value: Any) -> None:
 
 
 def _set_attribute(name: str, value: Any) -> None:
-    root = _root()
-    if root is None:
+    recording = enclosing()
+    if recording is None:
         say_once("germane.set_attribute() was called outside an observed handler: nothing is kept")
     else:
-        root.label(name, value)
+        recording.label(name, value)
 
 
 def add_contexts(
@@ -72,26 +73,21 @@ def add_contexts(
 
 
 def _add_contexts(contexts: Any, content: Selector | None, identity: Selector | None, score: Selector | None) -> None:
-    root = _root()
-    if root is None:
+    recording = enclosing()
+    if recording is None:
         say_once("germane.add_contexts() was called outside an observed handler: nothing is kept")
         return
     found = ContextReader(content=content, id=identity, score=score).all(contexts)
-    kept = root.privacy.screen_contexts(found, root.problems)
-    root.contexts.extend(kept)
+    kept = recording.add_contexts(found)
     source = tracer()
     if source is not None:
+        route = recording.handler.route
         attributes: dict[str, Any] = {
             conventions.OPERATION_NAME: conventions.RETRIEVAL,
-            conventions.DATA_SOURCE_ID: root.handler.route,
+            conventions.DATA_SOURCE_ID: route,
         }
-        if root.privacy.shows_output:
+        if recording.privacy.shows_output:
             attributes.update(document_attributes(kept))
         attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
-        name = f"{conventions.RETRIEVAL} {root.handler.route}"
+        name = f"{conventions.RETRIEVAL} {route}"
         source.start_span(name, get_current(), kind=SpanKind.CLIENT, attributes=attributes).end()
-
-
-def _root() -> HandlerRecording | None:
-    recording = enclosing()
-    return None if recording is None else recording.root

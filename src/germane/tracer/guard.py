@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 _logger = logging.getLogger("germane.tracer")
 _said: set[str] = set()
+_SAID_AT_MOST = 1000
 _strict = 0
 
 
@@ -27,16 +28,23 @@ def attempt(what: str, function: Callable[..., T], /, *args: Any, problems: list
     except Exception as error:
         if _strict:
             raise
-        told = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
-        if problems is not None:
-            problems.append(told)
-        say_once(f"not captured, {told} (the handler is not affected)")
+        try:
+            _tell(what, error, problems)
+        except Exception:  # noqa: BLE001, S110, SIM105 - a logging filter raised, or no stack is left, not for a suppress()
+            pass
         return None
 
 
+def _tell(what: str, error: Exception, problems: list[str] | None) -> None:
+    told = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
+    if problems is not None:
+        problems.append(told)
+    say_once(f"not captured, {told} (the handler is not affected)")
+
+
 def say_once(message: str) -> None:
-    """Log a warning the first time it is said in this process."""
-    if message not in _said:
+    """Log a warning the first time it is said in this process; after a thousand different ones, no more."""
+    if message not in _said and len(_said) < _SAID_AT_MOST:
         _said.add(message)
         _logger.warning(message)
 

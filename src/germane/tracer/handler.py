@@ -11,7 +11,7 @@ from germane.exchange import Context, Turn
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, first_of
 from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, reader
-from germane.tracer.text import as_text, items_of
+from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
     from germane.tracer.connection import Capture, Redact
@@ -41,7 +41,7 @@ class Handler:
         if capture not in {None, "span+store", "store", "none"}:
             raise UsageError(f"capture={capture!r}: must be 'span+store', 'store' or 'none'")
         self.function = function
-        self.route = route or name_of(function)
+        self.route = clean(route or name_of(function), NAME_LIMIT)
         self.redact = redact
         self.capture = capture
         self.find_question = FirstText(function) if question is None else argument_reader(question)
@@ -50,6 +50,8 @@ class Handler:
         self.find_history = None if history is None else argument_reader(history)
         self.find_attributes = {name: argument_reader(value) for name, value in (attributes or {}).items()}
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
+        self.reads_frames = chunk is None or isinstance(chunk, str)
+        """Whether a stream of text that looks like server-sent events is read as such, though nobody said it is."""
         self.join = join or "".join
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"

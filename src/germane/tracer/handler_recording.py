@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from opentelemetry.context import set_value
 
 from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS
-from germane.tracer.frames import Frames, looks_framed
+from germane.tracer.frames import Chunks, Frames, Texts, Textual, looks_framed, may_be_framed
 from germane.tracer.guard import attempt
 from germane.tracer.handler import Handler, read_turns
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import holders, tracer
-from germane.tracer.recording import Recording, place
+from germane.tracer.recording import CURRENT, Recording, place
 from germane.tracer.selectors import Call
-from germane.tracer.text import as_text, encode
+from germane.tracer.text import NAME_LIMIT, as_attribute, clean, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,17 +35,20 @@ _COLUMNS = {
     "user": (conventions.USER_ID,),
 }
 """Attributes with a column of their own, and their names on a span."""
+_WRAPPING = 32
+"""How much longer than the answer a stream may be that wraps it in events or JSON, before it is read no further."""
 
 
 class HandlerRecording(Recording):
     """One call of an observed handler. Of nested ones the outermost, the ``root``, yields the exchange."""
 
-    root: HandlerRecording
     __slots__ = (
-        "_frames",
+        "_framed",
         "_id",
         "_length",
         "_pieces",
+        "_reader",
+        "_taken",
         "answer",
         "contexts",
         "handler",
@@ -54,9 +58,10 @@ class HandlerRecording(Recording):
     )
 
     def __init__(
-        self, handler: Handler, span: Span, here: Here, privacy: Privacy, root: HandlerRecording | None
+        self, handler: Handler, span: Span, here: Here, privacy: Privacy, outer: HandlerRecording | None
     ) -> None:
-        super().__init__(span, here, privacy, root or self)
+        super().__init__(span, here, privacy, outer)
+        self.context = set_value(CURRENT, self, self.context)
         self.handler = handler
         self.question: str | None = None
         self.answer: str | None = None
@@ -65,8 +70,21 @@ class HandlerRecording(Recording):
         self.labels: dict[str, AttributeValue] = {}
         self._pieces: list[str] = []
         self._length = 0
-        self._frames: Frames | None = None
+        self._taken = 0
+        self._framed = False
+        self._reader: Chunks | None = None
         self._id: str | None = None
+
+    @property
+    def root(self) -> HandlerRecording:
+        """The outermost handler around this call that is still under way; this one when there is none."""
+        root = self
+        while (outer := root.outer) is not None:
+            if outer.under_way:
+                root = outer
+            else:  # forgotten: else a task that starts a task that starts a task would keep them all
+                root.outer = outer.outer
+        return root
 
     @property
     def exchange_id(self) -> str:
@@ -77,8 +95,15 @@ class HandlerRecording(Recording):
 
     @property
     def trace_id(self) -> str:
-        """The trace this call belongs to, 32 hexadecimal digits."""
-        return f"{self.span.get_span_context().trace_id:032x}"
+        """The trace this call belongs to, 32 hexadecimal digits; of its own where tracing is switched off."""
+        trace_id = self.span.get_span_context().trace_id
+        return f"{trace_id:032x}" if trace_id else self.exchange_id
+
+    @property
+    def span_id(self) -> str:
+        """The span of this call, 16 hexadecimal digits."""
+        span_id = self.span.get_span_context().span_id
+        return f"{span_id:016x}" if span_id else self.exchange_id[-16:]
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Read what the handler was called with, before it can change it."""
@@ -96,12 +121,14 @@ class HandlerRecording(Recording):
 
     def label(self, name: str, value: Any) -> None:
         """Keep an attribute of the exchange; None removes it."""
+        labels = self.root.labels
         if value is None:
-            self.root.labels.pop(name, None)
-        elif isinstance(value, bool | int | float):
-            self.root.labels[name] = value
-        elif (text := attempt(f"attribute {name}", as_text, value, problems=self.problems)) is not None:
-            self.root.labels[name] = text
+            labels.pop(name, None)
+            return
+        limit = self.privacy.connection.text_limit
+        kept = attempt(f"attribute {name}", as_attribute, value, limit, problems=self.problems)
+        if kept is not None:
+            labels[clean(name, NAME_LIMIT)] = kept
 
     def keep(self, result: Any) -> None:
         handler = self.handler
@@ -111,56 +138,80 @@ class HandlerRecording(Recording):
         self.finish()
 
     def expect_frames(self) -> None:
-        """Read the chunks to come as server-sent events."""
-        self._frames = Frames()
+        self._framed = True
 
     def add(self, chunk: Any) -> None:
-        if self._length < self.privacy.connection.text_limit:
+        limit = self.privacy.connection.text_limit
+        if self._length < limit and self._taken < limit * _WRAPPING:
             attempt(self.handler.on_chunk, self._add, chunk)
 
     def _add(self, chunk: Any) -> None:
-        first = not self._pieces and self._frames is None
-        if first and self.handler.find_chunk is None and isinstance(chunk, str) and looks_framed(chunk):
-            self.expect_frames()
-        for part in [chunk] if self._frames is None else self._frames.feed(as_text(chunk)):
-            text = self.handler.chunk(part)
-            if text:
-                self._pieces.append(text)
-                self._length += len(text)
+        if not isinstance(chunk, str | bytes | bytearray | memoryview):
+            self._keep_piece(chunk)
+        elif chunk:
+            self._taken += len(chunk)
+            if self._reader is None:
+                self._reader = self._reader_for(chunk)
+            for part in self._reader.feed(chunk):
+                self._keep_piece(part)
 
-    def add_contexts(self, contexts: Iterable[Context]) -> None:
-        """Screen contexts and keep them for the exchange."""
-        self.root.contexts.extend(self.privacy.screen_contexts(contexts, self.problems))
+    def _reader_for(self, chunk: Textual) -> Chunks:
+        """Choose how the texts of a stream are read, by its first one."""
+        handler = self.handler
+        if (self._framed and may_be_framed(chunk)) or (handler.reads_frames and looks_framed(chunk)):
+            return Frames()
+        return Texts() if handler.find_chunk is None else Chunks()
+
+    def _keep_piece(self, part: Any) -> None:
+        text = self.handler.chunk(part)
+        if text:
+            self._pieces.append(text)
+            self._length += len(text)
+
+    def _read_rest(self) -> None:
+        """Take what a stream that came to its end left unfinished."""
+        for part in [] if self._reader is None else self._reader.close():
+            self._keep_piece(part)
+
+    def add_contexts(self, contexts: Iterable[Context]) -> list[Context]:
+        """Screen contexts and keep them for the exchange; return those that may be kept."""
+        kept = self.privacy.screen_contexts(contexts, self.problems)
+        self.root.contexts.extend(kept)
+        return kept
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
         seconds, exchange = self.seconds, None
-        if self._pieces:
-            handler = self.handler
-            self.answer = attempt(handler.on_answer, handler.joined, self._pieces, problems=self.problems)
         told = self._told(status, error)
         try:
+            if self._pieces or self._reader is not None:
+                self._join(status)
             question = self.privacy.screen("question", self.question, self.problems)
             answer = self.privacy.screen("answer", self.answer, self.problems)
             if self.root is self:
                 exchange = self._exchange(question, answer, status, told, seconds)
             self.span.set_attributes(self._attributes(question, answer))
         finally:
-            if exchange is not None and question and answer:
-                self._announce(exchange)
-            self._end_span(status, error, told)
+            attempt("the end of a span", self._end_held, exchange, status, error, told)
         if exchange is not None:
             self.privacy.connection.sink(exchange)
+
+    def _join(self, status: Status) -> None:
+        """Make an answer of the pieces of a stream."""
+        handler = self.handler
+        if status == "ok":
+            attempt(handler.on_chunk, self._read_rest)
+        if self._pieces:
+            self.answer = attempt(handler.on_answer, handler.joined, self._pieces, problems=self.problems)
 
     def _exchange(
         self, question: str | None, answer: str | None, status: Status, told: str | None, seconds: float
     ) -> Exchange:
-        context, labels = self.span.get_span_context(), self.labels
-        trace_id = f"{context.trace_id:032x}" if context.trace_id else os.urandom(16).hex()
+        labels, trace_id = self.labels, self.trace_id
         contexts = {kept.text: kept for kept in self.contexts}
         return Exchange(
             id=self.exchange_id,
             trace_id=trace_id,
-            span_id=f"{context.span_id:016x}",
+            span_id=self.span_id,
             service=self.privacy.connection.service,
             route=self.handler.route,
             question=question,
@@ -179,12 +230,24 @@ class HandlerRecording(Recording):
             draw=draw_of(trace_id),
         )
 
-    def _announce(self, exchange: Exchange) -> None:
-        """Have the span wait for its score, where one will be made in this process, soon."""
-        connection, context = self.privacy.connection, self.span.get_span_context()
-        if connection.hold and exchange.draw <= connection.rate and self.span.is_recording():
-            for holder in holders():
-                holder.announce((context.trace_id, context.span_id))
+    def _end_held(
+        self, exchange: Exchange | None, status: Status, error: BaseException | None, told: str | None
+    ) -> None:
+        """End the span; have it wait for its score, where one will be made in this process, soon."""
+        context = self.span.get_span_context()
+        if exchange is None or not (context.trace_flags.sampled and self._awaits_score(exchange)):
+            self._end_span(status, error, told)
+            return
+        key = context.trace_id, context.span_id
+        for holder in holders():
+            holder.announce(key)
+        self._end_span(status, error, told)
+        for holder in holders():
+            holder.withdraw(key)
+
+    def _awaits_score(self, exchange: Exchange) -> bool:
+        connection = self.privacy.connection
+        return connection.hold and bool(exchange.question and exchange.answer) and exchange.draw <= connection.rate
 
     def _attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
         """Return what the span shows; kind, question and answer last, as a full span drops its oldest attributes."""
@@ -218,11 +281,10 @@ def begin(handler: Handler, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         return None
     connection, here, outer = placed
     privacy = Privacy(connection, handler.redact, handler.capture)
-    root = outer.root if outer is not None else None
     if outer is not None:
         privacy = privacy.within(outer.privacy)
     span = source.start_span(handler.span_name, here, attributes=handler.span_attributes)
-    recording = HandlerRecording(handler, span, here, privacy, root)
+    recording = HandlerRecording(handler, span, here, privacy, outer)
     recording.read(args, kwargs)
     return recording
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from germane.tracer.guard import attempt
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import Span
@@ -67,6 +69,8 @@ class Holder(SpanProcessor):
         self.max_held = max_held
         self.orphaned: Orphaned = lambda _key, _extra: None
         """Called with a score that was stashed for a span which then never came."""
+        self.closed = False
+        """Whether it was shut down: spans then pass at once."""
         self._start_empty()
         if hasattr(os, "register_at_fork"):
             fresh = weakref.WeakMethod(self._start_empty)
@@ -74,15 +78,14 @@ class Holder(SpanProcessor):
 
     def _start_empty(self) -> None:
         """Begin anew; in a forked child too, as what is held is the parent's to export."""
-        self._lock = threading.Lock()
+        # Reentrant: the collector may end a forgotten stream, and with it a span, while this thread is in here.
+        self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._announced: OrderedDict[Key, None] = OrderedDict()
         self._held: OrderedDict[Key, tuple[float, ReadableSpan]] = OrderedDict()  # in the order of their deadlines
         self._stash: OrderedDict[Key, Mapping[str, Any]] = OrderedDict()
         self._counts = HolderCounts()
         self._thread: threading.Thread | None = None
-        self.closed = False
-        """Whether it was shut down: spans then pass at once."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -99,6 +102,13 @@ class Holder(SpanProcessor):
                 orphans = [(evicted, self._stash.pop(evicted))] if evicted in self._stash else []
         for orphan in orphans:
             self.orphaned(*orphan)
+
+    def withdraw(self, key: Key) -> None:
+        """Say that this span has ended: when it did not come here, it never will."""
+        with self._lock:
+            orphan = self._stash.pop(key, None) if self._announced.pop(key, self) is None else None
+        if orphan is not None:
+            self.orphaned(key, orphan)
 
     def attach(self, key: Key, extra: Mapping[str, Any]) -> Outcome:
         """Give a span its score: ``attached`` when it was waiting, ``stashed`` when it is yet to end, else ``gone``."""
@@ -158,7 +168,7 @@ class Holder(SpanProcessor):
 
     def _run(self) -> None:
         """Start the thread that watches deadlines, or wake it when it waits for a first span."""
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._watch, name="germane-holder", daemon=True)
             self._thread.start()
         elif len(self._held) == 1:
@@ -172,8 +182,7 @@ class Holder(SpanProcessor):
                 expired = self._expired()
                 if not expired:
                     self._wake.wait(self._until_first_deadline())
-            for span in expired:
-                self.inner.on_end(span)
+            self._pass_on(expired)
 
     def _expired(self) -> list[ReadableSpan]:
         now, leaving = time.monotonic(), []
@@ -195,10 +204,14 @@ class Holder(SpanProcessor):
             self._stash.clear()
             self._announced.clear()
             self._counts.expired += len(leaving)
-        for span in leaving:
-            self.inner.on_end(span)
+        self._pass_on(leaving)
         for orphan in orphans:
             self.orphaned(*orphan)
+
+    def _pass_on(self, spans: list[ReadableSpan]) -> None:
+        """Export what waited; a processor that raises on one span keeps none of the others back."""
+        for span in spans:
+            attempt("the export of a span", self.inner.on_end, span)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         self.release()

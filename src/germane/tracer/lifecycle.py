@@ -14,11 +14,13 @@ def connect(**settings: Any) -> None:
 
 def disconnect() -> None:
     """Stop capturing: handlers run as if they were not decorated. What private providers hold is exported."""
+    provider.release()
+    connection.use(None)
     provider.close()
     signals.close()
-    connection.use(None)
 
 
 def flush(timeout: float) -> bool:
     """Export what is waiting; False when that took longer than ``timeout`` seconds."""
-    return provider.flush(timeout) and signals.flush(timeout)
+    flushed = provider.flush(timeout), signals.flush(timeout)
+    return all(flushed)

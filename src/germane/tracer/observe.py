@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 from germane.tracer import handler_recording, retrieval_recording
 from germane.tracer.connection import Capture, Redact
 from germane.tracer.handler import Handler
+from germane.tracer.privacy import QUIET_ROUTES
 from germane.tracer.retriever import Retriever
 from germane.tracer.selectors import Selector
 from germane.tracer.wrapping import check, wrap
@@ -78,6 +79,8 @@ def _observe(function: Any, **options: Any) -> Any:
     check(function, "observe")
     handler = Handler(function, **options)
     _routes[handler.route] = None
+    if handler.capture in {"store", "none"}:
+        QUIET_ROUTES.add(handler.route)
     return wrap(function, partial(handler_recording.begin, handler))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from germane.tracer.holder import Holder
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # making the private provider takes it twice
 _private: SDKTracerProvider | None = None
 _tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 _holders: tuple[Holder, ...] = ()
@@ -47,7 +47,9 @@ def _provider() -> trace.TracerProvider | None:
     provider = trace.get_tracer_provider()
     if not isinstance(provider, trace.ProxyTracerProvider):
         return provider
-    return _private or _make_private(connection) if connection is not None else None
+    if _private is None and connection is not None:
+        return _make_private(connection)
+    return _private
 
 
 def _make_private(connection: connections.Connection) -> trace.TracerProvider:
@@ -141,8 +143,14 @@ def flush(timeout: float) -> bool:
     return all(held)
 
 
+def release() -> None:
+    """Let all held spans go: no more scores will come."""
+    for holder in _holders:
+        holder.release()
+
+
 def close() -> None:
-    """Shut the private provider down, if there is one: what it held is exported."""
+    """Shut the private provider down, if there is one: what it has not exported yet is exported."""
     global _private, _tracer, _holders
     with _lock:
         provider, _private, _tracer = _private, None, None

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class RetrievalRecording(Recording):
-    """One call of a retrieval function, inside a handler (its ``root``) or by itself."""
+    """One call of a retrieval function, inside a handler or by itself."""
 
     __slots__ = ("contexts", "query", "retriever")
 
     def __init__(
-        self, retriever: Retriever, span: Span, here: Here, privacy: Privacy, root: HandlerRecording | None
+        self, retriever: Retriever, span: Span, here: Here, privacy: Privacy, outer: HandlerRecording | None
     ) -> None:
-        super().__init__(span, here, privacy, root)
+        super().__init__(span, here, privacy, outer)
         self.retriever = retriever
         self.query: str | None = None
         self.contexts: list[Context] = []
@@ -57,11 +57,11 @@ class RetrievalRecording(Recording):
         try:
             contexts = self.privacy.screen_contexts(self.contexts, self.problems)
             query = self.privacy.screen("query", self.query, self.problems)
-            if self.root is not None:
-                self.root.contexts.extend(contexts)
+            if self.outer is not None:
+                self.outer.root.contexts.extend(contexts)
             self.span.set_attributes(self._attributes(query, contexts))
         finally:
-            self._end_span(status, error, told)
+            attempt("the end of a span", self._end_span, status, error, told)
 
     def _attributes(self, query: str | None, contexts: list[Context]) -> dict[str, AttributeValue]:
         shown: dict[str, AttributeValue] = {}
@@ -82,6 +82,6 @@ def begin(retriever: Retriever, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     connection, here, outer = placed
     privacy = Privacy(connection) if outer is None else outer.privacy
     span = source.start_span(retriever.span_name, here, kind=SpanKind.CLIENT, attributes=retriever.span_attributes)
-    recording = RetrievalRecording(retriever, span, here, privacy, None if outer is None else outer.root)
+    recording = RetrievalRecording(retriever, span, here, privacy, outer)
     recording.read(args, kwargs)
     return recording

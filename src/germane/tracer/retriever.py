@@ -10,6 +10,7 @@ from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader
 from germane.tracer.handler import FirstText, name_of, text_or_none
 from germane.tracer.selectors import Call, Selector, argument_reader, reader
+from germane.tracer.text import NAME_LIMIT, clean
 
 
 class Retriever:
@@ -27,7 +28,7 @@ class Retriever:
         score: Selector | None = None,
     ) -> None:
         self.function = function
-        self.source = source or name_of(function)
+        self.source = clean(source or name_of(function), NAME_LIMIT)
         self.find_query = FirstText(function) if query is None else argument_reader(query)
         self.find_contexts = reader(contexts) if contexts is not None else None
         self.read_context = ContextReader(content=content, id=id, score=score)

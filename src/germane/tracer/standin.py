@@ -9,40 +9,29 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from germane.tracer.recording import Recording
 
-_FORWARDED = (
-    "__await__",
-    "__bool__",
-    "__contains__",
-    "__eq__",
-    "__getitem__",
-    "__hash__",
-    "__len__",
-    "__length_hint__",
-    "__repr__",
-    "__str__",
-)
-"""Special methods that Python looks up on the type, so that attribute access does not find the original's."""
-
-
 _types: WeakKeyDictionary[type, type[_StandIn]] = WeakKeyDictionary()
 
 
-def stand_in(recording: Recording, body: Any) -> Any:
-    """Return a stand-in for an iterator or an asynchronous iterable; None for anything else."""
+def stand_in(recording: Recording, body: Any, source: Any = None) -> Any:
+    """Return a stand-in for an iterator or an asynchronous iterable; None for anything else.
+
+    ``source`` is the stand-in that gave out this body: it lives as long, as its own end would end the recording.
+    """
     kind = type(body)
     if not (hasattr(kind, "__next__") or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__")):
         return None
-    return _stand_in_type(kind)(body, recording)
+    return _stand_in_type(kind)(body, recording, source)
 
 
 class _StandIn:
     """Everything is the original's, its class too; only the way to its items leads through here."""
 
-    __slots__ = ("__weakref__", "_body", "_recording")
+    __slots__ = ("__weakref__", "_body", "_recording", "_source")
 
-    def __init__(self, body: Any, recording: Recording) -> None:
+    def __init__(self, body: Any, recording: Recording, source: Any) -> None:
         object.__setattr__(self, "_body", body)
         object.__setattr__(self, "_recording", recording)
+        object.__setattr__(self, "_source", source)
 
     @property  # type: ignore[misc]  # isinstance() asks for it, and shall be told the original's
     def __class__(self) -> type:
@@ -66,15 +55,17 @@ def _next(self: Any) -> Any:
 
 
 def _take(recording: Recording, take: Callable[[], Any]) -> Any:
+    token = recording.enter()
     try:
-        with recording:
-            chunk = take()
+        chunk = take()
     except StopIteration:
         recording.finish()
         raise
     except BaseException as error:
         recording.fail(error)
         raise
+    finally:
+        recording.leave(token)
     recording.add(chunk)
     return chunk
 
@@ -84,26 +75,32 @@ async def _anext(self: Any) -> Any:
 
 
 async def _take_later(recording: Recording, take: Callable[[], Awaitable[Any]]) -> Any:
+    token = recording.enter()
     try:
-        with recording:
-            chunk = await take()
+        chunk = await take()
     except StopAsyncIteration:
         recording.finish()
         raise
     except BaseException as error:
         recording.fail(error)
         raise
+    finally:
+        recording.leave(token)
     recording.add(chunk)
     return chunk
 
 
+def _iter(self: Any) -> Any:
+    return _given_out(self, iter(self._body))
+
+
 def _aiter(self: Any) -> Any:
-    """Iterate a body that is an asynchronous iterable, but no iterator itself."""
-    return stand_in(self._recording, aiter(self._body))
+    return _given_out(self, aiter(self._body))
 
 
-def _itself(self: Any) -> Any:
-    return self
+def _given_out(self: Any, found: Any) -> Any:
+    """Return what iterates a body: most often the body itself."""
+    return self if found is self._body else stand_in(self._recording, found, self)
 
 
 def _close(self: Any, *args: Any) -> Any:
@@ -147,6 +144,8 @@ async def _aexit(self: Any, *raised: Any) -> Any:
 _OWN: dict[str, Callable[..., Any]] = {
     "__next__": _next,
     "__anext__": _anext,
+    "__iter__": _iter,
+    "__aiter__": _aiter,
     "__enter__": _enter,
     "__exit__": _exit,
     "__aenter__": _aenter,
@@ -154,6 +153,20 @@ _OWN: dict[str, Callable[..., Any]] = {
     "close": _close,
     "aclose": _aclose,
 }
+_OF_THE_TYPE = {
+    "__class__",
+    "__class_getitem__",
+    "__del__",
+    "__delattr__",
+    "__getattr__",
+    "__getattribute__",
+    "__init__",
+    "__init_subclass__",
+    "__new__",
+    "__setattr__",
+    "__subclasshook__",
+}
+"""Special methods that make a stand-in what it is. All others are the original's: Python looks them up on the type."""
 
 
 def _stand_in_type(kind: type) -> type[_StandIn]:
@@ -164,17 +177,14 @@ def _stand_in_type(kind: type) -> type[_StandIn]:
 
 def _make_type(kind: type) -> type[_StandIn]:
     """Make the stand-in of a type: it has the special methods that the type has, and no others."""
-    methods: dict[str, Any] = {name: method for name, method in _OWN.items() if hasattr(kind, name)}
-    methods.update({name: _forward(name) for name in _FORWARDED if hasattr(kind, name)})
-    if "__next__" in methods:
-        methods["__iter__"] = _itself
-    if hasattr(kind, "__aiter__"):
-        methods["__aiter__"] = _itself if "__anext__" in methods else _aiter
+    special = (name for name in dir(kind) if name.startswith("__") and name.endswith("__") and name not in _OF_THE_TYPE)
+    methods: dict[str, Any] = {name: _forward(name) for name in special if callable(getattr(kind, name, None))}
+    methods.update({name: method for name, method in _OWN.items() if hasattr(kind, name)})
     return type(kind.__name__, (_StandIn,), {"__slots__": (), **methods})
 
 
 def _forward(name: str) -> Callable[..., Any]:
-    def forward(self: Any, *args: Any) -> Any:
-        return getattr(self._body, name)(*args)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._body, name)(*args, **kwargs)
 
     return forward

@@ -86,6 +86,8 @@ def record_generator(recording: Recording, body: Generator[Any, Any, Any]) -> Ge
     except BaseException as error:
         recording.fail(error)
         raise
+    finally:
+        value = None  # else what was thrown in, its traceback and this frame would keep one another alive
 
 
 def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begin: Begin) -> Callable[..., Any]:
@@ -112,6 +114,8 @@ def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begi
         except BaseException as error:
             recording.fail(error)
             raise
+        finally:
+            value = None  # as above
 
     return recorded
 

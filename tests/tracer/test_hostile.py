@@ -1,0 +1,750 @@
+"""The hostile suite: what a decorator must survive without its caller noticing. Numbers are those of the cases."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import inspect
+import logging
+import sys
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor
+
+import germane
+from germane.errors import UsageError
+from germane.tracer import routes
+
+KINDS = ["function", "coroutine", "generator", "async generator"]
+
+
+def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[str], Any]:
+    """An observed handler of a kind: it gives, or yields as its one chunk, what the body returns."""
+
+    def ask(question: str) -> Any:
+        return body(question)
+
+    async def ask_later(question: str) -> Any:
+        await asyncio.sleep(0)
+        return body(question)
+
+    def stream(question: str) -> Iterator[Any]:
+        yield body(question)
+
+    async def stream_later(question: str) -> AsyncIterator[Any]:
+        await asyncio.sleep(0)
+        yield body(question)
+
+    made = dict(zip(KINDS, [ask, ask_later, stream, stream_later], strict=True))
+    return germane.observe(route="ask", **options)(made[kind])
+
+
+def take(kind: str, function: Callable[[str], Any], question: str = "Why?") -> Any:
+    """What a handler of this kind gives."""
+    if kind == "function":
+        return function(question)
+    if kind == "generator":
+        (chunk,) = function(question)
+        return chunk
+
+    async def later() -> Any:
+        if kind == "coroutine":
+            return await function(question)
+        (chunk,) = [chunk async for chunk in function(question)]
+        return chunk
+
+    return asyncio.run(later())
+
+
+def chunks(kind: str, *texts: str) -> Callable[[str], Any]:
+    """An observed handler that streams these texts, in one of the ways a handler can."""
+
+    def stream(_question: str) -> Iterator[str]:
+        germane.add_contexts(["some context"])
+        yield from texts
+
+    async def stream_later(_question: str) -> AsyncIterator[str]:
+        germane.add_contexts(["some context"])
+        for text in texts:
+            await asyncio.sleep(0)
+            yield text
+
+    async def returned_later(question: str) -> Any:
+        return stream_later(question)
+
+    ways = {
+        "generator": stream,
+        "async generator": stream_later,
+        "returned generator": lambda question: stream(question),
+        "returned async generator": lambda question: stream_later(question),
+        "generator from a coroutine": returned_later,
+        "iterator": lambda question: map(str, stream(question)),
+    }
+    return germane.observe(route="ask")(ways[kind])
+
+
+STREAMS = [
+    "generator",
+    "async generator",
+    "returned generator",
+    "returned async generator",
+    "generator from a coroutine",
+    "iterator",
+]
+
+
+async def read(stream: Any, most: int = 100) -> list[str]:
+    """Up to so many chunks of a stream of any kind, which is then dropped."""
+    if inspect.iscoroutine(stream):
+        stream = await stream
+    taken: list[str] = []
+    if hasattr(stream, "__aiter__"):
+        async for chunk in stream:
+            taken.append(chunk)
+            if len(taken) == most:
+                break
+    else:
+        for chunk in stream:
+            taken.append(chunk)
+            if len(taken) == most:
+                break
+    return taken
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_d01_a_stream_read_to_the_end_is_an_answer(traced: Any, kind: str) -> None:
+    """The chunks are joined, contexts kept, and the span ends when the last chunk is out."""
+    taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
+
+    assert taken == ["Hel", "lo", "!"]
+    assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why?", "Hello!", "ok")
+    assert [context.text for context in traced.exchange.contexts] == ["some context"]
+    assert traced.attributes("invoke_workflow ask")["output.value"] == "Hello!"
+
+
+def test_d01_the_span_ends_with_the_last_chunk(traced: Any) -> None:
+    """While chunks are to come the span is open."""
+    stream = chunks("generator", "Hel", "lo")("Why?")
+    next(stream)
+
+    assert [span.name for span in traced.spans] == ["retrieval ask"]
+    assert list(stream) == ["lo"]
+    assert traced.exchange.answer == "Hello"
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_d02_a_stream_dropped_after_one_chunk_is_abandoned(traced: Any, kind: str) -> None:
+    """What was read is the answer; the span says abandoned, and no error."""
+
+    async def drop() -> list[str]:
+        taken = await read(chunks(kind, "Hel", "lo", "!")("Why?"), most=1)
+        gc.collect()
+        await asyncio.sleep(0)  # an event loop closes asynchronous generators in a task
+        await asyncio.sleep(0)
+        return taken
+
+    assert asyncio.run(drop()) == ["Hel"]
+    span = traced.span("invoke_workflow ask")
+    assert (traced.exchange.answer, traced.exchange.status, traced.exchange.error) == ("Hel", "abandoned", None)
+    assert (span.attributes["germane.abandoned"], span.status.status_code) == (True, trace.StatusCode.UNSET)
+
+
+@pytest.mark.parametrize("kind", ["returned generator", "returned async generator", "iterator"])
+def test_d02_a_stream_that_nobody_reads_is_abandoned(traced: Any, kind: str) -> None:
+    """A stream that is dropped unread ends its span too."""
+    chunks(kind, "Hel")("Why?")
+    gc.collect()
+
+    assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
+def test_d03_a_cancelled_task_is_cancelled(traced: Any, kind: str) -> None:
+    """The caller gets its CancelledError; the span ends and says cancelled."""
+
+    async def wait(_question: str) -> None:
+        await asyncio.Event().wait()
+
+    async def stream(question: str) -> AsyncIterator[str]:
+        yield "Hel"
+        await wait(question)
+
+    ways = {"coroutine": wait, "async generator": stream, "returned coroutine": lambda question: wait(question)}
+    ask: Any = germane.observe(route="ask")(ways[kind])
+
+    async def cancel() -> None:
+        task = asyncio.create_task(read(ask("Why?")) if kind == "async generator" else asyncio.wait_for(ask("Why?"), 9))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert (traced.exchange.status, traced.exchange.error) == ("cancelled", None)
+    assert traced.attributes("ask")["germane.cancelled"] is True
+    assert traced.span("ask").status.status_code is trace.StatusCode.UNSET
+
+
+class Hostile:
+    """A value that raises whatever is asked of it."""
+
+    def _raise(self, *_args: object) -> Any:
+        raise ZeroDivisionError("do not touch")
+
+    __repr__ = __str__ = __iter__ = __len__ = __bool__ = __eq__ = __hash__ = __deepcopy__ = __getitem__ = _raise
+    __dict__ = property(_raise)  # type: ignore[assignment]
+
+
+class Unreachable:
+    """A value whose attributes and class cannot be looked at."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise ZeroDivisionError(f"do not touch {name}")
+
+
+class Exiting:
+    """A value that pretends to be something else, and fails at it."""
+
+    __class__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["self"] = CIRCULAR
+ODD_VALUES = {
+    "hostile": Hostile(),
+    "unreachable": Unreachable(),
+    "classless": Exiting(),
+    "circular": CIRCULAR,
+    "array": np.array([1.0, 2.0]),
+    "nothing": None,
+    "class": Hostile,
+    "exception": ValueError("returned, not raised"),
+    "not implemented": NotImplemented,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ODD_VALUES)
+def test_d04_d05_d08_odd_values_reach_the_caller(traced: Any, kind: str, name: str) -> None:
+    """Whatever a handler gives, its caller gets that very object, and the span closes."""
+    value = ODD_VALUES[name]
+
+    assert take(kind, handler(kind, lambda _question: value)) is value
+    assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why?", None, "ok")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ODD_VALUES)
+def test_d04_odd_arguments_reach_the_handler(traced: Any, kind: str, name: str) -> None:
+    """Whatever a handler is called with is what it gets."""
+    value, seen = ODD_VALUES[name], []
+    ask = handler(kind, lambda question: seen.append(question) or "Because.")
+
+    assert take(kind, ask, value) == "Because."
+    assert seen[0] is value
+    assert (traced.exchange.question, traced.exchange.answer) == (None, "Because.")
+
+
+def test_d04_the_span_says_that_capture_failed(traced: Any) -> None:
+    """What could not be captured stands on the span, without a word of what it was."""
+    take("function", handler("function", lambda _question: Exiting()))
+
+    assert traced.attributes()["germane.capture.error"] == "answer of ask: ZeroDivisionError"
+
+
+def broken(*_args: object) -> Any:
+    raise ZeroDivisionError("a user's mistake")
+
+
+BROKEN_OPTIONS: dict[str, dict[str, Any]] = {
+    "question": {"question": broken},
+    "question path": {"question": "question.no.such"},
+    "answer": {"answer": broken},
+    "contexts": {"contexts": broken},
+    "history": {"history": broken},
+    "attributes": {"attributes": {"tenant": broken}},
+    "chunk": {"chunk": broken},
+    "join": {"join": broken},
+    "redact": {"redact": broken},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("option", BROKEN_OPTIONS)
+def test_d06_what_the_user_gave_may_raise(traced: Any, kind: str, option: str) -> None:
+    """A selector, a join or a redaction that raises leaves the handler alone, and the exchange is kept."""
+    assert take(kind, handler(kind, str.upper, **BROKEN_OPTIONS[option])) == "WHY?"
+    assert traced.exchange.status == "ok"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d06_redaction_fails_closed(traced: Any, kind: str) -> None:
+    """A text whose redaction fails goes nowhere."""
+    take(kind, handler(kind, str.upper, redact=broken))
+
+    assert (traced.exchange.question, traced.exchange.answer) == (None, None)
+    shown = " ".join(map(str, traced.attributes().values()))
+    assert "Why" not in shown
+    assert "WHY" not in shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d07_the_kind_of_function_is_kept(kind: str) -> None:
+    """A framework that asks what kind of function it has gets the true answer, and the true signature."""
+
+    def ask(question: str, *, k: int = 3) -> str:
+        """Answers."""
+        return question
+
+    made = handler(kind, str.upper)
+    plain = made.__wrapped__  # type: ignore[attr-defined]
+    kept = germane.observe(ask)
+
+    for ask_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+        assert ask_kind(made) == ask_kind(plain)
+    assert (made.__name__, made.__qualname__, made.__module__) == (
+        plain.__name__,
+        plain.__qualname__,
+        plain.__module__,
+    )
+    assert (inspect.signature(kept), kept.__doc__) == (inspect.signature(ask), "Answers.")
+    assert kept.__kwdefaults__ is None or kept.__kwdefaults__ == {"k": 3}
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "async generator"])
+def test_d09_the_span_covers_the_waiting(traced: Any, kind: str) -> None:
+    """A handler that waits 50 ms has a span of at least 50 ms."""
+
+    async def wait(_question: str) -> str:
+        await asyncio.sleep(0.05)
+        return "Because."
+
+    async def stream(question: str) -> AsyncIterator[str]:
+        yield await wait(question)
+
+    ask: Any = germane.observe(route="ask")(wait if kind == "coroutine" else stream)
+    take(kind, ask)
+
+    span = traced.span("ask")
+    assert (span.end_time - span.start_time) / 1e9 >= 0.05
+    assert traced.exchange.duration >= 0.05
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "async generator"])
+def test_d10_parallel_calls_are_all_recorded(traced: Any, kind: str) -> None:
+    """Calls that run side by side keep their own questions, answers and traces."""
+
+    async def ask_all() -> None:
+        ask = handler(kind, str.upper)
+        calls = [read(ask(f"q{n}")) if kind == "async generator" else ask(f"q{n}") for n in range(20)]
+        await asyncio.gather(*calls)
+
+    asyncio.run(ask_all())
+    pairs = {(exchange.question, exchange.answer) for exchange in traced.exchanges}
+    assert pairs == {(f"q{n}", f"Q{n}") for n in range(20)}
+    assert len({exchange.trace_id for exchange in traced.exchanges}) == 20
+
+
+def test_d11_an_async_generator_moves_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Advanced in one task and closed in another, it detaches nothing wrongly, and leaks its span into neither."""
+    tracer = traced.provider.get_tracer("app")
+
+    @germane.observe
+    async def ask(_question: str) -> AsyncIterator[str]:
+        for text in ("Hel", "lo"):
+            with tracer.start_as_current_span(text):
+                await asyncio.sleep(0)
+            yield text
+
+    async def move() -> None:
+        stream = ask("Why?")
+        assert await asyncio.create_task(anext(stream)) == "Hel"
+        assert not trace.get_current_span().get_span_context().is_valid
+        assert await asyncio.create_task(anext(stream)) == "lo"
+        await asyncio.create_task(stream.aclose())
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    asyncio.run(move())
+    assert traced.exchange.status == "abandoned"
+    parents = {traced.span(name).parent.span_id for name in ("Hel", "lo")}
+    assert parents == {traced.span("ask").context.span_id}
+    assert caplog.records == []
+
+
+def test_d11_a_generator_moves_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Each `next` on another thread, as Starlette's thread pool does it: the children keep their parent."""
+    tracer = traced.provider.get_tracer("app")
+
+    @germane.observe
+    def ask(_question: str) -> Iterator[str]:
+        for text in ("Hel", "lo"):
+            tracer.start_span(text).end()
+            yield text
+
+    stream = ask("Why?")
+    for expected in ("Hel", "lo", None):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(next, stream, None).result() == expected
+            leaked = pool.submit(lambda: trace.get_current_span().get_span_context().is_valid).result()
+            assert not leaked
+
+    assert traced.exchange.answer == "Hello"
+    assert {traced.span(name).parent.span_id for name in ("Hel", "lo")} == {traced.span("ask").context.span_id}
+    assert caplog.records == []
+
+
+def test_d11_an_iterator_may_be_read_by_several_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Readers that wait for the next item at the same time get in nobody's way."""
+
+    class Source:
+        def __init__(self) -> None:
+            self.left = iter(range(20))
+
+        def __aiter__(self) -> Source:
+            return self
+
+        async def __anext__(self) -> str:
+            await asyncio.sleep(0)
+            number = next(self.left, None)
+            if number is None:
+                raise StopAsyncIteration
+            return f"{number} "
+
+    @germane.observe
+    def ask(_question: str) -> Source:
+        return Source()
+
+    async def share() -> None:
+        stream = ask("Why?")
+        await asyncio.gather(*(read(stream) for _ in range(4)))
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    asyncio.run(share())
+    assert sorted(map(int, traced.exchange.answer.split())) == list(range(20))
+    assert caplog.records == []
+
+
+def test_d13_both_forms_of_the_decorator() -> None:
+    """`@observe` and `@observe()` are the same."""
+
+    @germane.observe
+    def bare(question: str) -> str:
+        return question
+
+    @germane.observe()
+    def called(question: str) -> str:
+        return question
+
+    assert (bare("a"), called("a")) == ("a", "a")
+
+
+@pytest.mark.parametrize("thing", [Hostile, "text", 3, None])
+@pytest.mark.parametrize("decorator", [germane.observe(), germane.retrieval()])
+def test_what_is_no_function_is_refused(decorator: Callable[[Any], Any], thing: Any) -> None:
+    """A class or a value cannot be decorated, and is told so at once."""
+    with pytest.raises(UsageError, match="decorates functions"):
+        decorator(thing)
+
+
+def test_d14_decorated_functions_are_listed() -> None:
+    """`routes` knows every handler, also one that never runs."""
+
+    @germane.observe(route="never called")
+    def ask(question: str) -> str:
+        return question
+
+    assert "never called" in routes()
+
+
+def test_d15_one_warning_when_no_answer_is_found(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A dict is returned and nobody said where the answer is: said once, with the way out."""
+
+    @germane.observe(route="reply of d15")
+    def reply(question: str) -> dict[str, str]:
+        return {"text": question}
+
+    for _ in range(3):
+        assert reply("Why?") == {"text": "Why?"}
+
+    (record,) = caplog.records
+    assert "answer of reply of d15: dict is not text: name the part that is with a selector" in record.getMessage()
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
+def test_d15_a_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
+    """A key, a dotted path or a callable says where the answer is."""
+
+    @germane.observe(answer=answer)
+    def reply(_question: str) -> dict[str, Any]:
+        return {"text": "A", "parts": ["a", "b"], "n": 3}
+
+    reply("Why?")
+
+    assert traced.exchange.answer == expected
+
+
+def test_d16_a_slow_sink_aside_nothing_waits_on_the_loop(traced: Any) -> None:
+    """A hundred observed calls in the loop leave a sleep of 10 ms at about 10 ms."""
+    ask = handler("coroutine", str.upper)
+
+    async def serve() -> float:
+        calls = [asyncio.create_task(ask("Why?")) for _ in range(100)]
+        began = time.perf_counter()
+        await asyncio.sleep(0.01)
+        took = time.perf_counter() - began
+        await asyncio.gather(*calls)
+        return took
+
+    assert asyncio.run(serve()) < 0.2
+
+
+class Failing(logging.Filter):
+    """A filter with a mistake in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        raise ZeroDivisionError
+
+
+def test_a_logging_filter_that_raises_does_not_reach_the_handler(traced: Any) -> None:
+    """Telling of a problem may fail as well: the handler is unaffected even so."""
+    logger, failing = logging.getLogger("germane.tracer"), Failing()
+    logger.addFilter(failing)
+    try:
+        assert take("function", handler("function", lambda _: {}, attributes={"told once here": broken})) == {}
+    finally:
+        logger.removeFilter(failing)
+
+
+@pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
+def test_special_exceptions_pass(traced: Any, raised: type[BaseException]) -> None:
+    """Those that steer Python are the caller's, as they are without the decorator."""
+    error = raised("x")
+
+    def fail(_question: str) -> Any:
+        raise error
+
+    with pytest.raises(raised) as caught:
+        germane.observe(fail)("Why?")
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exceptions_keep_all_they_carry(traced: Any, kind: str) -> None:
+    """Identity, cause, context, notes, and the frames down to the line that raised."""
+
+    class Refused(Exception):
+        pass
+
+    cause, error = KeyError("a"), Refused("no answer")
+    error.add_note("a note")
+
+    def fail(_question: str) -> Any:
+        try:
+            raise IndexError("before")
+        except IndexError:
+            raise error from cause
+
+    with pytest.raises(Refused) as caught:
+        take(kind, handler(kind, fail))
+
+    assert caught.value is error
+    assert error.__cause__ is cause
+    assert isinstance(error.__context__, IndexError)
+    assert error.__notes__ == ["a note"]
+    assert caught.traceback[-1].name == "fail"
+    assert (traced.exchange.status, traced.exchange.error) == ("error", "Refused: no answer")
+
+
+def test_errors_leave_no_cycle_behind(traced: Any) -> None:
+    """What was thrown into a stream is freed without the collector."""
+
+    @germane.observe
+    def ask(_question: str) -> Iterator[str]:
+        yield "a"
+
+    thrown: list[weakref.ref[Exception]] = []
+
+    class Thrown(Exception):
+        def __init__(self) -> None:
+            thrown.append(weakref.ref(self))
+
+    stream = ask("Why?")
+    next(stream)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(Thrown):
+            stream.throw(Thrown())
+        assert thrown[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_a_handler_may_call_itself(traced: Any) -> None:
+    """A recursive handler yields one exchange, and a span for each call."""
+
+    @germane.observe
+    def count(question: str, depth: int) -> str:
+        return question if depth == 0 else count(question, depth - 1) + "!"
+
+    assert count("a", 50) == "a" + "!" * 50
+    assert (traced.exchange.answer, len(traced.spans)) == ("a" + "!" * 50, 51)
+
+
+def test_running_out_of_stack_is_the_handlers_own_error(traced: Any) -> None:
+    """A handler that recurses for ever gets the RecursionError that it would get anyway, and the next call works."""
+
+    @germane.observe
+    def endless(question: str) -> str:
+        return endless(question)
+
+    with pytest.raises(RecursionError):
+        endless("Why?")
+    traced.exchanges.clear()
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert traced.exchange.answer == "WHY?"
+
+
+@pytest.mark.parametrize("left", range(1, 40))
+def test_the_last_frames_of_the_stack_are_enough(traced: Any, left: int) -> None:
+    """Where germane has no stack left, the handler still runs if it needs no more than one frame beside its own."""
+    ask = handler("function", len)
+
+    def deep(depth: int) -> Any:
+        return ask("Why?") if depth == 0 else deep(depth - 1)
+
+    def frames() -> int:
+        return len(inspect.stack(0))
+
+    room = sys.getrecursionlimit() - frames()
+    try:
+        assert deep(room - 8 - left) == 4
+    except RecursionError:
+        assert left < 4
+
+
+HUGE = "x" * 10_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_huge_texts_are_cut(traced: Any, kind: str) -> None:
+    """Of ten megabytes the caller gets all, the exchange and the span as much as they hold."""
+    assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
+
+    assert (len(traced.exchange.question), len(traced.exchange.answer)) == (100_000, 100_000)
+    assert sum(len(str(value)) for value in traced.attributes().values()) < 200_000
+
+
+def test_huge_errors_are_cut(traced: Any) -> None:
+    """An exception with a message of ten megabytes makes no huge span."""
+    with pytest.raises(ValueError, match="x"):
+        take("function", handler("function", lambda question: (_ for _ in ()).throw(ValueError(HUGE))))
+
+    span = traced.span("ask")
+    assert len(traced.exchange.error) < 200_000
+    assert len(span.status.description) < 10_000
+    assert sum(len(str(value)) for value in span.events[0].attributes.values()) < 100_000
+
+
+ODD_TEXTS = {
+    "surrogate": ("a\ud800b", "a?b"),
+    "nul": ("a\0b", "a\ufffdb"),
+    "binary": (b"\xff\xfea\x00", "\ufffd\ufffda\ufffd"),
+    "bytearray": (bytearray(b"abc"), "abc"),
+    "memoryview": (memoryview(b"abc"), "abc"),
+    "number": (3, "3"),
+    "numpy number": (np.float32(0.5), "0.5"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ODD_TEXTS)
+def test_odd_texts_become_text(traced: Any, kind: str, name: str) -> None:
+    """What UTF-8 or a database cannot hold is replaced in what is kept, not in what the caller gets."""
+    value, expected = ODD_TEXTS[name]
+
+    assert take(kind, handler(kind, lambda _question: value)) is value
+    assert traced.exchange.answer == expected
+    assert traced.exchange.answer.encode()
+
+
+def test_everything_kept_can_be_encoded(traced: Any) -> None:
+    """Lone surrogates and NULs reach neither an exporter nor a database, by whatever way they come."""
+    odd = "a\ud800\0b"
+
+    @germane.observe(route=odd, history=lambda: [(odd, odd)])
+    def ask(question: str) -> str:
+        germane.set_attribute(odd, odd)
+        germane.set_attribute("model", odd)
+        germane.set_attribute("big", 2**80)
+        germane.set_attribute("endless", float("inf"))
+        germane.set_attribute("array", np.int64(3))
+        germane.add_contexts([{"text": odd, "id": odd, "score": float("nan")}])
+        raise ValueError(odd)
+
+    with pytest.raises(ValueError, match="a"):
+        ask(odd)
+
+    text = repr(traced.exchange) + "".join(span.to_json() for span in traced.spans)
+    assert "\\ud800" not in text
+    assert "\\x00" not in text
+    assert "\\u0000" not in text
+    assert traced.exchange.attributes["big"] == str(2**80)
+    assert traced.exchange.attributes["endless"] == "inf"
+    assert traced.exchange.attributes["array"] == 3
+    assert traced.exchange.contexts[0].score is None
+
+
+def test_a_sink_that_raises_does_not_reach_the_handler(unconnected: Any) -> None:
+    """Nor does a span processor: the handler's answer comes through."""
+    unconnected.connect(sink=broken)
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert traced_names(unconnected) == ["invoke_workflow ask"]
+
+
+def traced_names(traced: Any) -> list[str]:
+    return [span.name for span in traced.spans]
+
+
+@pytest.mark.parametrize("hook", ["on_start", "on_end"])
+def test_a_span_processor_that_raises_does_not_reach_the_handler(unconnected: Any, hook: str) -> None:
+    """The handler runs, and when only the end of the span failed the exchange is kept."""
+    processor = type("Raising", (SpanProcessor,), {hook: broken})()
+    unconnected.connect(processor=processor)
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert len(unconnected.exchanges) == (1 if hook == "on_end" else 0)
+
+
+def test_many_threads_make_as_many_exchanges_as_calls(traced: Any) -> None:
+    """8 threads with 200 calls each: 1600 exchanges, each with its own question and answer, and no error."""
+    ask = handler("function", str.upper)
+    errors: list[BaseException] = []
+
+    def call(thread: int) -> None:
+        try:
+            for number in range(200):
+                assert ask(f"q{thread}-{number}") == f"Q{thread}-{number}"
+        except BaseException as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert len({(exchange.question, exchange.answer, exchange.id) for exchange in traced.exchanges}) == 1600
+    assert all(exchange.answer == exchange.question.upper() for exchange in traced.exchanges)
