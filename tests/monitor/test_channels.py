@@ -129,6 +129,16 @@ def test_a_refusal_or_a_redirect_is_final(receiver: Any, status: int) -> None:
     assert len(receiver.posts) == 1
 
 
+def test_an_address_that_is_none_is_told_without_it() -> None:
+    """A URL that cannot be used fails for good, and is not quoted."""
+    webhook = Webhook("http://example/very-secret-path\x01", backoff=QUICK)
+
+    with pytest.raises(NotDelivered, match="InvalidURL") as told:
+        asyncio.run(webhook.send(ALERT))
+
+    assert "very-secret-path" not in str(told.value)
+
+
 def test_the_address_of_a_webhook_is_told_nowhere(receiver: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Path, user and secret appear in no log of ours or of the client, in no error and in no repr."""
     caplog.set_level(logging.DEBUG)
@@ -235,7 +245,7 @@ def test_alerts_that_never_went_out_are_told(caplog: pytest.LogCaptureFixture) -
     asyncio.run(deliver())
 
     assert "1000 alerts wait for it" in caplog.text
-    assert "1000 alerts did not go out" in caplog.text
+    assert "1000 alert(s) did not go out" in caplog.text
 
 
 def test_a_slow_channel_does_not_hold_up_the_watch(

@@ -37,7 +37,6 @@ class Channel(Protocol):
 
     async def send(self, alert: Alert) -> None:
         """Deliver one transition; alerts of one channel are sent one after another."""
-        ...
 
 
 class Log:
@@ -109,7 +108,9 @@ class Webhook:
             _delivering.reset(token)
 
     async def _send(self, client: httpx2.AsyncClient, alert: Alert, body: bytes) -> None:
-        for number in range(1, self._tries + 1):
+        number = 0
+        while True:
+            number += 1
             problem, asked = await self._post(client, alert, body)
             if problem is None:
                 return

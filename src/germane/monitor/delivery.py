@@ -74,7 +74,7 @@ class Lane:
     def tell_unsent(self) -> None:
         """Say in the log how many alerts nobody will hear of."""
         if self._unsent:
-            logger.warning("%d alerts did not go out by %r before the end", self._unsent, self.channel)
+            logger.warning("%d alert(s) did not go out by %r before the end", self._unsent, self.channel)
 
     async def _deliver(self, alert: Alert) -> None:
         try:

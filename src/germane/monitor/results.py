@@ -91,18 +91,11 @@ class Results:
             return self._write(batch)
         except AWAY:
             raise
-        except REFUSED:  # by one of them: each for itself, so that it holds up no other
-            return [result for finished in batch for result in self._write_alone(finished)]
-
-    def _write_alone(self, finished: Finished) -> list[tuple[Task, Score]]:
-        try:
-            return self._write([finished])
-        except AWAY:
-            raise
         except REFUSED as error:
-            return self._store.complete(
-                self._owner, [(task, _unwritable(score, error)) for task, score in finished.scores]
-            )
+            if len(batch) > 1:  # one of them: each for itself, so that it holds up no other
+                return [result for finished in batch for result in self._commit([finished])]
+            failures = [(task, _unwritable(score, error)) for task, score in batch[0].scores]
+            return self._store.complete(self._owner, failures)
 
     def _write(self, batch: Sequence[Finished]) -> list[tuple[Task, Score]]:
         # Completing comes last: were it repeated after a failure in between, nothing would be left to attach.

@@ -61,12 +61,11 @@ class Sampling:
     async def run(self) -> int:
         """Decide on all exchanges that wait for it; return how many."""
         decided = 0
-        while not self.stopping:
+        while True:
             batch = await self._threads.run(self._decide_batch)
             decided += batch
-            if batch < BATCH:
-                break
-        return decided
+            if batch < BATCH or self.stopping:
+                return decided
 
     def _decide_batch(self) -> int:
         if not self._office.held():

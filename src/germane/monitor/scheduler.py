@@ -41,6 +41,8 @@ class Scheduler:
     _thread: threading.Thread | None
     _loop: asyncio.AbstractEventLoop | None
     _told: asyncio.Future[float] | None
+    _patience: float | None
+    """Seconds for stopping, once that is asked for."""
 
     def __init__(self, make: Callable[[], Work], *, tick: float) -> None:
         self._make = make
@@ -57,7 +59,7 @@ class Scheduler:
         """Start the thread, unless it runs."""
         with self._lock:
             if not self.running:
-                self._ready.clear()
+                self._patience = None
                 self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
                 self._thread.start()
 
@@ -66,26 +68,28 @@ class Scheduler:
         thread = self._thread
         if thread is None:
             return True
-        if self._ready.wait(timeout) and self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: somebody else has stopped it
-                self._loop.call_soon_threadsafe(self._tell, timeout)
+        self._patience = timeout
+        loop = self._loop
+        if loop is not None:  # else it looks for itself when it begins
+            with contextlib.suppress(RuntimeError):  # it is closed: somebody else has stopped it
+                loop.call_soon_threadsafe(self._tell)
         if thread is threading.current_thread():
             return False
         # A little later than the work's own deadline, which it keeps.
         thread.join(timeout + 1.0)
         return self._went_well and not thread.is_alive()
 
-    def _tell(self, timeout: float) -> None:
-        if self._told is not None and not self._told.done():
-            self._told.set_result(asyncio.get_running_loop().time() + timeout)
+    def _tell(self) -> None:
+        told, patience = self._told, self._patience
+        if told is not None and patience is not None and not told.done():
+            told.set_result(asyncio.get_running_loop().time() + patience)
 
     def _run(self) -> None:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._main())
         finally:
-            self._ready.set()
-            self.work = None
+            self.work = self._loop = self._told = None
 
     async def _main(self) -> None:
         self._went_well = False
@@ -94,7 +98,7 @@ class Scheduler:
         work = self.work = self._make()
         timer = _timer(work.ticks(), self._tick)
         timer.start()
-        self._ready.set()
+        self._tell()
         deadline = await told
         timer.pause()
         self._went_well = await work.stop(deadline)
@@ -106,8 +110,7 @@ class Scheduler:
         # What runs in the parent must not be collected here: closing its loop would be felt there.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()
-        self._ready = threading.Event()
-        self._thread = self._loop = self._told = self.work = None
+        self._thread = self._loop = self._told = self._patience = self.work = None
         self._went_well = True
 
 
