@@ -103,23 +103,28 @@ class Line:
 
     def mend(self) -> None:
         """Accept connections."""
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self._path))
-        self._listener.listen()
-        self._sockets = [self._listener]
-        self._run(self._accept, self._listener)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self._path))
+        listener.listen()
+        self._sockets = [listener]
+        self._run(self._accept, listener)
 
     def cut(self) -> None:
         """Break every connection and accept no more."""
         self._path.unlink()
-        for one in self._sockets:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+        self._shut(self._sockets[:1])
+        self._threads[0].join()  # from here on there are no new ones
+        self._shut(self._sockets[1:])
         for thread in self._threads:
             thread.join()
         for one in self._sockets:
             one.close()
         self._threads.clear()
+
+    def _shut(self, sockets: list[socket.socket]) -> None:
+        for one in sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
