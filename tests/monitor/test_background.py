@@ -314,7 +314,7 @@ def test_what_a_job_raises_does_not_end_it(
     until(lambda: monitor.status().jobs["save"].problem is None)
 
     lines = [record.getMessage() for record in caplog.records]
-    assert [line.split(" ")[:2] for line in lines] == [["save", "fails,"], ["save", "works"]]
+    assert [line.split(" ")[2:4] for line in lines] == [["'save'", "fails:"], ["'save'", "works"]]
     assert "KeyError at test_background.py" in caplog.text
     assert "text of a user" not in caplog.text
 
@@ -342,7 +342,7 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
     assert scorer.begun == 6
     assert store.counts().rows == 6
     failures = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
-    assert len(failures) == len({line.split(" ")[0] for line in failures})
+    assert len(failures) == len({line.split(" ")[2] for line in failures})
     assert DatabaseUnreachable.__name__ in failures[0]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from germane.errors import SettingsError
+from germane.errors import DatabaseUnreachable, SettingsError
 from germane.exchange import Exchange
 from germane.monitor import Alert, Callback, Monitor
 from germane.monitor.rules import Rules
@@ -65,6 +65,11 @@ def rules(store: Store, clock: Clock) -> Rules:
     return Rules(store, [FLOOR], owner="me", clock=clock)
 
 
+def look(rules: Rules) -> list[Alert]:
+    rules.look()
+    return rules.take()
+
+
 def told(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
     return [(alert.route, alert.state) for alert in alerts]
 
@@ -72,38 +77,38 @@ def told(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
 def test_a_low_mean_fires_once_and_its_recovery_is_told_once(rules: Rules, give: Give, clock: Clock) -> None:
     """One message when the mean falls under the threshold, one when it is well above again, none in between."""
     low = give(0.3, 0.1, 0.5, 0.2)
-    (fired,) = rules.transitions()
+    (fired,) = look(rules)
     assert (fired.state, fired.value, fired.n, fired.threshold) == ("firing", pytest.approx(0.275), 4, 0.6)
     assert fired.exchange_ids == (low[1], low[3], low[0], low[2])
     assert fired.interval is not None
     assert fired.interval[0] < fired.value < fired.interval[1]
 
     clock.pass_(minutes=5)
-    assert rules.transitions() == []
+    assert look(rules) == []
     assert rules.open == (fired,)
 
     clock.pass_(hours=1)
     give(0.9, 0.8, 0.9)
-    (resolved,) = rules.transitions()
+    (resolved,) = look(rules)
     assert (resolved.key, resolved.state, resolved.fired_at, resolved.at) == (fired.key, "resolved", NOON, clock.now)
-    assert rules.transitions() == []
+    assert look(rules) == []
     assert rules.open == ()
 
 
 def test_an_empty_window_is_no_value(rules: Rules) -> None:
     """No scores: nothing fires."""
-    assert rules.transitions() == []
+    assert look(rules) == []
 
 
 def test_silence_neither_fires_nor_resolves(rules: Rules, give: Give, clock: Clock) -> None:
     """While an alert is open, no scores or too few of them change nothing, however good they are."""
     give(0.1, 0.1, 0.1)
-    assert told(rules.transitions()) == [("ask", "firing")]
+    assert told(look(rules)) == [("ask", "firing")]
 
     clock.pass_(hours=2)
-    assert rules.transitions() == []
+    assert look(rules) == []
     give(0.9, 0.9)
-    assert rules.transitions() == []
+    assert look(rules) == []
     assert len(rules.open) == 1
 
 
@@ -111,18 +116,18 @@ def test_one_low_score_alerts_nobody(rules: Rules, give: Give) -> None:
     """Fewer scores than the minimum decide nothing."""
     give(0.0, 0.0)
 
-    assert rules.transitions() == []
+    assert look(rules) == []
 
 
 def test_a_mean_between_threshold_and_recovery_keeps_the_alert(rules: Rules, give: Give, clock: Clock) -> None:
     """A mean that wavers around the threshold makes no messages."""
     give(0.5, 0.5, 0.5)
-    assert told(rules.transitions()) == [("ask", "firing")]
+    assert told(look(rules)) == [("ask", "firing")]
 
     for value in (0.62, 0.58, 0.64):
         clock.pass_(hours=2)
         give(value, value, value)
-        assert rules.transitions() == []
+        assert look(rules) == []
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
@@ -132,7 +137,7 @@ def test_each_service_and_route_is_judged_by_itself(rules: Rules, give: Give) ->
     give(0.9, 0.9, 0.9, 0.9, route="bad", service="other")
     low = give(0.2, 0.2, 0.2, route="bad")
 
-    (alert,) = rules.transitions()
+    (alert,) = look(rules)
 
     assert (alert.service, alert.route, set(alert.exchange_ids)) == ("shop", "bad", set(low))
 
@@ -142,7 +147,7 @@ def test_a_rule_may_watch_one_route(store: Store, give: Give, clock: Clock) -> N
     rules = Rules(store, [FLOOR.model_copy(update={"route": "ask"})], owner="me", clock=clock)
     give(0.1, 0.1, 0.1, route="search")
 
-    assert rules.transitions() == []
+    assert look(rules) == []
 
 
 def test_fingerprints_are_never_mixed(rules: Rules, give: Give, clock: Clock) -> None:
@@ -150,10 +155,10 @@ def test_fingerprints_are_never_mixed(rules: Rules, give: Give, clock: Clock) ->
     give(0.9, 0.9, 0.9, 0.9, fingerprint="old")
     clock.pass_(minutes=1)
     give(0.1, 0.1, fingerprint="new")
-    assert rules.transitions() == []
+    assert look(rules) == []
 
     give(0.1, fingerprint="new")
-    (alert,) = rules.transitions()
+    (alert,) = look(rules)
     assert (alert.fingerprint, alert.n) == ("new", 3)
 
 
@@ -163,33 +168,33 @@ def test_an_old_fingerprint_fires_no_more(rules: Rules, give: Give, clock: Clock
     clock.pass_(minutes=1)
     give(0.9, fingerprint="new")
 
-    assert rules.transitions() == []
+    assert look(rules) == []
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_restart_does_not_repeat_an_open_alert(store: Store, rules: Rules, give: Give, clock: Clock) -> None:
     """Which alerts are open stands in the database: the next process says nothing anew, and tells when it is over."""
     give(0.1, 0.1, 0.1)
-    (fired,) = rules.transitions()
+    (fired,) = look(rules)
     after = Rules(store, [FLOOR], owner="another process", clock=clock)
 
-    assert after.transitions() == []
+    assert look(after) == []
     clock.pass_(hours=2)
     give(0.9, 0.9, 0.9)
-    (resolved,) = after.transitions()
+    (resolved,) = look(after)
     assert (resolved.key, resolved.state, resolved.fired_at) == (fired.key, "resolved", None)
     rules.forget()
-    assert rules.transitions() == []
+    assert look(rules) == []
 
 
 def test_an_alert_may_fire_again_after_it_was_over(rules: Rules, give: Give, clock: Clock) -> None:
     """Each drop has its own message."""
     for _ in range(2):
         give(0.1, 0.1, 0.1)
-        assert told(rules.transitions()) == [("ask", "firing")]
+        assert told(look(rules)) == [("ask", "firing")]
         clock.pass_(hours=2)
         give(0.9, 0.9, 0.9)
-        assert told(rules.transitions()) == [("ask", "resolved")]
+        assert told(look(rules)) == [("ask", "resolved")]
         clock.pass_(hours=2)
 
 
@@ -231,6 +236,24 @@ def test_a_transition_is_one_line_in_the_log(
     )
     assert "n = 3) over the last hour." in record.getMessage()
     assert "secret" not in record.getMessage()
+
+
+def test_a_transition_that_was_found_is_not_lost_to_a_later_error(store: Store, give: Give, clock: Clock) -> None:
+    """When the database goes away in the middle of a look, what was found before still goes out."""
+    times = iter([clock.now])
+
+    def once() -> datetime:
+        try:
+            return next(times)
+        except StopIteration:
+            raise DatabaseUnreachable("gone") from None
+
+    rules = Rules(store, [FLOOR, FLOOR.model_copy(update={"name": "another"})], owner="me", clock=once)
+    give(0.1, 0.1, 0.1)
+    with pytest.raises(DatabaseUnreachable):
+        rules.look()
+
+    assert told(rules.take()) == [("ask", "firing")]
 
 
 @pytest.mark.parametrize(

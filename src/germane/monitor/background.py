@@ -159,14 +159,17 @@ class Background:
             self._scoring.wake()
 
     async def _watch_all(self) -> None:
-        for alert in await self._threads.run(self._transitions):
-            self._delivery.send(alert)
+        try:
+            await self._threads.run(self._look)
+        finally:
+            for alert in self._rules.take():
+                self._delivery.send(alert)
 
-    def _transitions(self) -> list[Alert]:
+    def _look(self) -> None:
         if self._watcher.held():
-            return self._rules.transitions()
-        self._rules.forget()
-        return []
+            self._rules.look()
+        else:
+            self._rules.forget()
 
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         # In a context of its own: here, unlike in all the rest, spans are made on purpose.

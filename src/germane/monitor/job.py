@@ -73,13 +73,13 @@ class Job(Generic[Result]):
 
     def _succeeded(self) -> None:
         if self.problem is not None:
-            logger.warning("%s works again", self.name)
+            logger.warning("background job %r works again", self.name)
         self.last_run, self.problem = self._clock(), None
 
     def _failed(self, error: Exception) -> None:
         if self.problem is None:
-            logger.warning("%s fails, and is tried again: %s", self.name, describe(error))
-        logger.debug("%s fails", self.name, exc_info=error)
+            logger.warning("background job %r fails: %s", self.name, describe(error))
+        logger.debug("background job %r fails", self.name, exc_info=error)
         self.problem = describe(error)
 
 

@@ -43,50 +43,51 @@ class Rules:
         self._floors = floors
         self._owner = owner
         self._clock = clock
+        self._found: list[Alert] = []
         self._known: dict[str, Alert | bool] = {}
         """Per key the alert that fires, or whether one does."""
 
     @property
     def open(self) -> tuple[Alert, ...]:
         """What fires, as far as this process has seen it begin."""
-        return tuple(alert for alert in self._known.values() if isinstance(alert, Alert))
+        return tuple(alert for alert in list(self._known.values()) if isinstance(alert, Alert))
 
     def forget(self) -> None:
         """Drop what is known: another process watches, and things may change behind our back."""
         self._known.clear()
 
-    def transitions(self) -> list[Alert]:
-        """Return what began to fire and what is over since the last look. Calls the database."""
-        return [alert for floor in self._floors for alert in self._of_floor(floor)]
+    def look(self) -> None:
+        """Find what began to fire and what is over since the last look. Calls the database."""
+        for floor in self._floors:
+            self._look(floor)
 
-    def _of_floor(self, floor: Floor) -> list[Alert]:
+    def take(self) -> list[Alert]:
+        """Return the transitions found and not taken yet: also those of a look that ended in an error."""
+        found, self._found = self._found, []
+        return found
+
+    def _look(self, floor: Floor) -> None:
         now = self._clock()
         since = now - timedelta(seconds=floor.window)
-        means = self._store.means(scorer=floor.scorer, since=since, route=floor.route)
-        # A new fingerprint measures otherwise: until it has scores enough of its own, nothing is decided.
-        judged = [mean for mean in means if mean.newest and mean.n >= floor.min_count]
-        return [alert for mean in judged if (alert := self._transition(floor, mean, now, since)) is not None]
+        for mean in self._store.means(scorer=floor.scorer, since=since, route=floor.route):
+            # A new fingerprint measures otherwise: until it has scores enough of its own, nothing is decided.
+            if mean.newest and mean.n >= floor.min_count:
+                self._judge(floor, mean, now, since)
 
-    def _transition(self, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert | None:
+    def _judge(self, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> None:
         key = key_of(floor.name, {"service": mean.service, "route": mean.route, "scorer": floor.scorer})
-        if mean.mean < floor.threshold:
-            return self._fire(key, floor, mean, now, since) if not self._is_open(key) else None
-        if mean.mean >= floor.threshold + floor.recovery:
-            return self._resolve(key, floor, mean, now, since) if self._is_open(key) else None
-        return None
-
-    def _fire(self, key: str, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert:
-        self._store.elect(_lease(key), FIRING, ttl=FOREVER)
-        alert = self._alert(key, floor, mean, now, since)
-        self._known[key] = alert
-        return alert
-
-    def _resolve(self, key: str, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> Alert:
-        self._store.elect(_lease(key), FIRING, ttl=timedelta())
-        fired = self._known.get(key)
-        self._known[key] = False
-        fired_at = fired.fired_at if isinstance(fired, Alert) else None
-        return self._alert(key, floor, mean, now, since).resolved(fired_at=fired_at)
+        if mean.mean < floor.threshold and not self._is_open(key):
+            alert = self._alert(key, floor, mean, now, since)
+            self._store.elect(_lease(key), FIRING, ttl=FOREVER)
+            self._known[key] = alert
+            self._found.append(alert)
+        elif mean.mean >= floor.threshold + floor.recovery and self._is_open(key):
+            fired = self._known[key]
+            fired_at = fired.fired_at if isinstance(fired, Alert) else None
+            alert = self._alert(key, floor, mean, now, since).resolved(fired_at=fired_at)
+            self._store.elect(_lease(key), FIRING, ttl=timedelta())
+            self._known[key] = False
+            self._found.append(alert)
 
     def _is_open(self, key: str) -> bool:
         if key not in self._known:
