@@ -62,10 +62,10 @@ def test_a_full_batch_goes_at_once_and_stays_within_its_size() -> None:
     """The size is a limit, whatever a single call brings."""
     embedder = FakeEmbedder()
 
-    (rows,) = gather(Batcher(embedder, wait=3600, most=4), [f"text {place}" for place in range(10)])
+    one, rest = gather(Batcher(embedder, wait=3600, most=4), ["text"], [f"text {place}" for place in range(9)])
 
     assert [len(call) for call in embedder.calls] == [4, 4, 2]
-    assert rows.shape == (10, 256)
+    assert (one.shape, rest.shape) == ((1, 256), (9, 256))
 
 
 def test_bad_texts_fail_their_own_caller_only() -> None:
@@ -158,10 +158,13 @@ def test_closing_ends_what_is_under_way() -> None:
         batcher = Batcher(embedder, wait=0)
         waiting = asyncio.create_task(batcher.embed(["a"]))
         await embedder.asked.wait()
+        batcher.wait = 3600
+        gathering = asyncio.create_task(batcher.embed(["b"]))
+        await asyncio.sleep(0)
         await batcher.aclose()
-        return await asyncio.gather(waiting, return_exceptions=True)
+        return await asyncio.gather(waiting, gathering, return_exceptions=True)
 
-    assert isinstance(asyncio.run(close())[0], asyncio.CancelledError)
+    assert [type(result) for result in asyncio.run(close())] == [asyncio.CancelledError] * 2
 
 
 def test_a_batcher_may_serve_one_event_loop_after_another() -> None:

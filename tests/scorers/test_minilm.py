@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from pathlib import Path
 
@@ -70,17 +71,25 @@ def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
     names: list[str] = []
 
     async def embed() -> int:
-        task = asyncio.create_task(minilm.embed(["some text " * 50] * 32))
+        task = asyncio.create_task(minilm.embed(["some text " * 20] * 16))
         beats = 0
         while not task.done():
             await asyncio.sleep(0.001)
             beats += 1
-            names.extend(thread.name for thread in threading.enumerate())
+        names.extend(thread.name for thread in threading.enumerate())
         await task
         return beats
 
     assert asyncio.run(embed()) > 5
     assert any(name.startswith("germane-minilm") for name in names)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to install."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+
+    with pytest.raises(ModelError, match=r"needs onnxruntime: pip install 'germane\[local\]'"):
+        MiniLM()
 
 
 def test_other_weights_are_refused(tmp_path: Path) -> None:

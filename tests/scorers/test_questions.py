@@ -36,6 +36,9 @@ REPLIES = {
     "another object": ('{"answer": "pier four"}', []),
     "deep nonsense": ("[" * 100_000, []),
     "a number": ("12", []),
+    "a value inside another": ('[1, [2], {"question": "Where is the pier?"}]', BARE),
+    "two values": ('{"note": [1]} {"question": "Where is the pier?"}', BARE),
+    "a bad escape": ('{"question": "\\x", "noncommittal": ', []),
 }
 
 

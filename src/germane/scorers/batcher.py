@@ -59,6 +59,8 @@ class Batcher:
         """Give up what is under way. The embedder itself is its owner's to close."""
         if self._timer is not None:
             self._timer.cancel()
+        for _, future in self._calls:
+            future.cancel()
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)

@@ -192,12 +192,12 @@ async def _until_ready(address: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """Close its standard input, which ends it; a process that does not heed that is killed."""
+def _end(process: subprocess.Popen[str], grace: float = 5.0) -> None:
+    """Close its standard input, which ends it; one that does not heed that within ``grace`` seconds is killed."""
     with contextlib.suppress(OSError), process:
-        if process.stdin is not None:
-            process.stdin.close()
+        assert process.stdin is not None  # noqa: S101 - a pipe
+        process.stdin.close()
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=grace)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import ScoringError
+from germane.errors import ScoringError, SettingsError
 from germane.score import Reason
 from germane.scorers.text import shorten
 
@@ -43,24 +43,31 @@ class Server:
         return f"Server(timeout={self.timeout}, retries={self.retries})"
 
     def connect(self) -> openai.AsyncOpenAI:
-        """Return a client. It opens no connection before its first request."""
+        """Return a client. It opens no connection before its first request.
+
+        Raises:
+            SettingsError: the address is none.
+        """
+        import httpx2
         import openai
 
-        return openai.AsyncOpenAI(
-            api_key=self.api_key or (KEYLESS if self.base_url else None),
-            base_url=self.base_url,
-            max_retries=self.retries,
-            http_client=openai.DefaultAsyncHttpxClient(
-                # Reading has no limit of its own: the deadline around the request also ends a slow drip.
-                timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
-                event_hooks={"response": [_hand_back_long_pauses]},
-            ),
-        )
+        try:
+            return openai.AsyncOpenAI(
+                api_key=self.api_key or (KEYLESS if self.base_url else None),
+                base_url=self.base_url,
+                max_retries=self.retries,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    # Reading has no limit of its own: the deadline around the request also ends a slow drip.
+                    timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
+                    event_hooks={"response": [_hand_back_long_pauses]},
+                ),
+            )
+        except httpx2.InvalidURL:
+            raise SettingsError("setting base_url: it is not a web address") from None
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
         """Guard one request: its deadline, and the client's exceptions as :class:`ScoringError` of a judge."""
-        import httpx2
         import openai
 
         try:
@@ -70,8 +77,6 @@ class Server:
             raise ScoringError(Reason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
             raise ScoringError(Reason.JUDGE_UNREACHABLE, f"no connection: {type(error.__cause__).__name__}") from None
-        except (httpx2.RequestError, httpx2.InvalidURL) as error:
-            raise ScoringError(Reason.JUDGE_UNREACHABLE, f"the connection broke: {type(error).__name__}") from None
         except openai.APIStatusError as error:
             raise self._explain(error) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:

@@ -151,6 +151,8 @@ class FakeJudge:
             return _error(fault)
         if fault is not None and fault.kind == "garbage":
             return Reply(b"<html>it works!</html>", headers={"Content-Type": "text/html"})
+        if fault is not None and fault.kind == "not_json":
+            return Reply(b'{"choices": [')
         if request.path.endswith("/chat/completions"):
             return self._chat(request.body, fault)
         if request.path.endswith("/embeddings"):

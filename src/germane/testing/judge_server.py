@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from germane.testing.fake_judge import FakeJudge
 
 Kind = Literal[
-    "status", "hang", "reset", "truncated", "drip", "garbage", "no_choices", "empty", "malformed", "refusal",
+    "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed", "refusal",
     "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
 ]  # fmt: skip
 _FENCED = re.compile(r"<text-([0-9a-f]+)>\n(.*)\n</text-\1>", re.DOTALL)
@@ -32,9 +32,9 @@ class Fault:
 
     ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``. ``hang``: no reply until the
     judge closes. ``reset``: the connection breaks. ``truncated``: half a body. ``drip``: one byte at a time, for ever.
-    ``garbage``: no JSON. Chat only: ``no_choices``; ``empty`` contents; one ``malformed`` choice among good ones;
-    ``refusal``; ``content_filter``. Embeddings only: ``nan``, ``zeros``, ``wrong_dimension`` (of every vector),
-    ``uneven_dimension`` (of one), ``wrong_count``.
+    ``garbage``: a web page. ``not_json``: calls itself JSON and is not. Chat only: ``no_choices``; ``empty`` contents;
+    one ``malformed`` choice among good ones; ``refusal``; ``content_filter``. Embeddings only: ``nan``, ``zeros``,
+    ``wrong_dimension`` (of every vector), ``uneven_dimension`` (of one), ``wrong_count``.
     """
 
     kind: Kind
