@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from germane.testing.fake_judge import FakeJudge
 
 Kind = Literal[
-    "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed", "refusal",
-    "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
+    "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed",
+    "refusal", "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
 ]  # fmt: skip
 _FENCED = re.compile(r"<text-([0-9a-f]+)>\n(.*)\n</text-\1>", re.DOTALL)
 _WORD = re.compile(r"\w+")
