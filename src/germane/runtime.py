@@ -43,8 +43,8 @@ class Runtime:
 
         self.settings = settings
         self.store = Store(settings.database)
-        self.workbench = _workbench(settings)
-        self.monitor = _monitor(settings, self.store, self.workbench, on_alert)
+        self._on_alert = on_alert
+        self._set_up_background()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self.writer = Writer(self.store, capacity=settings.queue, scorers=names)
         self._asleep = False
@@ -52,6 +52,10 @@ class Runtime:
         self._connect(redact, tracer_provider)
         if self.monitor is not None:
             self.monitor.start()
+
+    def _set_up_background(self) -> None:
+        self.workbench = _workbench(self.settings)
+        self.monitor = _monitor(self.settings, self.store, self.workbench, self._on_alert)
 
     def _connect(self, redact: Callable[[str], str] | None, provider: TracerProvider | None) -> None:
         tracer.connect(
@@ -74,6 +78,13 @@ class Runtime:
     def _wake(self) -> None:
         """Start the background in a forked child, at its first exchange: many children never have one."""
         self._asleep = False
+        if self.monitor is not None:
+            threading.Thread(target=self._start_anew, name="germane-wake", daemon=True).start()
+
+    def _start_anew(self) -> None:
+        """Make the background anew: judge and embedder came along with connections that are the parent's."""
+        self._inherited = self.workbench, self.monitor  # kept, because collecting them would close those
+        self._set_up_background()
         if self.monitor is not None:
             self.monitor.start()
 

@@ -112,6 +112,7 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
     database: Annotated[str, AfterValidator(_is_database)] = Field(default="sqlite:///germane.db", repr=False)

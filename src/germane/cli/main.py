@@ -13,6 +13,7 @@ from germane.errors import GermaneError
 
 _VERBS = {
     "db": "germane.cli.database",
+    "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",
     "report": "germane.cli.report",
     "worst": "germane.cli.worst",

@@ -1,0 +1,62 @@
+"""Writes settings.md from the settings themselves. Run: python docs/settings.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from germane.settings import PREFIX, Floor, Settings, Webhook
+
+HEAD = """\
+# Settings
+
+Arguments of `germane.start()` win over `GERMANE_...` variables, those over `germane.toml`, that over `[tool.germane]` in
+`pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with its value and the fix. A secret may be
+given as `env:NAME` or `file:/path`.
+
+<!-- Written by docs/settings.py: edit the settings, not this page. -->
+"""
+DEFAULTS = {
+    "service": "`OTEL_SERVICE_NAME`, else the program's name",
+    "judge": "`OPENAI_MODEL`, else `gpt-4o-mini`",
+    "api_key": "`OPENAI_API_KEY`",
+    "base_url": "`OPENAI_BASE_URL`",
+}
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD, _table(Settings.model_fields, PREFIX)]
+    parts += ["\n## A rule\n", "One of `rules`: " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
+    parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields)]
+    return "\n".join(parts)
+
+
+def _first_line(model: Any) -> str:
+    return str(model.__doc__).partition(": ")[2]
+
+
+def _table(fields: dict[str, FieldInfo], prefix: str | None = None) -> str:
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in fields.items():
+        shown = f"`{name}`" if prefix is None else f"`{name}`<br>`{prefix}{name.upper()}`"
+        lines.append(f"| {shown} | {_default(name, field)} | {_meaning(field)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    if name in DEFAULTS:
+        return DEFAULTS[name]
+    if field.is_required():
+        return "needed"
+    return "none" if field.default in (None, ()) else f"`{field.default}`"
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").replace("``", "`").split())
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("settings.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,115 @@
+"""``germane demo``: a small RAG application goes wrong, and is noticed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from germane.cli.output import as_json, harmless, print_json
+from germane.cli.worst import describe
+from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH
+
+if TYPE_CHECKING:
+    from germane.demo.run import Moment, Outcome, Progress
+
+CONNECT = """\
+The judge here, {judge}, is a toy of 135 million parameters: it shows how germane works, not how well it judges.
+With a real one: export OPENAI_API_KEY=...  (or OPENAI_BASE_URL=http://... for a server of your own), then again."""
+
+
+@click.command("demo")
+@click.option("--headless", is_flag=True, help="Show no progress.")
+@as_json
+def command(headless: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
+    """Watch a small RAG application go wrong, and be told."""
+    from germane.demo.run import run
+
+    logging.getLogger("germane").setLevel(logging.ERROR)  # the demo tells of its alerts itself
+    if not as_json:
+        click.echo(INTRODUCTION)
+    with nullcontext(_say_nothing) if headless or as_json else _progress() as progress:
+        outcome = run(progress)
+    if as_json:
+        print_json(outcome.as_dict())
+    else:
+        click.echo("\n".join(verdict(outcome)))
+
+
+INTRODUCTION = f"""\
+For {LENGTH:.0f} seconds visitors ask the documentation of an invented weather station, on three routes.
+After {FAULT_AT:.0f} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are about
+something else. germane scores a sample of the answers in the background, and is to notice.
+"""
+
+
+def verdict(outcome: Outcome) -> list[str]:
+    """Return the lines that a person reads at the end."""
+    return [
+        "",
+        *_headline(outcome),
+        "",
+        f"The lowest answers of '{BROKEN_ROUTE}' since then, and the questions that the judge thought they answer:",
+        *(line for scored in outcome.worst for line in describe(scored)),
+        "",
+        (
+            f"{outcome.captured} answers captured, {outcome.sampled} drawn, {outcome.scored} scored, "
+            f"{outcome.failed} without a score{_reasons(outcome)}."
+        ),
+        (
+            f"Of {outcome.spans} handler spans that an OTLP receiver got, {outcome.on_original_span} carry their score; "
+            f"{outcome.on_carrier_span} scores came later, on spans that link to them."
+        ),
+        f"Look further: germane report --database {outcome.database}",
+        *(["", CONNECT.format(judge=outcome.judge)] if outcome.judge.startswith("local:") else []),
+    ]
+
+
+def _headline(outcome: Outcome) -> list[str]:
+    fired = [alert for alert in outcome.alerts if alert.state == "firing"]
+    if not fired:
+        return [f"No alert came, though '{BROKEN_ROUTE}' went wrong after {outcome.fault_at:.0f} s: a miss."]
+    means = f"the mean relevancy of '{BROKEN_ROUTE}' went from {outcome.mean_before} to {outcome.mean_after}"
+    delay = fired[0].at - outcome.fault_at
+    return [
+        f"'{fired[0].route}' stopped answering the question: {means}.",
+        *(f"Alert {delay:.0f} s after the fault: {harmless(alert.message)}" for alert in fired),
+    ]
+
+
+def _reasons(outcome: Outcome) -> str:
+    told = ", ".join(f"{count} {reason}" for reason, count in outcome.failed_reasons.items())
+    return f" ({told})" if told else ""
+
+
+def _say_nothing(_moment: Moment) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Show a bar, and a line for each thing that happens."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = ("{task.completed:.0f} of {task.total:.0f} asked", "{task.fields[scored]} scored")
+    with Bar(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
+        task, told = bar.add_task("healthy", total=None, scored=0), set[str]()
+
+        def show(moment: Moment) -> None:
+            state = f"'{BROKEN_ROUTE}' is broken" if moment.broken else "healthy"
+            bar.update(task, description=state, completed=moment.asked, total=moment.visits, scored=moment.counts.rows)
+            for line in _events(moment):
+                if line not in told:
+                    told.add(line)
+                    bar.console.print(line, markup=False, highlight=False)
+
+        yield show
+
+
+def _events(moment: Moment) -> list[str]:
+    fault = [f"{FAULT_AT:4.0f} s  the index of '{BROKEN_ROUTE}' went wrong"] if moment.broken else []
+    return fault + [f"{alert.at:4.0f} s  alert {alert.state}: {harmless(alert.message)}" for alert in moment.alerts]

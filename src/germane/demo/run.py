@@ -1,0 +1,229 @@
+"""One run of the demo: visitors ask, one index goes wrong on the way, and germane is to notice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import germane
+from germane.demo.application import Documentation
+from germane.demo.corpus import read_corpus
+from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, Visit, plan_visits
+from germane.settings import LOCAL, load
+from germane.testing import OTLPReceiver
+
+if TYPE_CHECKING:
+    from germane.monitor import Alert
+    from germane.storage import Counts, Scored, Store
+    from germane.testing.otlp_records import ReceivedSpan
+
+RATE = 0.7
+"""Share of the answers that is scored: as much as the small model on one core keeps up with."""
+RULE = {"threshold": 0.4, "window": 45.0, "min_count": 12}
+"""The floor rule of each route."""
+DRAIN = 30.0
+"""Seconds that scores may be behind when the last visitor has left."""
+SCORER = "answer_relevancy"
+PROGRESS_EVERY = 0.5
+
+Progress = Callable[["Moment"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far a run is."""
+
+    elapsed: float
+    asked: int
+    visits: int
+    counts: Counts
+    broken: bool
+    alerts: Sequence[RaisedAlert]
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedAlert:
+    """An alert that came, and when."""
+
+    route: str
+    at: float
+    """Seconds since the first visit."""
+    state: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has to show. Times are seconds since the first visit."""
+
+    captured: int
+    sampled: int
+    scored: int
+    failed: int
+    failed_reasons: dict[str, int]
+    on_original_span: int
+    on_carrier_span: int
+    rows: int
+    fault_at: float
+    mean_before: float | None
+    """Mean score of the broken route's answers before the fault."""
+    mean_after: float | None
+    alerts: list[RaisedAlert]
+    seconds: float
+    database: str
+    judge: str
+    spans: int
+    """Handler spans that the OTLP receiver got."""
+    worst: list[Scored]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a program wants to know of it, ready for JSON."""
+        told = {name: getattr(self, name) for name in _TOLD}
+        return {**told, "alerts": [{"route": a.route, "at": a.at} for a in self.alerts if a.state == "firing"]}
+
+
+_TOLD = (
+    "captured",
+    "sampled",
+    "scored",
+    "failed",
+    "failed_reasons",
+    "on_original_span",
+    "on_carrier_span",
+    "rows",
+    "fault_at",
+    "mean_before",
+    "mean_after",
+    "seconds",
+    "judge",
+    "database",
+)
+
+
+def run(progress: Progress) -> Outcome:
+    """Run the demo to its end. ``progress`` is called about twice a second.
+
+    The environment's OpenTelemetry settings are left out of it: spans go to a receiver of the demo's own.
+    """
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        del os.environ[name]
+    folder = Path(tempfile.mkdtemp(prefix="germane-demo-"))
+    with OTLPReceiver() as receiver:
+        os.environ.update(receiver.environment())
+        return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress).to_the_end())
+
+
+def judge_settings() -> dict[str, Any]:
+    """Return the judge of the user's environment where there is one, else the embedded toy."""
+    return {} if load().has_server else {"judge": LOCAL, "embedder": LOCAL}
+
+
+class _Run:
+    def __init__(self, database: str, receiver: OTLPReceiver, progress: Progress) -> None:
+        self._database = database
+        self._receiver = receiver
+        self._progress = progress
+        self._alerts: list[RaisedAlert] = []
+        self._started_at = datetime.now(UTC)
+        self._asked = 0
+        self._broken_at: float | None = None
+
+    async def to_the_end(self) -> Outcome:
+        """Open the application, let the visitors in, and look at what is known afterwards."""
+        from germane.scorers.minilm import MiniLM
+
+        corpus, embedder, store = read_corpus(), MiniLM(), germane.Store(self._database)
+        application = await Documentation.open(corpus, embedder.embed)
+        await asyncio.to_thread(germane.start, on_alert=self._take, **self._settings())
+        self._started_at = datetime.now(UTC)
+        visits = plan_visits(corpus)
+        watching = asyncio.create_task(self._tell(store, len(visits)))
+        await self._let_in(application, visits)
+        await asyncio.to_thread(germane.stop, drain=DRAIN)
+        watching.cancel()
+        await embedder.aclose()
+        try:
+            return self._outcome(store)
+        finally:
+            store.close()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "database": self._database,
+            "service": "germane-demo",
+            "rate": RATE,
+            "tick": 0.5,
+            "rules": [{"scorer": SCORER, **RULE}],
+            "scorers": [SCORER],
+            **judge_settings(),
+        }
+
+    @property
+    def _elapsed(self) -> float:
+        return (datetime.now(UTC) - self._started_at).total_seconds()
+
+    async def _let_in(self, application: Documentation, visits: Sequence[Visit]) -> None:
+        """Ask each question at its time, and plant the fault on the way."""
+        for visit in visits:
+            await asyncio.sleep(visit.at - self._elapsed)
+            if self._broken_at is None and visit.at >= FAULT_AT:
+                application.indexes[BROKEN_ROUTE].corrupt()
+                self._broken_at = self._elapsed
+            await application.ask(visit.question.route, visit.question.text)
+            self._asked += 1
+
+    async def _tell(self, store: Store, visits: int) -> None:
+        while True:
+            counts = await asyncio.to_thread(store.counts)
+            broken = self._broken_at is not None
+            self._progress(Moment(self._elapsed, self._asked, visits, counts, broken, tuple(self._alerts)))
+            await asyncio.sleep(PROGRESS_EVERY)
+
+    def _take(self, alert: Alert) -> None:
+        at = (alert.at - self._started_at).total_seconds()
+        self._alerts.append(RaisedAlert(alert.route, round(at, 1), alert.state, alert.message))
+
+    def _outcome(self, store: Store) -> Outcome:
+        counts, spans = store.counts(), {span.span_id: span for span in self._receiver.spans}.values()
+        fault_at = self._broken_at or 0.0
+        fault = self._started_at + timedelta(seconds=fault_at)
+        kinds = [span.attributes.get("openinference.span.kind") for span in spans if _is_scored(span)]
+        return Outcome(
+            captured=counts.captured,
+            sampled=counts.done + counts.failed + counts.pending + counts.running,
+            scored=counts.done,
+            failed=counts.failed,
+            failed_reasons=dict(counts.failed_reasons),
+            on_original_span=kinds.count("CHAIN"),
+            on_carrier_span=kinds.count("EVALUATOR"),
+            rows=counts.rows,
+            fault_at=round(fault_at, 1),
+            mean_before=_mean(store, until=fault),
+            mean_after=_mean(store, since=fault),
+            alerts=self._alerts,
+            seconds=round(self._elapsed, 1),
+            database=self._database,
+            judge=_judge(store),
+            spans=sum(span.attributes.get("openinference.span.kind") == "CHAIN" for span in spans),
+            worst=store.worst(since=fault, route=BROKEN_ROUTE, limit=3),
+        )
+
+
+def _is_scored(span: ReceivedSpan) -> bool:
+    return "evaluations.0.evaluation.score" in span.attributes
+
+
+def _mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> float | None:
+    found = store.means(scorer=SCORER, since=since, until=until, route=BROKEN_ROUTE)
+    return round(found[0].mean, 3) if found else None
+
+
+def _judge(store: Store) -> str:
+    found = store.worst(limit=1)
+    return (found[0].score.judge or "") if found else ""
