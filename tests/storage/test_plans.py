@@ -21,7 +21,7 @@ Statement = tuple[str, Any]
 def use_everything(store: Store, make: Make, clock: Any) -> None:
     """Call each method that reads or writes, with and without what narrows it."""
     exchanges = [make(number, route=f"route-{number % 3}") for number in range(20)]
-    window = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
+    window: dict[str, Any] = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
     store.add(exchanges)
     store.assign([Decision(one.id, 1.0, "uniform") for one in store.unsampled(18)], {"a": "f1", "b": "f2"})
     tasks = [task for claim in store.claim("me", limit=9, lease=LEASE) for task in claim.tasks]
