@@ -360,11 +360,13 @@ def consume(log: Log, stream: Any, program: Program) -> None:
         came, value = attempt(log, step)
         if came:
             log.append((operation, same(value)))
+    for _ in program.steps:  # a body may ignore being closed, at each of its steps
+        attempt(log, stream.close)
     attempt(log, stream.close)
 
 
 def consume_async(log: Log, stream: Any, program: Program) -> None:
-    for operation, which in (*program.consumption, ("close", 0), ("close", 0)):
+    for operation, which in (*program.consumption, *[("close", 0)] * (len(program.steps) + 1)):
         step = {
             "send": lambda which=which: stream.asend(choose(VALUES, which)),
             "throw": lambda which=which: stream.athrow(choose(ERRORS, which)(which)),

@@ -76,8 +76,9 @@ def record_generator(recording: Recording, body: Generator[Any, Any, Any]) -> Ge
             with recording:
                 chunk = advance(value)
             recording.add(chunk)
+            advance, value = body.send, None
             try:
-                advance, value = body.send, (yield chunk)
+                value = yield chunk
             except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is the body's to answer
                 advance, value = body.throw, thrown
     except StopIteration as stop:
@@ -105,8 +106,9 @@ def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begi
                 with recording:
                     chunk = await advance(value)
                 recording.add(chunk)
+                advance, value = body.asend, None
                 try:
-                    advance, value = body.asend, (yield chunk)
+                    value = yield chunk
                 except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is the body's to answer
                     advance, value = body.athrow, thrown
         except StopAsyncIteration:

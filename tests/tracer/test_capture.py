@@ -1,0 +1,551 @@
+"""What is captured: question, answer, contexts, history and attributes; and how a handler may add to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import germane
+from germane.errors import UsageError
+from germane.exchange import Context, Turn
+from germane.tracer import Call, suppressed
+
+
+def asked(traced: Any, function: Any, *args: Any, **kwargs: Any) -> str | None:
+    """The question found in a call."""
+    function(*args, **kwargs)
+    question: str | None = traced.exchange.question
+    return question
+
+
+class TestQuestion:
+    """Where the question is found."""
+
+    def test_it_is_the_first_text(self, traced: Any) -> None:
+        """Arguments that are no text are passed over."""
+        assert asked(traced, germane.observe(lambda k, question, lang: "a"), 3, "Why?", "en") == "Why?"
+
+    def test_keyword_arguments_are_taken_in_the_order_of_the_signature(self, traced: Any) -> None:
+        """Not in the order in which the caller names them."""
+        assert asked(traced, germane.observe(lambda question, lang: "a"), lang="en", question="Why?") == "Why?"
+
+    def test_the_instance_of_a_method_is_no_question(self, traced: Any) -> None:
+        """A method's own object is passed over, also when it is text."""
+
+        class Asker(str):
+            __slots__ = ()
+
+            @germane.observe
+            def ask(self, question: str) -> str:
+                return question
+
+        assert asked(traced, Asker("me").ask, "Why?") == "Why?"
+
+    @pytest.mark.parametrize("binding", [classmethod, staticmethod])
+    @pytest.mark.parametrize("order", ["above", "below"])
+    def test_class_and_static_methods(self, traced: Any, binding: Any, order: str) -> None:
+        """The decorator may stand on either side of theirs."""
+
+        def ask(*args: Any) -> str:
+            return str(args[-1])
+
+        made = germane.observe(binding(ask)) if order == "above" else binding(germane.observe(ask))
+
+        assert asked(traced, type("Asker", (), {"ask": made})().ask, "Why?") == "Why?"
+
+    @pytest.mark.parametrize(
+        ("selector", "expected"),
+        [
+            ("body.query", "Why?"),
+            ("body.turns.-1.text", "last"),
+            ("lang", "en"),
+            (lambda call: call.arguments["lang"], "en"),
+            (lambda call: call.args[0].query, "Why?"),
+            (lambda: "from elsewhere", "from elsewhere"),
+            ("body.missing", None),
+            ("nobody", None),
+            ("body.turns.7", None),
+        ],
+    )
+    def test_a_selector_says_where_it_is(self, traced: Any, selector: Any, expected: str | None) -> None:
+        """A path begins with an argument's name, defaults count; a callable gets the call, or nothing."""
+
+        @germane.observe(question=selector)
+        def ask(body: Any, lang: str = "en") -> str:
+            return "a"
+
+        assert (
+            asked(traced, ask, SimpleNamespace(query="Why?", turns=[{"text": "first"}, {"text": "last"}])) == expected
+        )
+
+    @pytest.mark.parametrize("selector", ["", "a..b", ".a", 3, object()])
+    def test_a_selector_that_makes_no_sense_is_refused_at_once(self, selector: Any) -> None:
+        """A typo is an error where it stands, not in production."""
+        with pytest.raises(UsageError):
+            germane.observe(question=selector)(lambda question: "a")
+
+    def test_an_unknown_capture_is_refused_at_once(self) -> None:
+        """So is a mode that does not exist."""
+        with pytest.raises(UsageError, match="capture='all'"):
+            germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
+
+    def test_it_is_read_before_the_handler_can_change_it(self, traced: Any) -> None:
+        """What the caller asked counts, not what the handler made of it."""
+
+        @germane.observe(question="body.q")
+        def ask(body: dict[str, str]) -> str:
+            body["q"] = "changed"
+            return "a"
+
+        assert asked(traced, ask, {"q": "Why?"}) == "Why?"
+
+    def test_a_call_shows_its_arguments_by_name(self) -> None:
+        """Defaults are filled in."""
+        call = Call(lambda question, k=3, **more: None, ("Why?",), {"x": 1})
+
+        assert dict(call.arguments) == {"question": "Why?", "k": 3, "more": {"x": 1}}
+
+
+@dataclass
+class Document:
+    """As LangChain has it."""
+
+    page_content: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    id: str | None = None
+
+
+class NodeWithScore:
+    """As LlamaIndex has it: everything through properties."""
+
+    score = 0.25
+
+    @property
+    def text(self) -> str:
+        return "Reset it."
+
+    @property
+    def node_id(self) -> str:
+        return "n1"
+
+
+RETRIEVED: dict[str, tuple[Any, list[Context]]] = {
+    "texts": (["a", "b"], [Context("a"), Context("b")]),
+    "tuple": (("a", "b"), [Context("a"), Context("b")]),
+    "deque": (deque(["a"]), [Context("a")]),
+    "one text": ("a", [Context("a")]),
+    "bytes": ([b"a"], [Context("a")]),
+    "nothing": (None, []),
+    "none": ([], []),
+    "mappings": ([{"text": "a", "id": 7, "score": 1}], [Context("a", "7", 1.0)]),
+    "one mapping": ({"content": "a"}, [Context("a")]),
+    "odd mapping": ([OrderedDict(page_content="a")], [Context("a")]),
+    "LangChain": ([Document("a", id="d1"), Document("b")], [Context("a", "d1"), Context("b")]),
+    "LangChain with scores": ([(Document("a"), 0.5)], [Context("a", None, 0.5)]),
+    "FAISS scores": ([(Document("a"), np.float32(0.5))], [Context("a", None, 0.5)]),
+    "scored texts": ([("a", 1)], [Context("a", None, 1.0)]),
+    "LlamaIndex": ([NodeWithScore()], [Context("Reset it.", "n1", 0.25)]),
+    "numpy": (np.array(["a", "b"]), [Context("a"), Context("b")]),
+    "ours": ([Context("a", "x", 2.0)], [Context("a", "x", 2.0)]),
+    "no number": ([{"text": "a", "score": float("nan")}], [Context("a")]),
+    "too many": ([str(n) for n in range(500)], [Context(str(n)) for n in range(100)]),
+}
+
+
+class TestContexts:
+    """What a retriever returns becomes the contexts."""
+
+    @pytest.mark.parametrize("name", RETRIEVED)
+    def test_the_shapes_of_the_frameworks_are_known(self, traced: Any, name: str) -> None:
+        """Texts, mappings, objects, pairs with scores, arrays: no selector is needed."""
+        returned, expected = RETRIEVED[name]
+        search = germane.retrieval(lambda query: returned)
+
+        @germane.observe
+        def ask(question: str) -> str:
+            assert search(question) is returned
+            return "a"
+
+        ask("Why?")
+
+        assert list(traced.exchange.contexts) == expected
+
+    @pytest.mark.parametrize("returned", [[object()], [{"other": "a"}], [3.5, object()], object()])
+    def test_what_has_no_text_is_told(self, traced: Any, returned: Any) -> None:
+        """The retriever's caller gets what it returned; the span says what is missing."""
+        search = germane.retrieval(source="docs")(lambda query: returned)
+
+        assert search("Why?") is returned
+        assert "name the part that is with content=" in traced.attributes("docs")["germane.capture.error"]
+
+    def test_selectors_name_the_parts(self, traced: Any) -> None:
+        """`contexts`, `content`, `id` and `score` find what has other names."""
+
+        @germane.retrieval(contexts="hits.0", content="doc.body", id="meta.0", score=lambda hit: 1 - hit["distance"])
+        def search(query: str) -> Any:
+            return {"hits": [[{"doc": {"body": "a"}, "meta": ["x"], "distance": 0.25}]]}
+
+        germane.observe(lambda question: str(search(question)))("Why?")
+
+        assert list(traced.exchange.contexts) == [Context("a", "x", 0.75)]
+
+    def test_a_generator_may_retrieve(self, traced: Any) -> None:
+        """What it yields are the contexts, also when it is dropped early; so with asynchronous ones."""
+
+        @germane.retrieval
+        def search(query: str) -> Iterator[str]:
+            yield from ["a", "b", "c"]
+
+        @germane.retrieval
+        async def search_later(query: str) -> AsyncIterator[dict[str, str]]:
+            yield {"text": "d"}
+
+        @germane.observe
+        async def ask(question: str) -> str:
+            stream = search(question)
+            assert [next(stream), next(stream)] == ["a", "b"]
+            stream.close()
+            return str([found async for found in search_later(question)])
+
+        asyncio.run(ask("Why?"))
+
+        assert [context.text for context in traced.exchange.contexts] == ["a", "b", "d"]
+
+    def test_an_asynchronous_retriever(self, traced: Any) -> None:
+        """A coroutine function retrieves as a function does; parallel ones add up."""
+
+        @germane.retrieval
+        async def search(query: str) -> list[str]:
+            await asyncio.sleep(0)
+            return [query]
+
+        @germane.observe
+        async def ask(question: str) -> str:
+            return str(await asyncio.gather(search("a"), search("b")))
+
+        asyncio.run(ask("Why?"))
+
+        assert {context.text for context in traced.exchange.contexts} == {"a", "b"}
+
+    def test_the_same_context_counts_once(self, traced: Any) -> None:
+        """Two retrievers that find the same text make one context."""
+        search = germane.retrieval(lambda query: ["a", query])
+
+        germane.observe(lambda question: str([search("x"), search("y")]))("Why?")
+
+        assert [context.text for context in traced.exchange.contexts] == ["a", "x", "y"]
+
+    def test_contexts_in_what_the_handler_returns(self, traced: Any) -> None:
+        """`contexts=` finds them beside the answer."""
+        germane.observe(answer="text", contexts="sources")(lambda q: {"text": "A", "sources": ["a", "b"]})("Why?")
+
+        assert (traced.exchange.answer, len(traced.exchange.contexts)) == ("A", 2)
+
+    def test_add_contexts(self, traced: Any) -> None:
+        """Without a retriever function a handler says what it used; the span is a retrieval's."""
+
+        @germane.observe
+        def ask(question: str) -> str:
+            germane.add_contexts([{"body": "a", "nr": 1}], content="body", id="nr")
+            germane.add_contexts("b")
+            return "A"
+
+        ask("Why?")
+
+        assert list(traced.exchange.contexts) == [Context("a", "1"), Context("b")]
+        assert [span.name for span in traced.spans] == ["retrieval ask", "retrieval ask", "invoke_workflow ask"]
+
+    def test_a_retriever_by_itself_is_a_span(self, traced: Any) -> None:
+        """Outside a handler there is no exchange to belong to."""
+        assert germane.retrieval(source="docs")(lambda query: ["a"])("Why?") == ["a"]
+        assert (traced.exchanges, traced.span().name) == ([], "retrieval docs")
+
+    def test_a_handler_inside_a_retriever_is_inner(self, traced: Any) -> None:
+        """A retriever that asks another handler is still part of the outermost exchange."""
+        inner = germane.observe(route="inner")(lambda query: "rewritten")
+        search = germane.retrieval(lambda query: [inner(query)])
+
+        germane.observe(route="outer")(lambda question: search(question)[0].upper())("Why?")
+
+        assert (traced.exchange.route, traced.exchange.contexts[0].text) == ("outer", "rewritten")
+
+
+class TestAttributes:
+    """What else is kept with an exchange."""
+
+    def test_some_have_columns(self, traced: Any) -> None:
+        """Model, prompt version, session and user have fields of their own, as text."""
+
+        @germane.observe(attributes={"tenant": "tenant", "model": lambda: "m1", "absent": lambda: None})
+        def ask(question: str, tenant: str) -> str:
+            germane.set_attribute("prompt_version", 7)
+            germane.set_attribute("session", "s")
+            germane.set_attribute("user", "u")
+            germane.set_attribute("k", 3)
+            germane.set_attribute("cached", True)
+            germane.set_attribute("gone", "x")
+            germane.set_attribute("gone", None)
+            return "a"
+
+        ask("Why?", "acme")
+
+        exchange = traced.exchange
+        assert (exchange.model, exchange.prompt_version, exchange.session, exchange.user) == ("m1", "7", "s", "u")
+        assert dict(exchange.attributes) == {"tenant": "acme", "k": 3, "cached": True}
+        shown = traced.attributes()
+        assert {name: shown[name] for name in ("session.id", "gen_ai.conversation.id", "user.id")} == {
+            "session.id": "s",
+            "gen_ai.conversation.id": "s",
+            "user.id": "u",
+        }
+        assert (shown["gen_ai.request.model"], shown["germane.prompt_version"]) == ("m1", 7)
+
+    @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, float, ...])
+    def test_what_is_no_attribute_is_told(self, traced: Any, value: Any) -> None:
+        """A value that no span can hold is left out, and the span says so."""
+        germane.observe(attributes={"odd": lambda: value})(lambda question: "a")("Why?")
+
+        assert dict(traced.exchange.attributes) == {}
+        assert "attribute odd" in traced.attributes()["germane.capture.error"]
+
+    def test_outside_a_handler_nothing_is_kept(self, traced: Any) -> None:
+        """The calls for inside a handler do nothing elsewhere, also where tracing is off."""
+        germane.set_attribute("a", "b")
+        germane.add_contexts(["a"])
+
+        assert (germane.current_exchange().id, germane.current_exchange().trace_id, traced.spans) == (None, None, [])
+
+    def test_the_current_exchange_has_the_ids(self, traced: Any) -> None:
+        """The handle's id is the exchange's, in inner handlers and retrievers too."""
+
+        @germane.retrieval
+        def search(query: str) -> list[str]:
+            return [str(germane.current_exchange().id)]
+
+        inner = germane.observe(lambda question: search(question)[0])
+        seen = []
+
+        @germane.observe
+        def ask(question: str) -> str:
+            handle = germane.current_exchange()
+            seen.append((handle.id, handle.trace_id))
+            return inner(question)
+
+        answer = ask("Why?")
+
+        assert seen == [(traced.exchange.id, traced.exchange.trace_id)]
+        assert answer == traced.exchange.id
+
+    def test_history(self, traced: Any) -> None:
+        """Earlier turns may be pairs, mappings, objects, texts."""
+        turns = [
+            ("user", "a"),
+            {"role": "assistant", "content": "b"},
+            SimpleNamespace(type="human", content="c"),
+            "d",
+            Turn("system", "e"),
+            {"text": "f"},
+        ]
+
+        germane.observe(history="turns")(lambda question, turns: "a")("Why?", turns)
+
+        assert [(turn.role, turn.text) for turn in traced.exchange.history] == [
+            ("user", "a"),
+            ("assistant", "b"),
+            ("human", "c"),
+            ("user", "d"),
+            ("system", "e"),
+            ("user", "f"),
+        ]
+
+
+class TestNesting:
+    """Of nested handlers the outermost yields the exchange."""
+
+    def test_inner_handlers_are_spans(self, traced: Any) -> None:
+        """One exchange for three handlers, whose spans are nested; attributes of inner ones belong to it."""
+
+        @germane.observe
+        def third(question: str) -> str:
+            germane.set_attribute("depth", 3)
+            return question + "3"
+
+        @germane.observe
+        def second(question: str) -> str:
+            return third(question + "2")
+
+        @germane.observe
+        def first(question: str) -> str:
+            return second(question + "1")
+
+        assert first("Q") == "Q123"
+        assert (traced.exchange.route.rpartition(".")[2], dict(traced.exchange.attributes)) == ("first", {"depth": 3})
+        names = ["first", "second", "third"]
+        parents = [traced.span(name).parent for name in names]
+        assert parents[0] is None
+        assert [parent.span_id for parent in parents[1:]] == [traced.span(n).context.span_id for n in names[:2]]
+        assert "germane.exchange.id" not in traced.attributes("second")
+        assert traced.attributes("third")["input.value"] == "Q12"
+
+    def test_an_inner_handler_that_outlives_the_outer_yields_its_own(self, traced: Any) -> None:
+        """A task goes on when its starter is done: it has its own exchange, whether it began before or after that."""
+        tasks: list[asyncio.Task[str]] = []
+        begun = asyncio.Event
+
+        @germane.observe(route="inner")
+        async def inner(question: str, go: asyncio.Event) -> str:
+            germane.current_exchange()
+            await go.wait()
+            germane.add_contexts(["of the inner"])
+            germane.set_attribute("who", "inner")
+            return question
+
+        @germane.observe(route="outer")
+        async def outer(question: str, go: asyncio.Event) -> str:
+            tasks.append(asyncio.create_task(inner("begun before", go)))
+            await asyncio.sleep(0)
+            tasks.append(asyncio.create_task(inner("begun after", go)))
+            return question
+
+        async def serve() -> None:
+            go = begun()
+            await outer("Why?", go)
+            go.set()
+            await asyncio.gather(*tasks)
+
+        asyncio.run(serve())
+        found = {exchange.question: exchange for exchange in traced.exchanges}
+        assert set(found) == {"Why?", "begun before", "begun after"}
+        assert [len(found[name].contexts) for name in ("Why?", "begun before", "begun after")] == [0, 1, 1]
+        assert found["begun before"].attributes == {"who": "inner"}
+        assert len({exchange.id for exchange in traced.exchanges}) == 3
+        assert len({exchange.trace_id for exchange in traced.exchanges}) == 1
+
+    def test_a_task_of_a_task_belongs_to_the_handler_that_still_runs(self, traced: Any) -> None:
+        """The middle one is over, the outermost is not: it yields the exchange."""
+
+        @germane.observe(route="third")
+        async def third(question: str) -> str:
+            await asyncio.sleep(0)
+            return question
+
+        @germane.observe(route="second")
+        async def second(question: str) -> asyncio.Task[str]:
+            return asyncio.create_task(third(question))
+
+        @germane.observe(route="first")
+        async def first(question: str) -> str:
+            return await (await second(question))
+
+        asyncio.run(first("Why?"))
+
+        assert (traced.exchange.route, len(traced.spans)) == ("first", 3)
+
+    def test_tasks_that_start_tasks_keep_no_chain(self, traced: Any) -> None:
+        """A handler that starts its successor for ever does not hold on to its predecessors."""
+        kept: list[Any] = []
+
+        @germane.observe
+        async def ask(question: str, left: int) -> str:
+            recording = germane.tracer.recording.enclosing()
+            assert recording is not None
+            depth, outer = 0, recording.root
+            while outer.outer is not None:
+                depth, outer = depth + 1, outer.outer
+            kept.append(depth)
+            if left:
+                kept_task.append(asyncio.create_task(ask(question, left - 1)))
+                await asyncio.sleep(0)
+            return question
+
+        kept_task: list[asyncio.Task[str]] = []
+
+        async def serve() -> None:
+            await ask("Why?", 20)
+            for task in kept_task:  # it grows meanwhile
+                await task
+
+        asyncio.run(serve())
+        assert max(kept) == 0
+
+    def test_a_stream_keeps_its_exchange_until_its_end(self, traced: Any) -> None:
+        """What is called while a stream is produced is inside; what is called between its chunks is not."""
+        inner = germane.observe(route="inner")(lambda question: question)
+
+        @germane.observe(route="stream")
+        def ask(question: str) -> Iterator[str]:
+            yield inner("inside")
+            yield "!"
+
+        for _ in ask("Why?"):
+            inner("between")
+
+        assert [exchange.route for exchange in traced.exchanges] == ["inner", "inner", "stream"]
+
+    def test_inside_our_own_work_nothing_is_captured(self, traced: Any) -> None:
+        """A judge's client that is observed makes no exchange and no span."""
+        with suppressed():
+            assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"
+
+        assert (traced.exchanges, traced.spans) == ([], [])
+
+
+class TestContextVariables:
+    """Context variables of the application are as without the decorator."""
+
+    VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("of_the_application", default="unset")
+
+    def test_a_function_sets_them_for_its_caller(self, traced: Any) -> None:
+        """A plain call shares its caller's context."""
+        run = contextvars.copy_context().run
+        germane_ask = germane.observe(lambda question: str(self.VARIABLE.set(question)))
+
+        assert run(lambda: (germane_ask("Why?"), self.VARIABLE.get()))[1] == "Why?"
+
+    def test_a_generator_sees_and_sets_those_of_whoever_advances_it(self, traced: Any) -> None:
+        """Set before and between yields, on both sides."""
+        seen: list[str] = []
+
+        @germane.observe
+        def ask(question: str) -> Iterator[str]:
+            for number in range(2):
+                seen.append(self.VARIABLE.get())
+                self.VARIABLE.set(f"body {number}")
+                yield str(number)
+
+        def consume() -> None:
+            self.VARIABLE.set("caller")
+            for _ in ask("Why?"):
+                seen.append(self.VARIABLE.get())
+                self.VARIABLE.set("caller again")
+
+        contextvars.copy_context().run(consume)
+        assert seen == ["caller", "body 0", "caller again", "body 1"]
+
+    def test_an_asynchronous_generator_does_so_too(self, traced: Any) -> None:
+        """Within one task its body shares the context of its reader."""
+        seen: list[str] = []
+
+        @germane.observe
+        async def ask(question: str) -> AsyncIterator[str]:
+            for number in range(2):
+                seen.append(self.VARIABLE.get())
+                self.VARIABLE.set(f"body {number}")
+                yield str(number)
+
+        async def consume() -> None:
+            self.VARIABLE.set("caller")
+            async for _ in ask("Why?"):
+                seen.append(self.VARIABLE.get())
+                self.VARIABLE.set("caller again")
+
+        asyncio.run(consume())
+        assert seen == ["caller", "body 0", "caller again", "body 1"]
