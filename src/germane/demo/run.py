@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from germane.storage import Counts, Scored, Store
     from germane.testing.otlp_records import ReceivedSpan
 
-RATE = 0.7
+RATE = 0.75
 """Share of the answers that is scored: as much as the small model on one core keeps up with."""
-RULE = {"threshold": 0.4, "window": 45.0, "min_count": 12}
-"""The floor rule of each route."""
+RULE = {"threshold": 0.45, "window": 45.0, "min_count": 12}
+"""The floor rule of each route. Healthy routes have means about .7, the broken one has about .15."""
+CONCURRENCY = 2
+"""The small model gains nothing from more requests at a time."""
+MAX_HOLD = 30.0
+"""Seconds that a span waits for its score. Nobody is kept waiting here, and a busy machine takes a while."""
 DRAIN = 30.0
 """Seconds that scores may be behind when the last visitor has left."""
 SCORER = "answer_relevancy"
@@ -159,6 +163,8 @@ class _Run:
             "service": "germane-demo",
             "rate": RATE,
             "tick": 0.5,
+            "concurrency": CONCURRENCY,
+            "max_hold": MAX_HOLD,
             "rules": [{"scorer": SCORER, **RULE}],
             "scorers": [SCORER],
             **judge_settings(),
