@@ -34,7 +34,7 @@ def empty(database_url: str) -> Any:
 
 def test_an_empty_database_gets_its_tables(empty: Store) -> None:
     """Also when it is asked for twice."""
-    with pytest.raises(DatabaseNotMigrated, match="run 'germane migrate'"):
+    with pytest.raises(DatabaseNotMigrated, match="run 'germane db upgrade'"):
         empty.check()
 
     empty.migrate()

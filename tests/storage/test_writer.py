@@ -168,7 +168,7 @@ def test_a_full_queue_drops_the_newest_and_counts_them(
 
 
 def test_a_database_that_is_not_migrated_is_waited_for(database_url: str, make: Make) -> None:
-    """The application may start before 'germane migrate' was run."""
+    """The application may start before 'germane db upgrade' was run."""
     store = Store(database_url)
     writer = Writer(store, capacity=1000, interval=0.01, backoff=(0.01, 0.02))
     writer.put(make())

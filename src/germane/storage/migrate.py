@@ -49,11 +49,11 @@ def check(database: Database) -> None:
     with database.read() as connection:
         version = _version(connection, database.name)
     if version is None:
-        raise DatabaseNotMigrated(f"{database.name} has no tables of germane yet: run 'germane migrate'")
+        raise DatabaseNotMigrated(f"{database.name} has no tables of germane yet: run 'germane db upgrade'")
     if version != REVISIONS[-1]:
         raise DatabaseNotMigrated(
             f"the tables in {database.name} are older than this germane ({version}, it needs {REVISIONS[-1]}): "
-            "run 'germane migrate'"
+            "run 'germane db upgrade'"
         )
 
 

@@ -11,7 +11,7 @@ from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageErro
 
 _UNDEFINED = ("42P01", "42703")  # table, column
 _CONTENT = ("22", "23", "54")  # data exception, integrity, program limits such as the size of an index row
-_MIGRATE = "run 'germane migrate', or Store.migrate()"
+_MIGRATE = "run 'germane db upgrade', or Store.migrate()"
 
 _HINTS = (
     ("unable to open database file", "make sure that its directory exists and that this process may write there"),
