@@ -30,8 +30,8 @@ def attempt(what: str, function: Callable[..., T], /, *args: Any, problems: list
             raise
         try:
             _tell(what, error, problems)
-        except Exception:  # noqa: BLE001, S110, SIM105 - a logging filter raised, or no stack is left, not for a suppress()
-            pass
+        except Exception:  # noqa: BLE001 - a filter of the application's logging raised, or no stack is left to tell it
+            return None
         return None
 
 

@@ -38,7 +38,7 @@ CURRENT = create_key("germane.recording")
 _ENDINGS: dict[type[BaseException], Status] = {asyncio.CancelledError: "cancelled", GeneratorExit: "abandoned"}
 _MARKS = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _FRAMES = 64
-"""Frames of a stack trace that are shown, those nearest to where it was raised: writing them takes the caller's time."""
+"""Frames of a stack trace that are shown, those nearest to its cause: writing them takes the caller's time."""
 _process = object()
 """Another object in every forked child."""
 

@@ -60,7 +60,9 @@ def stream_of(recording: Recording, result: Any) -> Any:
     if kind is AsyncGeneratorType:
         return _alike(result, record_async_generator(recording, result), recording)
     if kind is CoroutineType:
-        return _alike(result, record_coroutine(recording, result), recording)
+        recorded = record_coroutine(recording, result)
+        weakref.finalize(recorded, result.close).atexit = False  # else Python warns of two that were never awaited
+        return _alike(result, recorded, recording)
     if hasattr(kind, "body_iterator") or "body_iterator" in getattr(result, "__dict__", ()):
         return _record_response(recording, result)
     if issubclass(kind, io.IOBase):  # an open file iterates, but nobody returns one as an answer in pieces
@@ -163,4 +165,5 @@ def _recorded_body(recording: Recording, body: Any) -> Any:
 
 def _ended_by(value: object) -> Status:
     """Say how a body ended that returned after this was sent or thrown into it."""
-    return "abandoned" if isinstance(value, GeneratorExit) else "ok"
+    # Not isinstance(), which asks the value itself what it is.
+    return "abandoned" if issubclass(type(value), GeneratorExit) else "ok"
