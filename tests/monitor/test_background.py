@@ -353,7 +353,7 @@ def test_an_unmigrated_database_is_told_and_nothing_breaks(
     store = Store(f"sqlite:///{tmp_path / 'empty.db'}")
     monitor = start(store, [Slow(0)], settings=settings())
     until(lambda: monitor.status().jobs["sample"].problem)
-    assert "germane migrate" in str(monitor.status().jobs["sample"].problem)
+    assert "germane db upgrade" in str(monitor.status().jobs["sample"].problem)
 
     store.migrate()
     store.add([new_exchange()])

@@ -47,7 +47,7 @@ def test_an_empty_database_gets_its_tables(empty: Store) -> None:
 def test_using_a_database_without_tables_says_what_to_do(empty: Store, make: Callable[..., Exchange]) -> None:
     """The same error as check() gives, from any method."""
     for work in (lambda: empty.add([make()]), empty.counts, lambda: empty.unsampled(1)):
-        with pytest.raises(DatabaseNotMigrated, match="germane migrate"):
+        with pytest.raises(DatabaseNotMigrated, match="germane db upgrade"):
             work()
 
 

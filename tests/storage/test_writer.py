@@ -173,7 +173,7 @@ def test_a_database_that_is_not_migrated_is_waited_for(database_url: str, make: 
     writer = Writer(store, capacity=1000, interval=0.01, backoff=(0.01, 0.02))
     writer.put(make())
     until(lambda: writer.problem is not None)
-    assert "germane migrate" in str(writer.problem)
+    assert "germane db upgrade" in str(writer.problem)
 
     store.migrate()
 

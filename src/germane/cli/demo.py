@@ -95,13 +95,14 @@ def _progress() -> Iterator[Progress]:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = ("{task.completed:.0f} of {task.total:.0f} asked", "{task.fields[scored]} scored")
+    columns = ("{task.fields[asked]}", "{task.fields[scored]}")
     with Bar(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
-        task, told = bar.add_task("healthy", total=None, scored=0), set[str]()
+        task, told = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
 
         def show(moment: Moment) -> None:
             state = f"'{BROKEN_ROUTE}' is broken" if moment.broken else "healthy"
-            bar.update(task, description=state, completed=moment.asked, total=moment.visits, scored=moment.counts.rows)
+            asked, scored = f"{moment.asked} of {moment.visits} asked", f"{moment.counts.rows} scored"
+            bar.update(task, description=state, completed=moment.asked, total=moment.visits, asked=asked, scored=scored)
             for line in _events(moment):
                 if line not in told:
                     told.add(line)
