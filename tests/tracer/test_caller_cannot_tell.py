@@ -307,7 +307,9 @@ def told(error: BaseException) -> Any:
 
 def observe_result(log: Log, value: Any, program: Program) -> None:
     """Log what came out: the very object, or for a body that is still to run how it behaves."""
-    if inspect.iscoroutine(value):
+    if any(value is known for known in VALUES):
+        log.append(("value", same(value)))
+    elif inspect.iscoroutine(value):
         log.append(("coroutine", value.__name__, value.__qualname__))
         drive(log, value, program)
     elif inspect.isasyncgen(value):

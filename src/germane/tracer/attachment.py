@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int]
 Place = Literal["original", "carrier", "none"]
-"""Where the scores of an exchange went; ``none`` when there was no value to bring anywhere."""
+"""Where the scores of an exchange went; ``none`` when there was no value to bring, or no span to bring it to."""
 
 
 def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
@@ -42,8 +42,7 @@ def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
     placed: Place = "none"
     if _attach_to_holders(key, shown):
         placed = "original" if shown else "none"
-    elif any(score.state == "scored" for score in scores):
-        carry(key, shown)
+    elif any(score.state == "scored" for score in scores) and carry(key, shown):
         placed = "carrier"
     for score in scores:
         _tell(exchange, key, score)
@@ -68,11 +67,11 @@ def _attach_to_holders(key: Key, shown: Mapping[str, Any]) -> bool:
     return any(outcome != "gone" for outcome in outcomes)
 
 
-def carry(key: Key, shown: Mapping[str, Any]) -> None:
-    """Send a new root span that carries scores, with one link to the span they belong to."""
+def carry(key: Key, shown: Mapping[str, Any]) -> bool:
+    """Send a new root span that carries scores, with one link to their span; False where there are no spans at all."""
     source = tracer()
     if source is None or not all(key):
-        return
+        return False
     attributes = {
         conventions.SPAN_KIND: conventions.EVALUATOR,
         conventions.OPERATION_NAME: conventions.EVALUATION_OPERATION,
@@ -82,6 +81,7 @@ def carry(key: Key, shown: Mapping[str, Any]) -> None:
     span = source.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
     span.add_event(conventions.EVALUATION_EVENT, _carried(shown))
     span.end()
+    return True
 
 
 def _carried(shown: Mapping[str, Any]) -> dict[str, Any]:

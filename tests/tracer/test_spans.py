@@ -1,0 +1,449 @@
+"""The spans, events and metrics, name by name, in both conventions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.trace import SpanKind, StatusCode
+
+import germane
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.tracer import attach
+
+SCORED = Score(
+    scorer="answer_relevancy",
+    fingerprint="f1",
+    value=0.87,
+    label="mostly",
+    explanation="near",
+    details={"requested": 3, "usable": 2, "questions": ["a", "b"]},
+    judge="m",
+    embedder="e",
+    latency=0.4,
+)
+PROXY = Score(scorer="question_answer_similarity", fingerprint="f2", value=0.5)
+FAILED = Score(scorer="faithfulness", fingerprint="f3", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", judge="m")
+SKIPPED = Score(scorer="answer_relevancy", fingerprint="f1", reason=Reason.MISSING_INPUT)
+IDENTIFIER = f"germane@{version('germane')}"
+
+
+@germane.retrieval(source="docs")
+def search(query: str) -> list[dict[str, Any]]:
+    return [{"text": "Open Settings.", "id": "d1", "score": 0.5}, {"text": "Press Reset."}]
+
+
+@germane.observe(route="support")
+def ask(question: str) -> str:
+    search(f"about {question}")
+    return "Reset it."
+
+
+def test_a_handlers_span(traced: Any) -> None:
+    """A CHAIN of OpenInference and an invoke_workflow of the GenAI conventions, at once."""
+    ask('Wh"y?')
+
+    span = traced.span("support")
+    assert span.attributes == {
+        "openinference.span.kind": "CHAIN",
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "support",
+        "germane.exchange.id": traced.exchange.id,
+        "input.value": 'Wh"y?',
+        "input.mime_type": "text/plain",
+        "gen_ai.input.messages": r'[{"role":"user","parts":[{"type":"text","content":"Wh\"y?"}]}]',
+        "output.value": "Reset it.",
+        "output.mime_type": "text/plain",
+        "gen_ai.output.messages": (
+            '[{"role":"assistant","parts":[{"type":"text","content":"Reset it."}],"finish_reason":"stop"}]'
+        ),
+    }
+    assert (span.name, span.kind, span.parent) == ("invoke_workflow support", SpanKind.INTERNAL, None)
+    assert (span.status.status_code, span.events, span.links) == (StatusCode.UNSET, (), ())
+    assert (span.instrumentation_scope.name, span.instrumentation_scope.version) == ("germane", version("germane"))
+    assert json.loads(span.attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == 'Wh"y?'
+
+
+def test_a_retrievers_span(traced: Any) -> None:
+    """A RETRIEVER of OpenInference and a retrieval of the GenAI conventions, at once."""
+    ask("Why?")
+
+    span = traced.span("docs")
+    documents = json.loads(span.attributes["gen_ai.retrieval.documents"])
+    assert documents == [
+        {"id": "d1", "score": 0.5, "content": "Open Settings."},
+        {"id": "1", "score": 0.0, "content": "Press Reset."},
+    ]
+    assert span.attributes == {
+        "openinference.span.kind": "RETRIEVER",
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "docs",
+        "input.value": "about Why?",
+        "input.mime_type": "text/plain",
+        "gen_ai.retrieval.query.text": "about Why?",
+        "retrieval.documents.0.document.content": "Open Settings.",
+        "retrieval.documents.0.document.id": "d1",
+        "retrieval.documents.0.document.score": 0.5,
+        "retrieval.documents.1.document.content": "Press Reset.",
+        "retrieval.documents.1.document.id": "1",
+        "gen_ai.retrieval.documents": span.attributes["gen_ai.retrieval.documents"],
+    }
+    assert (span.name, span.kind) == ("retrieval docs", SpanKind.CLIENT)
+    assert span.parent.span_id == traced.span("support").context.span_id
+
+
+def test_documents_are_capped(traced: Any) -> None:
+    """A span shows thirty documents and never loses its kind and query to them; long ones are cut."""
+    many = [{"text": "x" * 100_000, "id": str(n), "score": n} for n in range(90)]
+    germane.retrieval(source="docs")(lambda query: many)("Why?")
+
+    shown = traced.attributes("docs")
+    contents = [value for name, value in shown.items() if name.endswith("document.content")]
+    assert (len(contents), max(map(len, contents))) == (30, 4096)
+    assert len(json.loads(shown["gen_ai.retrieval.documents"])) == 30
+    assert (shown["openinference.span.kind"], shown["input.value"]) == ("RETRIEVER", "Why?")
+    assert len(shown) < 128
+
+
+def test_added_contexts_are_a_retrievers_span(traced: Any) -> None:
+    """A synthetic child carries what `add_contexts` was given."""
+
+    @germane.observe(route="support")
+    def add(question: str) -> str:
+        germane.add_contexts(["a"])
+        return question
+
+    add("Why?")
+
+    span = traced.span("retrieval support")
+    assert span.attributes == {
+        "openinference.span.kind": "RETRIEVER",
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "support",
+        "retrieval.documents.0.document.content": "a",
+        "retrieval.documents.0.document.id": "0",
+        "gen_ai.retrieval.documents": '[{"id": "0", "score": 0.0, "content": "a"}]',
+    }
+    assert (span.kind, span.parent.span_id) == (SpanKind.CLIENT, traced.span("workflow support").context.span_id)
+
+
+def test_the_span_of_a_handler_that_raised(traced: Any) -> None:
+    """Status and event are those that OpenTelemetry itself would record."""
+
+    @germane.observe(route="support")
+    def fail(question: str) -> str:
+        raise LookupError("no such page")
+
+    with pytest.raises(LookupError):
+        fail("Why?")
+
+    span = traced.span("support")
+    (event,) = span.events
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "LookupError: no such page")
+    assert (event.name, event.attributes["exception.type"]) == ("exception", "LookupError")
+    assert event.attributes["exception.message"] == "no such page"
+    assert event.attributes["exception.stacktrace"].startswith("Traceback (most recent call last):")
+    assert "output.value" not in span.attributes
+
+
+SHOWN_SCORES = {
+    "evaluations.0.evaluation.name": "answer_relevancy",
+    "evaluations.0.evaluation.score": 0.87,
+    "evaluations.0.evaluation.label": "mostly",
+    "evaluations.0.evaluation.explanation": "near",
+    "evaluations.0.evaluation.annotator_kind": "LLM",
+    "evaluations.0.evaluation.identifier": IDENTIFIER,
+    "evaluations.0.evaluation.metadata": (
+        '{"fingerprint": "f1", "judge": "m", "embedder": "e", "requested": 3, "usable": 2}'
+    ),
+    "rag.evaluation.answer_relevancy": 0.87,
+    "evaluations.1.evaluation.name": "question_answer_similarity",
+    "evaluations.1.evaluation.score": 0.5,
+    "evaluations.1.evaluation.annotator_kind": "CODE",
+    "evaluations.1.evaluation.identifier": IDENTIFIER,
+    "evaluations.1.evaluation.metadata": '{"fingerprint": "f2"}',
+    "rag.evaluation.question_answer_similarity": 0.5,
+    "evaluations.2.evaluation.name": "faithfulness",
+    "evaluations.2.evaluation.label": "judge_timeout",
+    "evaluations.2.evaluation.explanation": "too slow",
+    "evaluations.2.evaluation.annotator_kind": "LLM",
+    "evaluations.2.evaluation.identifier": IDENTIFIER,
+    "evaluations.2.evaluation.metadata": '{"fingerprint": "f3", "judge": "m"}',
+}
+
+
+@pytest.fixture
+def held(unconnected: Any) -> Any:
+    """A tracer whose spans wait for their scores."""
+    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+    unconnected.connect(processor=holder, hold=True)
+    unconnected.holder = holder
+    return unconnected
+
+
+class TestOriginal:
+    """Scores on the span they belong to."""
+
+    def test_scores_land_on_the_span(self, held: Any) -> None:
+        """All of them at once, numbered without gaps, and one flat number per metric."""
+        ask("Why?")
+        assert [span.name for span in held.spans] == ["retrieval docs"]
+
+        assert attach(held.exchange, [SCORED, PROXY, SKIPPED, FAILED]) == "original"
+
+        shown = held.attributes("support")
+        assert {name: value for name, value in shown.items() if "evaluation" in name} == SHOWN_SCORES
+        assert shown["output.value"] == "Reset it."
+        assert len(held.spans) == 2
+
+    def test_a_failed_score_is_no_number(self, held: Any) -> None:
+        """Label and explanation say what happened; nothing can be averaged by mistake."""
+        ask("Why?")
+
+        assert attach(held.exchange, [FAILED]) == "original"
+        numbers = [name for name, value in held.attributes("support").items() if isinstance(value, float)]
+        assert numbers == []
+        assert held.attributes("support")["evaluations.0.evaluation.label"] == "judge_timeout"
+
+    @pytest.mark.parametrize("scores", [[SKIPPED], []])
+    def test_a_skipped_score_lets_the_span_go(self, held: Any, scores: list[Score]) -> None:
+        """There is nothing to wait for: the span leaves at once, as it is."""
+        ask("Why?")
+
+        assert attach(held.exchange, scores) == "none"
+        assert "evaluations.0.evaluation.name" not in held.attributes("support")
+
+    @pytest.mark.parametrize("answer", [None, ""])
+    def test_nothing_waits_without_question_and_answer(self, held: Any, answer: Any) -> None:
+        """What cannot be scored leaves at once."""
+        germane.observe(route="support")(lambda question: answer)("Why?")
+
+        assert held.span("support")
+
+    def test_what_is_not_drawn_does_not_wait(self, unconnected: Any) -> None:
+        """At a rate of one half, about half of the spans wait: those whose draw is that low."""
+        holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+        unconnected.connect(processor=holder, hold=True, rate=0.5)
+        for _ in range(60):
+            ask("Why?")
+
+        gone = {format(span.context.trace_id, "032x") for span in unconnected.spans if span.name.endswith("support")}
+        assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.draw > 0.5}
+        assert 0 < len(gone) < 60
+
+    def test_only_the_outermost_handler_waits(self, held: Any) -> None:
+        """Inner handlers have no exchange, so no score will come."""
+        germane.observe(route="outer")(lambda question: ask(question))("Why?")
+
+        assert [span.name for span in held.spans] == ["retrieval docs", "invoke_workflow support"]
+
+    def test_a_stream_waits_after_its_last_chunk(self, held: Any) -> None:
+        """So does an exchange that was streamed."""
+
+        @germane.observe(route="stream")
+        def stream(question: str) -> Iterator[str]:
+            yield "Reset it."
+
+        list(stream("Why?"))
+
+        assert attach(held.exchange, [PROXY]) == "original"
+        assert held.attributes("stream")["rag.evaluation.question_answer_similarity"] == 0.5
+
+    def test_two_processors_get_the_score_each(self, unconnected: Any) -> None:
+        """An application that exports to two places wraps both; a holder that never sees the span stays empty."""
+        stray = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+        first = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+        second = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+        unconnected.connect(processor=first, hold=True).provider.add_span_processor(second)
+        ask("Why?")
+
+        assert attach(unconnected.exchange, [PROXY]) == "original"
+        scored = [span for span in unconnected.spans if "rag.evaluation.question_answer_similarity" in span.attributes]
+        assert [span.name for span in scored] == ["invoke_workflow support"] * 2
+        assert stray.counts["early"] == 0
+        stray.shutdown()
+
+
+class TestCarrier:
+    """Scores that come when their span has gone."""
+
+    def test_a_carrier_links_to_the_span(self, traced: Any) -> None:
+        """A root of its own, with exactly one link, and all scores."""
+        ask("Why?")
+        with traced.provider.get_tracer("app").start_as_current_span("elsewhere"):
+            assert attach(traced.exchange, [SCORED, PROXY, FAILED]) == "carrier"
+
+        carrier, target = traced.span("evaluation"), traced.span("support")
+        (link,) = carrier.links
+        assert (carrier.name, carrier.kind, carrier.parent) == ("evaluation", SpanKind.INTERNAL, None)
+        assert carrier.context.trace_id != target.context.trace_id
+        assert (link.context.trace_id, link.context.span_id) == (target.context.trace_id, target.context.span_id)
+        assert carrier.attributes == {
+            "openinference.span.kind": "EVALUATOR",
+            "gen_ai.operation.name": "evaluation",
+            **SHOWN_SCORES,
+        }
+        (event,) = carrier.events
+        assert (event.name, dict(event.attributes)) == (
+            "gen_ai.evaluation.result",
+            {
+                "gen_ai.evaluation.name": "answer_relevancy",
+                "gen_ai.evaluation.score.value": 0.87,
+                "gen_ai.evaluation.score.label": "mostly",
+                "gen_ai.evaluation.explanation": "near",
+            },
+        )
+
+    @pytest.mark.parametrize("scores", [[FAILED], [SKIPPED], []])
+    def test_without_a_value_there_is_none(self, traced: Any, scores: list[Score]) -> None:
+        """Nobody needs a span that says nothing was found out."""
+        ask("Why?")
+
+        assert attach(traced.exchange, scores) == "none"
+        assert len(traced.spans) == 2
+
+    def test_a_second_score_comes_by_carrier(self, held: Any) -> None:
+        """The first took the span along."""
+        ask("Why?")
+
+        assert [attach(held.exchange, [SCORED]), attach(held.exchange, [PROXY])] == ["original", "carrier"]
+
+    def test_a_carrier_is_no_exchange(self, traced: Any) -> None:
+        """It is not captured, and it waits for nothing."""
+        ask("Why?")
+        attach(traced.exchange, [SCORED])
+
+        assert len(traced.exchanges) == 1
+        assert len(traced.spans) == 3
+
+    def test_an_explanation_can_always_be_encoded(self, traced: Any) -> None:
+        """A judge's text may hold what UTF-8 cannot."""
+        ask("Why?")
+        attach(traced.exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation="a\ud800b" + "x" * 100_000)])
+
+        shown = traced.attributes("evaluation")["evaluations.0.evaluation.explanation"]
+        assert (shown[:3], len(shown)) == ("a?b", 32_768)
+
+
+SIGNALS = """
+import json, sys
+from datetime import UTC, datetime
+from opentelemetry import metrics, trace
+from opentelemetry._logs import set_logger_provider
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.tracer import attach
+
+records, reader = InMemoryLogRecordExporter(), InMemoryMetricReader()
+logs = LoggerProvider(shutdown_on_exit=False)
+logs.add_log_record_processor(SimpleLogRecordProcessor(records))
+set_logger_provider(logs)
+metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
+exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s", route="support", question="q",
+                    answer="a", started_at=datetime.now(UTC))
+attach(exchange, [
+    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly", explanation="near", latency=0.4, judge="m"),
+    Score(scorer="faithfulness", fingerprint="f", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
+    Score(scorer="other", fingerprint="f", reason=Reason.BUDGET),
+])
+events = [
+    [record.log_record.event_name, dict(record.log_record.attributes), f"{record.log_record.trace_id:x}",
+     f"{record.log_record.span_id:x}", record.log_record.timestamp > 10**18]
+    for record in records.get_finished_logs()
+]
+measured = {}
+for group in reader.get_metrics_data().resource_metrics:
+    for scoped in group.scope_metrics:
+        for metric in scoped.metrics:
+            measured[metric.name] = [metric.unit, [
+                [dict(point.attributes), getattr(point, "sum", None) or point.value,
+                 list(getattr(point, "explicit_bounds", [])),
+                 [[f"{one.trace_id:x}", f"{one.span_id:x}", one.value] for one in point.exemplars]]
+                for point in metric.data.data_points]]
+print(json.dumps([events, measured]))
+"""
+
+
+@pytest.fixture(scope="module")
+def signals() -> Any:
+    """The events and metrics of one scored, one failed and one skipped score, of an application's own providers."""
+    result = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, check=True, timeout=60)
+    return json.loads(result.stdout)
+
+
+def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
+    """`gen_ai.evaluation.result` with the trace and span it speaks of; a failed one has error.type and no value."""
+    events, _ = signals
+
+    assert events == [
+        [
+            "gen_ai.evaluation.result",
+            {
+                "gen_ai.evaluation.name": "relevancy",
+                "gen_ai.evaluation.score.value": 0.87,
+                "gen_ai.evaluation.score.label": "mostly",
+                "gen_ai.evaluation.explanation": "near",
+            },
+            "a" * 32,
+            "b" * 16,
+            True,
+        ],
+        [
+            "gen_ai.evaluation.result",
+            {
+                "gen_ai.evaluation.name": "faithfulness",
+                "gen_ai.evaluation.explanation": "too slow",
+                "error.type": "judge_timeout",
+            },
+            "a" * 32,
+            "b" * 16,
+            True,
+        ],
+    ]
+
+
+def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
+    """Histograms of value and duration point at the span; the counter knows how each scoring ended."""
+    _, measured = signals
+    exemplar = ["a" * 32, "b" * 16]
+    labels = {"gen_ai.evaluation.name": "relevancy", "gen_ai.workflow.name": "support"}
+
+    unit, (score,) = measured["rag.evaluation.score"]
+    assert (unit, score[:2]) == ("1", [{**labels, "gen_ai.evaluation.score.label": "mostly"}, 0.87])
+    assert score[2] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]
+    assert score[3] == [[*exemplar, 0.87]]
+    unit, durations = measured["rag.evaluation.duration"]
+    assert (unit, [point[1] for point in durations]) == ("s", [0.4, 9.0])
+    unit, runs = measured["rag.evaluation.runs"]
+    outcomes = {point[0]["gen_ai.evaluation.name"]: (point[0]["outcome"], point[1]) for point in runs}
+    assert outcomes == {"relevancy": ("scored", 1), "faithfulness": ("failed", 1), "other": ("skipped", 1)}
+
+
+def test_attaching_needs_no_connection() -> None:
+    """A worker process that only scores has no handlers: nothing is exported, and nothing fails."""
+    exchange = Exchange(
+        id="1" * 32,
+        trace_id="a" * 32,
+        span_id="b" * 16,
+        service="s",
+        route="r",
+        question="q",
+        answer="a",
+        started_at=datetime.now(UTC),
+    )
+
+    assert attach(exchange, [SCORED]) == "none"
+    assert not trace.get_current_span().get_span_context().is_valid
