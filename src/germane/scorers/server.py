@@ -21,6 +21,8 @@ KEYLESS = "none"
 """Sent where a server needs no key: the client insists on one."""
 PATIENCE = 1.0
 """Seconds. A server that asks for a longer pause is not waited for here: the caller has better things to do."""
+LONGEST_PAUSE = 86_400.0
+"""Seconds of a server's request that are believed."""
 LEAST_SECRET = 6
 """Characters. A shorter key is a placeholder such as "test", and may be a word of the message."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
@@ -113,19 +115,19 @@ def said_by(error: openai.APIStatusError) -> str:
 
 
 def retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the seconds that a server asks to be left alone, or None."""
+    """Return the seconds that a server asks to be left alone, at most a day, or None."""
     from email.utils import parsedate_to_datetime
 
     said = headers.get("retry-after")
     if said is None:
         return None
     try:
-        return max(0.0, float(said))
+        return min(max(0.0, float(said)), LONGEST_PAUSE)
     except ValueError:
         pass
     try:
         sent = parsedate_to_datetime(headers.get("date", said))
-        return max(0.0, (parsedate_to_datetime(said) - sent).total_seconds())
+        return min(max(0.0, (parsedate_to_datetime(said) - sent).total_seconds()), LONGEST_PAUSE)
     except (ValueError, TypeError):
         return None
 

@@ -60,8 +60,7 @@ def build(settings: Settings) -> Workbench:
         raise SettingsError(f"there is no scorer {unknown[0]!r}; there are {', '.join(NAMES)}")
     workbench = Workbench()
     if not names:
-        workbench.problem = CAPTURE_ONLY
-        log.warning(CAPTURE_ONLY)
+        workbench.problem = _why_none(settings)
         return workbench
     batcher = Batcher(_embedder(settings, workbench))
     workbench.closers.append(batcher.aclose)
@@ -78,6 +77,13 @@ def _names(settings: Settings) -> tuple[str, ...]:
     if all(importlib.util.find_spec(module) for module in _EXTRA_LOCAL):
         return (QuestionAnswerSimilarity.name,)
     return ()
+
+
+def _why_none(settings: Settings) -> str:
+    if settings.scorers is not None:
+        return "nothing will be scored: the setting scorers is empty"
+    log.warning(CAPTURE_ONLY)
+    return CAPTURE_ONLY
 
 
 def _scorer(name: str, settings: Settings, workbench: Workbench, batcher: Batcher) -> Scorer:
