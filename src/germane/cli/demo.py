@@ -41,8 +41,8 @@ def command(headless: bool, as_json: bool) -> None:  # noqa: FBT001 - click pass
 
 INTRODUCTION = f"""\
 For {LENGTH:.0f} seconds visitors ask the documentation of an invented weather station, on three routes.
-After {FAULT_AT:.0f} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are about
-something else. germane scores a sample of the answers in the background, and is to notice.
+After {FAULT_AT:.0f} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are
+about something else. germane scores a sample of the answers in the background, and is to notice.
 """
 
 
@@ -60,8 +60,8 @@ def verdict(outcome: Outcome) -> list[str]:
             f"{outcome.failed} without a score{_reasons(outcome)}."
         ),
         (
-            f"Of {outcome.spans} handler spans that an OTLP receiver got, {outcome.on_original_span} carry their score; "
-            f"{outcome.on_carrier_span} scores came later, on spans that link to them."
+            f"An OTLP receiver got {outcome.spans} handler spans: {outcome.on_original_span} carry their score, "
+            f"{outcome.on_carrier_span} got it later, from a span that links to them."
         ),
         f"Look further: germane report --database {outcome.database}",
         *(["", CONNECT.format(judge=outcome.judge)] if outcome.judge.startswith("local:") else []),
@@ -72,12 +72,17 @@ def _headline(outcome: Outcome) -> list[str]:
     fired = [alert for alert in outcome.alerts if alert.state == "firing"]
     if not fired:
         return [f"No alert came, though '{BROKEN_ROUTE}' went wrong after {outcome.fault_at:.0f} s: a miss."]
-    means = f"the mean relevancy of '{BROKEN_ROUTE}' went from {outcome.mean_before} to {outcome.mean_after}"
+    before, after = (_mean(*found) for found in (outcome.before, outcome.after))
+    means = f"mean relevancy {before} before the index went wrong, {after} since"
     delay = fired[0].at - outcome.fault_at
     return [
         f"'{fired[0].route}' stopped answering the question: {means}.",
         *(f"Alert {delay:.0f} s after the fault: {harmless(alert.message)}" for alert in fired),
     ]
+
+
+def _mean(mean: float, n: int) -> str:
+    return f"{mean:.2f} (n = {n})"
 
 
 def _reasons(outcome: Outcome) -> str:

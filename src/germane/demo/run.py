@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -75,9 +76,10 @@ class Outcome:
     on_carrier_span: int
     rows: int
     fault_at: float
-    mean_before: float | None
-    """Mean score of the broken route's answers before the fault."""
-    mean_after: float | None
+    before: tuple[float, int]
+    """Mean score of the broken route's answers before the fault, and of how many; (nan, 0) where there is none."""
+    after: tuple[float, int]
+    """The same since the fault."""
     alerts: list[RaisedAlert]
     seconds: float
     database: str
@@ -89,7 +91,8 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """Return what a program wants to know of it, ready for JSON."""
         told = {name: getattr(self, name) for name in _TOLD}
-        return {**told, "alerts": [{"route": a.route, "at": a.at} for a in self.alerts if a.state == "firing"]}
+        means = {"mean_before": _rounded(self.before), "mean_after": _rounded(self.after)}
+        return {**told, **means, "alerts": [{"route": a.route, "at": a.at} for a in self.alerts if a.state == "firing"]}
 
 
 _TOLD = (
@@ -102,8 +105,6 @@ _TOLD = (
     "on_carrier_span",
     "rows",
     "fault_at",
-    "mean_before",
-    "mean_after",
     "seconds",
     "judge",
     "database",
@@ -124,8 +125,11 @@ def run(progress: Progress) -> Outcome:
 
 
 def judge_settings() -> dict[str, Any]:
-    """Return the judge of the user's environment where there is one, else the embedded toy."""
-    return {} if load().has_server else {"judge": LOCAL, "embedder": LOCAL}
+    """Return the judge of the user's environment where there is one, else the embedded toy.
+
+    The embedder is the embedded one in any case: the rule's threshold is of its scale.
+    """
+    return {"embedder": LOCAL} if load().has_server else {"judge": LOCAL, "embedder": LOCAL}
 
 
 class _Run:
@@ -210,8 +214,8 @@ class _Run:
             on_carrier_span=kinds.count("EVALUATOR"),
             rows=counts.rows,
             fault_at=round(fault_at, 1),
-            mean_before=_mean(store, until=fault),
-            mean_after=_mean(store, since=fault),
+            before=_mean(store, until=fault),
+            after=_mean(store, since=fault),
             alerts=self._alerts,
             seconds=round(self._elapsed, 1),
             database=self._database,
@@ -221,13 +225,18 @@ class _Run:
         )
 
 
+def _rounded(found: tuple[float, int]) -> float | None:
+    mean, n = found
+    return round(mean, 3) if n else None
+
+
 def _is_scored(span: ReceivedSpan) -> bool:
     return "evaluations.0.evaluation.score" in span.attributes
 
 
-def _mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> float | None:
+def _mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> tuple[float, int]:
     found = store.means(scorer=SCORER, since=since, until=until, route=BROKEN_ROUTE)
-    return round(found[0].mean, 3) if found else None
+    return (found[0].mean, found[0].n) if found else (math.nan, 0)
 
 
 def _judge(store: Store) -> str:
