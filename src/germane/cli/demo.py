@@ -23,16 +23,19 @@ With a real one: export OPENAI_API_KEY=...  (or OPENAI_BASE_URL=http://... for a
 
 @click.command("demo")
 @click.option("--headless", is_flag=True, help="Show no progress.")
+@click.option(
+    "--seconds", default=LENGTH, show_default=True, type=click.FloatRange(5, 600), help="How long visitors come."
+)
 @as_json
-def command(headless: bool, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
+def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Watch a small RAG application go wrong, and be told."""
     from germane.demo.run import run
 
     logging.getLogger("germane").setLevel(logging.ERROR)  # the demo tells of its alerts itself
     if not as_json:
-        click.echo(INTRODUCTION)
+        click.echo(INTRODUCTION.format(length=seconds, fault_at=FAULT_AT * seconds / LENGTH))
     with nullcontext(_say_nothing) if headless or as_json else _progress() as progress:
-        outcome = run(progress)
+        outcome = run(progress, length=seconds)
     if as_json:
         print_json(outcome.as_dict())
     else:
@@ -40,8 +43,8 @@ def command(headless: bool, as_json: bool) -> None:  # noqa: FBT001 - click pass
 
 
 INTRODUCTION = f"""\
-For {LENGTH:.0f} seconds visitors ask the documentation of an invented weather station, on three routes.
-After {FAULT_AT:.0f} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are
+For {{length:.0f}} seconds visitors ask the documentation of an invented weather station, on three routes.
+After {{fault_at:.0f}} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are
 about something else. germane scores a sample of the answers in the background, and is to notice.
 """
 
@@ -105,7 +108,7 @@ def _progress() -> Iterator[Progress]:
         task, told = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
 
         def show(moment: Moment) -> None:
-            state = f"'{BROKEN_ROUTE}' is broken" if moment.broken else "healthy"
+            state = f"'{BROKEN_ROUTE}' is broken" if moment.broken_at else "healthy"
             asked, scored = f"{moment.asked} of {moment.visits} asked", f"{moment.counts.rows} scored"
             bar.update(task, description=state, completed=moment.asked, total=moment.visits, asked=asked, scored=scored)
             for line in _events(moment):
@@ -117,5 +120,5 @@ def _progress() -> Iterator[Progress]:
 
 
 def _events(moment: Moment) -> list[str]:
-    fault = [f"{FAULT_AT:4.0f} s  the index of '{BROKEN_ROUTE}' went wrong"] if moment.broken else []
+    fault = [] if moment.broken_at is None else [f"{moment.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' went wrong"]
     return fault + [f"{alert.at:4.0f} s  alert {alert.state}: {harmless(alert.message)}" for alert in moment.alerts]

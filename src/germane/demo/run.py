@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import germane
 from germane.demo.application import Documentation
 from germane.demo.corpus import read_corpus
-from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, Visit, plan_visits
+from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH, Visit, plan_visits
 from germane.settings import LOCAL, load
 from germane.testing import OTLPReceiver
 
@@ -44,11 +44,11 @@ Progress = Callable[["Moment"], None]
 class Moment:
     """How far a run is."""
 
-    elapsed: float
     asked: int
     visits: int
     counts: Counts
-    broken: bool
+    broken_at: float | None
+    """When the fault was planted."""
     alerts: Sequence[RaisedAlert]
 
 
@@ -111,8 +111,8 @@ _TOLD = (
 )
 
 
-def run(progress: Progress) -> Outcome:
-    """Run the demo to its end. ``progress`` is called about twice a second.
+def run(progress: Progress, *, length: float = LENGTH) -> Outcome:
+    """Run the demo to its end: ``length`` seconds of visits. ``progress`` is called about twice a second.
 
     The environment's OpenTelemetry settings are left out of it: spans go to a receiver of the demo's own.
     """
@@ -121,7 +121,7 @@ def run(progress: Progress) -> Outcome:
     folder = Path(tempfile.mkdtemp(prefix="germane-demo-"))
     with OTLPReceiver() as receiver:
         os.environ.update(receiver.environment())
-        return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress).to_the_end())
+        return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress, length).to_the_end())
 
 
 def judge_settings() -> dict[str, Any]:
@@ -133,10 +133,11 @@ def judge_settings() -> dict[str, Any]:
 
 
 class _Run:
-    def __init__(self, database: str, receiver: OTLPReceiver, progress: Progress) -> None:
+    def __init__(self, database: str, receiver: OTLPReceiver, progress: Progress, length: float) -> None:
         self._database = database
         self._receiver = receiver
         self._progress = progress
+        self._length = length
         self._alerts: list[RaisedAlert] = []
         self._started_at = datetime.now(UTC)
         self._asked = 0
@@ -150,7 +151,7 @@ class _Run:
         application = await Documentation.open(corpus, embedder.embed)
         await asyncio.to_thread(germane.start, on_alert=self._take, **self._settings())
         self._started_at = datetime.now(UTC)
-        visits = plan_visits(corpus)
+        visits = plan_visits(corpus, length=self._length)
         watching = asyncio.create_task(self._tell(store, len(visits)))
         await self._let_in(application, visits)
         await asyncio.to_thread(germane.stop, drain=DRAIN)
@@ -182,7 +183,7 @@ class _Run:
         """Ask each question at its time, and plant the fault on the way."""
         for visit in visits:
             await asyncio.sleep(visit.at - self._elapsed)
-            if self._broken_at is None and visit.at >= FAULT_AT:
+            if self._broken_at is None and visit.at >= FAULT_AT * self._length / LENGTH:
                 application.indexes[BROKEN_ROUTE].corrupt()
                 self._broken_at = self._elapsed
             await application.ask(visit.question.route, visit.question.text)
@@ -191,8 +192,7 @@ class _Run:
     async def _tell(self, store: Store, visits: int) -> None:
         while True:
             counts = await asyncio.to_thread(store.counts)
-            broken = self._broken_at is not None
-            self._progress(Moment(self._elapsed, self._asked, visits, counts, broken, tuple(self._alerts)))
+            self._progress(Moment(self._asked, visits, counts, self._broken_at, tuple(self._alerts)))
             await asyncio.sleep(PROGRESS_EVERY)
 
     def _take(self, alert: Alert) -> None:

@@ -1,0 +1,8 @@
+"""``python -m germane`` is the command ``germane``."""
+
+from __future__ import annotations
+
+from germane.cli import main
+
+if __name__ == "__main__":
+    main()
