@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx2
 import pytest
 
 from germane.errors import ScoringError, SettingsError
@@ -167,6 +169,18 @@ def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> 
 
     assert reply.texts
     assert fake.chats[0].headers["authorization"] == "Bearer none"
+
+
+def test_our_requests_are_not_in_the_applications_log(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
+    """A line for each would say nothing, and tell an address that may be secret. The application's own stay."""
+    fake.faults.append(Fault("status", status=503))
+    with caplog.at_level(logging.INFO):
+        with_judge(fake, lambda judge: judge.ask(TURNS))
+        ours = list(caplog.records)
+        httpx2.get(f"{fake.base_url}/models")
+
+    assert ours == []
+    assert [record.name for record in caplog.records] == ["httpx2"]
 
 
 def test_a_long_error_page_is_cut(fake: FakeJudge) -> None:

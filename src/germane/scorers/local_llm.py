@@ -20,7 +20,7 @@ from germane.errors import ModelError, ScoringError
 from germane.score import Reason
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.protocols import Message, Reply
-from germane.scorers.server import Server
+from germane.scorers.server import Server, unlogged
 
 log = logging.getLogger("germane.scorers")
 
@@ -111,7 +111,8 @@ class LocalJudge:
                 address = await asyncio.to_thread(_serve, process, self._wanted(api_key))
                 server = Server(api_key=api_key, base_url=f"{address}/v1", timeout=self.timeout)
                 self._judge = OpenAIJudge(self.model, server)
-                await _until_ready(address)
+                with unlogged():
+                    await _until_ready(address)
         except (TimeoutError, OSError, ValueError) as error:
             await self.aclose()
             raise ScoringError(

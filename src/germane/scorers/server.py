@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,29 @@ LEAST_SECRET = 6
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSED = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 _EXHAUSTED = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_unlogged: ContextVar[bool] = ContextVar("germane_unlogged", default=False)
+
+
+class _Unlogged(logging.Filter):
+    """Drops what the client's libraries log of our requests: a line for each, with an address that may be secret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - the base class's
+        return not _unlogged.get()
+
+
+_FILTER = _Unlogged()
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep the HTTP requests made inside out of the application's log; its own requests stay in it."""
+    for name in ("httpx2", "openai._base_client"):
+        logging.getLogger(name).addFilter(_FILTER)  # adding it twice is adding it once
+    token = _unlogged.set(True)
+    try:
+        yield
+    finally:
+        _unlogged.reset(token)
 
 
 @dataclass(frozen=True)
@@ -73,8 +98,9 @@ class Server:
         import openai
 
         try:
-            async with asyncio.timeout(self.timeout):
-                yield
+            with unlogged():
+                async with asyncio.timeout(self.timeout):
+                    yield
         except TimeoutError:
             raise ScoringError(Reason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
