@@ -1,0 +1,15 @@
+"""The page on settings is the settings."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    """docs/settings.md is what docs/settings.py writes."""
+    page = runpy.run_path(str(DOCS / "settings.py"))["page"]
+
+    assert (DOCS / "settings.md").read_text(encoding="utf-8") == page()
