@@ -166,8 +166,9 @@ class Body:
     def answer_thrown(self, step: Step, error: BaseException) -> bool:
         """React to an error thrown in at a step; True ends the body."""
         self.log.append(("thrown in", type(error).__name__, [same(part) for part in error.args]))
-        if isinstance(error, GeneratorExit) and not self.program.catches_exit:
-            raise error
+        asynchronous = "async generator" in (self.program.kind, self.program.result)
+        if isinstance(error, GeneratorExit) and (asynchronous or not self.program.catches_exit):
+            raise error  # one that ignores it asynchronously is told so again when it is collected: a difference
         if step.thrown == "passes":
             raise error
         if step.thrown == "replaced":

@@ -1,0 +1,228 @@
+"""Which tracer provider germane's spans go to, and that it sets none."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import germane
+from germane.testing import OTLPReceiver
+from germane.tracer import connect, disconnect, flush
+
+SETUP = """
+import json, sys
+import germane, germane.tracer
+from opentelemetry import metrics, trace
+from opentelemetry._logs import get_logger_provider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from germane.score import Score
+exchanges, exporter = [], InMemorySpanExporter()
+own = TracerProvider(shutdown_on_exit=False)
+own.add_span_processor(SimpleSpanProcessor(exporter))
+ask = germane.observe(route="ask")(lambda question: question)
+def connect(): germane.tracer.connect(sink=exchanges.append, service="shop")
+def names(): return [span.name for span in exporter.get_finished_spans()]
+"""
+
+
+def test_the_applications_provider_is_used(run: Any) -> None:
+    """Set before the connection, it gets every span."""
+    code = "trace.set_tracer_provider(own); connect(); ask('a'); print(names())"
+
+    assert run(SETUP + code) == "['invoke_workflow ask']"
+
+
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_a_provider_that_comes_late_is_followed(run: Any, endpoint: bool) -> None:
+    """Set after the connection, and after a first span, it gets the spans from then on."""
+    code = (
+        "connect(); ask('a'); trace.set_tracer_provider(own); ask('b'); ask('c'); print(len(names()), len(exchanges))"
+    )
+    with OTLPReceiver() as receiver:
+        environment = receiver.environment() if endpoint else {}
+        assert run(SETUP + code + "; germane.tracer.disconnect()", **environment) == "2 3"
+        assert [span.attributes["input.value"] for span in receiver.spans] == (["a"] if endpoint else [])
+
+
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_nothing_global_is_set(run: Any, endpoint: bool) -> None:
+    """Tracer, meter and logger provider stay the application's to set."""
+    code = """
+connect()
+ask('a')
+germane.tracer.attach(exchanges[0], [Score(scorer="s", fingerprint="f", value=1.0)])
+print(*[type(get()).__name__ for get in (trace.get_tracer_provider, metrics.get_meter_provider, get_logger_provider)])
+germane.tracer.disconnect()
+"""
+    with OTLPReceiver() as receiver:
+        environment = receiver.environment() if endpoint else {}
+        assert run(SETUP + code, **environment) == "ProxyTracerProvider _ProxyMeterProvider ProxyLoggerProvider"
+
+
+def test_without_an_endpoint_nothing_is_exported_and_ids_are_valid(run: Any) -> None:
+    """A span is then only needed for its ids: no exporter, no thread, no gRPC is loaded."""
+    code = """
+import threading
+connect()
+ask('a')
+exchange = exchanges[0]
+print(json.dumps([len(exchange.trace_id), int(exchange.trace_id, 16) > 0, int(exchange.span_id, 16) > 0,
+                  [thread.name for thread in threading.enumerate()],
+                  [name for name in ("grpc", "requests", "opentelemetry.exporter") if name in sys.modules]]))
+"""
+    assert json.loads(run(SETUP + code)) == [32, True, True, ["MainThread"], []]
+
+
+SCORED = """
+connect()
+with germane.tracer.suppressed():
+    pass
+ask('Why?')
+print(germane.tracer.attach(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87, latency=0.5)]))
+print(germane.tracer.attach(exchanges[0], [Score(scorer="late", fingerprint="f", value=0.5)]))
+print("grpc" in sys.modules, germane.tracer.flush(10))
+germane.tracer.disconnect()
+"""
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> None:
+    """Spans with scores on the original, the late one by carrier, events and metrics: all of it arrives."""
+    with OTLPReceiver() as receiver:
+        said = run(SETUP + SCORED, **receiver.environment(protocol)).split()
+        receiver.wait_for(lambda received: len(received.spans) == 2 and len(received.logs) == 2 and received.metrics)
+        (span,) = [span for span in receiver.spans if span.name == "invoke_workflow ask"]
+        (carrier,) = [span for span in receiver.spans if span.name == "evaluation"]
+        measured = {metric.name for metric in receiver.metrics}
+
+    assert said == ["original", "carrier", str(protocol == "grpc"), "True"]
+    assert span.attributes["rag.evaluation.relevancy"] == 0.87
+    assert (span.attributes["input.value"], span.kind, span.scope) == ("Why?", "INTERNAL", "germane")
+    assert carrier.attributes["rag.evaluation.late"] == 0.5
+    assert (carrier.links[0].span_id, carrier.parent_span_id) == (span.span_id, None)
+    assert {log.event_name for log in receiver.logs} == {"gen_ai.evaluation.result"}
+    assert {(log.trace_id, log.span_id) for log in receiver.logs} == {(span.trace_id, span.span_id)}
+    assert {"rag.evaluation.score", "rag.evaluation.duration", "rag.evaluation.runs"} <= measured
+    assert span.resource["service.name"] == receiver.logs[0].resource["service.name"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("environment", "arrived"),
+    [
+        ({"OTEL_TRACES_EXPORTER": "none"}, (0, 2, True)),
+        ({"OTEL_LOGS_EXPORTER": "none"}, (2, 0, True)),
+        ({"OTEL_METRICS_EXPORTER": "none"}, (2, 2, False)),
+        ({"OTEL_SDK_DISABLED": "true"}, (0, 0, False)),
+        ({"OTEL_SERVICE_NAME": "named by the environment"}, (2, 2, True)),
+    ],
+)
+def test_switches_of_the_environment_are_honoured(run: Any, environment: dict[str, str], arrived: Any) -> None:
+    """Each signal can be switched off by the variables that every OpenTelemetry program knows."""
+    with OTLPReceiver() as receiver:
+        run(SETUP + SCORED, **receiver.environment(), **environment)
+        if arrived[0]:
+            receiver.wait_for(lambda received: len(received.spans) == arrived[0])
+
+        assert (len(receiver.spans), len(receiver.logs), bool(receiver.metrics)) == arrived
+
+
+HOLDING = """
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+own = TracerProvider()
+own.add_span_processor(germane.hold(BatchSpanProcessor(OTLPSpanExporter())))
+trace.set_tracer_provider(own)
+connect()
+with trace.get_tracer("app").start_as_current_span("request"):
+    ask("Why?")
+print(germane.tracer.attach(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87)]))
+own.shutdown()
+"""
+
+
+def test_hold_on_the_applications_own_provider(run: Any) -> None:
+    """The processor that exports is wrapped: scores land on the spans of the application's own traces."""
+    with OTLPReceiver() as receiver:
+        assert run(SETUP + HOLDING, **receiver.environment(), OTEL_METRICS_EXPORTER="none") == "original"
+        receiver.wait_for(lambda received: len(received.spans) == 2)
+        request, span = receiver.span("request"), receiver.span("invoke_workflow ask")
+
+    assert request is not None
+    assert span is not None
+    assert (span.trace_id, span.parent_span_id) == (request.trace_id, request.span_id)
+    assert span.attributes["rag.evaluation.relevancy"] == 0.87
+
+
+UNREACHABLE = """
+connect()
+ask("Why?")
+print(germane.tracer.flush(0.5))
+germane.tracer.disconnect()
+print(len(exchanges))
+"""
+
+
+def test_a_backend_that_is_away_costs_no_exchange(run: Any) -> None:
+    """Nobody listens at the endpoint: the handler runs, the exchange is kept."""
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+
+    assert run(SETUP + UNREACHABLE, **environment).split()[-1] == "1"
+
+
+@pytest.fixture
+def disconnected() -> Iterator[None]:
+    disconnect()
+    yield
+    disconnect()
+
+
+def test_without_a_connection_handlers_just_run(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
+    """Before the start nothing is captured; that is said once, not once per call."""
+    ask = germane.observe(lambda question: question)
+
+    with caplog.at_level(logging.WARNING, "germane"):
+        assert [ask("a"), ask("b")] == ["a", "b"]
+    assert len(caplog.records) <= 1
+    assert germane.current_exchange().id is None
+
+
+def test_connecting_again_goes_to_the_new_sink(disconnected: None) -> None:
+    """A stream under way at the end of a connection still belongs to it."""
+    first: list[Any] = []
+    second: list[Any] = []
+
+    @germane.observe
+    def ask(question: str) -> Iterator[str]:
+        yield question
+
+    connect(sink=first.append, service="first", hold=False)
+    open_stream = ask("of the first")
+    next(open_stream)
+    disconnect()
+    connect(sink=second.append, service="second", hold=False)
+    list(ask("of the second"))
+    list(open_stream)
+
+    assert [(exchange.service, exchange.question) for exchange in (*first, *second)] == [
+        ("first", "of the first"),
+        ("second", "of the second"),
+    ]
+
+
+def test_flushing_and_disconnecting_without_anything_to_do(disconnected: None) -> None:
+    """Both may be called at any time, and as often as one likes."""
+    assert flush(1.0)
+    disconnect()
+    assert flush(1.0)
+
+
+def test_a_connection_shows_its_settings() -> None:
+    """A wrong setting is an error, not ignored."""
+    with pytest.raises(TypeError, match="sinck"):
+        connect(sinck=print, service="test")
