@@ -5,14 +5,17 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from germane import tracer
 from germane.errors import DatabaseNotMigrated, ModelError, StorageError
+from germane.hush import hushed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -23,13 +26,21 @@ if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import Store
 
+TIMEOUT = 10.0
+"""Seconds that stopping may take."""
+LEAST = 1.0
+"""Seconds that each part may take to stop, when those before it have used up the time."""
 _logger = logging.getLogger("germane")
 _lock = threading.Lock()
 _running: Runtime | None = None
 
 
 class Runtime:
-    """What runs in one process between :func:`start` and :func:`stop`."""
+    """What runs in one process between :func:`start` and :func:`stop`. Nothing runs before :meth:`begin`.
+
+    Raises:
+        SettingsError: the settings do not fit together.
+    """
 
     def __init__(
         self,
@@ -44,64 +55,92 @@ class Runtime:
         self.settings = settings
         self.store = Store(settings.database)
         self._on_alert = on_alert
-        self._set_up_background()
+        self._redact = redact
+        self._provider = tracer_provider
+        self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self.writer = Writer(self.store, capacity=settings.queue, scorers=names)
         self._asleep = False
-        _prepare(self.store, settings)
-        self._connect(redact, tracer_provider)
-        if self.monitor is not None:
-            self.monitor.start()
+        self._waking: threading.Thread | None = None
+        self._lock = threading.Lock()
 
-    def _set_up_background(self) -> None:
+    def _build(self) -> None:
         self.workbench = _workbench(self.settings)
         self.monitor = _monitor(self.settings, self.store, self.workbench, self._on_alert)
 
-    def _connect(self, redact: Callable[[str], str] | None, provider: TracerProvider | None) -> None:
+    @property
+    def scores(self) -> bool:
+        """Whether there is a scorer in this process."""
+        return bool(self.workbench and self.workbench.scorers)
+
+    def begin(self) -> None:
+        """Look at the database, capture, and start the background."""
+        self.writer.problem = _prepare(self.store, self.settings)
         tracer.connect(
             sink=self._take,
             service=self.settings.service,
             capture=self.settings.capture,
-            redact=redact,
+            redact=self._redact,
             text_limit=self.settings.text_limit,
             rate=self.settings.rate,
-            hold=bool(self.workbench and self.workbench.scorers),
+            hold=self.scores,
             max_hold=self.settings.max_hold,
-            provider=provider,
+            provider=self._provider,
         )
+        if self.monitor is not None:
+            self.monitor.start()
 
     def _take(self, exchange: Exchange) -> None:
         self.writer.put(exchange)
         if self._asleep:
             self._wake()
 
-    def _wake(self) -> None:
-        """Start the background in a forked child, at its first exchange: many children never have one."""
-        self._asleep = False
-        if self.monitor is not None:
-            threading.Thread(target=self._start_anew, name="germane-wake", daemon=True).start()
-
-    def _start_anew(self) -> None:
-        """Make the background anew: judge and embedder came along with connections that are the parent's."""
-        self._inherited = self.workbench, self.monitor  # kept, because collecting them would close those
-        self._set_up_background()
-        if self.monitor is not None:
-            self.monitor.start()
-
     def after_fork(self) -> None:
         """Take note that this is a child now: threads did not come along."""
         self._asleep = True
+        self._waking = None
+        self._lock = threading.Lock()
+
+    def _wake(self) -> None:
+        """Start the background in a forked child, at its first exchange: many children never have one."""
+        with self._lock:
+            if not self._asleep:
+                return
+            self._asleep = False
+            _end_with_multiprocessing()
+            self._waking = threading.Thread(target=self._begin_anew, name="germane-waking", daemon=True)
+            self._waking.start()
+
+    def _begin_anew(self) -> None:
+        # Connections, threads and servers of the parent are not for use here, nor to be closed by being collected.
+        self._inherited = self.workbench, self.monitor
+        self._build()
+        if self.monitor is not None:
+            self.monitor.start()
+
+    def rest(self, timeout: float) -> bool:
+        """End the background; capture goes on."""
+        if self._waking is not None:
+            self._waking.join(timeout)
+        return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain: float) -> bool:
         """Flush and end everything, in the order in which exchanges flow."""
-        written = self.writer.flush(timeout)
-        if self.monitor is not None and drain:
+        deadline = time.monotonic() + timeout
+
+        def left() -> float:
+            return max(LEAST, deadline - time.monotonic())
+
+        self.writer.flush(left())
+        if drain and self.scores:
             self._drain(drain)
-        finished = self.monitor.stop(timeout) if self.monitor is not None else True
-        exported = tracer.flush(timeout)
+            deadline = time.monotonic() + timeout
+        finished = self.rest(left())
+        exported = tracer.flush(left())
         tracer.disconnect()
-        written = self.writer.stop(timeout) and written
-        _declare(self.store, self.settings.service)
+        written = self.writer.stop(left())
+        if written and not self._asleep:
+            _declare(self.store, self.settings.service)
         self.store.close()
         return written and finished and exported
 
@@ -136,15 +175,21 @@ def start(
         **settings: Any of :class:`germane.settings.Settings`; they win over the environment and the files.
 
     Raises:
-        SettingsError: a setting is wrong or unknown. A database or judge that cannot be reached only warns.
+        SettingsError: a setting is wrong or unknown; what ran before goes on. A database or judge that cannot be
+            reached only warns.
     """
     from germane.settings import load
 
     global _running
-    loaded = load(**settings)
-    stop()
+    runtime = Runtime(load(**settings), redact=redact, on_alert=on_alert, tracer_provider=tracer_provider)
+    _rest_before_the_end()
+    _end_with_multiprocessing()
     with _lock:
-        _running = Runtime(loaded, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider)
+        previous, _running = _running, None
+        if previous is not None:
+            previous.stop(TIMEOUT, 0.0)
+        runtime.begin()
+        _running = runtime
 
 
 def running() -> Runtime | None:
@@ -152,13 +197,13 @@ def running() -> Runtime | None:
     return _running
 
 
-def stop(timeout: float = 10.0, *, drain: float = 0.0) -> bool:
+def stop(timeout: float = TIMEOUT, *, drain: float = 0.0) -> bool:
     """Write what was captured, end the background, export spans. Nothing happens where nothing runs.
 
     It also happens by itself when the interpreter ends.
 
     Args:
-        timeout: Seconds that each part may take to end.
+        timeout: Seconds that it may take.
         drain: Seconds to wait first until everything captured is scored, for scripts. What is not scored by then
             stays in the database, for the next start.
 
@@ -212,25 +257,32 @@ def _monitor(
         workbench.scorers,
         settings,
         attach=tracer.attach,
-        suppressed=tracer.suppressed,
+        suppressed=_quietly,
         channels=[] if on_alert is None else [Callback(on_alert)],
         close=workbench.aclose,
     )
 
 
-def _prepare(store: Store, settings: Settings) -> None:
-    """Bring an SQLite file up to date, look at any other database; what is wrong is said once, and capture goes on."""
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep the background's own requests out of the application's traces, exchanges and log."""
+    with tracer.suppressed(), hushed():
+        yield
+
+
+def _prepare(store: Store, settings: Settings) -> str | None:
+    """Bring an SQLite file up to date, look at any other database; return what is wrong, which is said once."""
     try:
         if settings.database.startswith("sqlite"):
             store.migrate()
         else:
             store.check()
-    except DatabaseNotMigrated as error:
-        _logger.warning("%s; up to %d exchanges wait in memory until it is", error, settings.queue)
     except StorageError as error:
-        _logger.warning("%s; up to %d exchanges wait in memory until it is back", error, settings.queue)
-    else:
-        _declare(store, settings.service)
+        until = "it is" if isinstance(error, DatabaseNotMigrated) else "it is back"
+        _logger.warning("%s; up to %d exchanges wait in memory until %s", error, settings.queue, until)
+        return str(error)
+    _declare(store, settings.service)
+    return None
 
 
 def _declare(store: Store, service: str) -> None:
@@ -239,6 +291,31 @@ def _declare(store: Store, service: str) -> None:
         store.declare(service, tracer.routes())
     except StorageError as error:
         _logger.info("decorated handlers were not noted: %s", error)
+
+
+def _rest() -> None:
+    if _running is not None:
+        _running.rest(TIMEOUT)
+
+
+@cache
+def _rest_before_the_end() -> None:
+    """End the background as soon as the main thread has ended, and everything else at the interpreter's end.
+
+    From then on asyncio cannot start threads: it could neither look up a host name nor call into a thread, and scorers
+    would fail for it. Handlers may go on in other threads, and are captured.
+    """
+    import concurrent.futures.thread  # noqa: F401 - what is registered later than its own end comes earlier
+
+    # Private, and there since Python 3.9; without it the background ends with everything else.
+    getattr(threading, "_register_atexit", atexit.register)(_rest)
+
+
+def _end_with_multiprocessing() -> None:
+    """Stop at the end of a child of multiprocessing as well: it leaves without what ``atexit`` would do."""
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        multiprocessing.Finalize(None, stop, exitpriority=0)
 
 
 def _after_fork() -> None:

@@ -10,13 +10,13 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
 
 from germane.errors import GermaneError
+from germane.hush import hushed
 from germane.monitor.alerts import Alert
 from germane.monitor.backoff import Backoff
 from germane.monitor.threads import Threads
@@ -25,7 +25,6 @@ logger = logging.getLogger("germane.monitor")
 
 TIMEOUT: Final = 10.0
 """Seconds that a receiver may take to answer."""
-_delivering: ContextVar[bool] = ContextVar("germane_delivering", default=False)
 
 
 class NotDelivered(GermaneError):
@@ -89,7 +88,6 @@ class Webhook:
         self._secret = secret
         self._tries = tries
         self._backoff = backoff or Backoff(first=1.0, limit=60.0)
-        _silence_the_client()
 
     def __repr__(self) -> str:
         return f"Webhook({self._name})"
@@ -100,12 +98,9 @@ class Webhook:
         Raises:
             NotDelivered: the receiver refused it, or could not be reached within all tries.
         """
-        token = _delivering.set(True)
-        try:
+        with hushed():  # the client's own lines name the whole address
             async with httpx2.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client:
                 await self._send(client, alert, json.dumps(alert.as_dict()).encode())
-        finally:
-            _delivering.reset(token)
 
     async def _send(self, client: httpx2.AsyncClient, alert: Alert, body: bytes) -> None:
         number = 0
@@ -160,16 +155,3 @@ def _without_secrets(url: str) -> str:
 
 def _seconds(text: str) -> float | None:
     return float(text) if text.isdecimal() else None
-
-
-class _NoAddresses(logging.Filter):
-    """Holds back the client's lines about our own requests: they name the whole address, which is a secret."""
-
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - the signature is the base class's
-        return not _delivering.get()
-
-
-def _silence_the_client() -> None:
-    client = logging.getLogger("httpx2")
-    if not any(isinstance(existing, _NoAddresses) for existing in client.filters):
-        client.addFilter(_NoAddresses())

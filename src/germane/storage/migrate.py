@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from germane.errors import DatabaseNotMigrated
+from germane.hush import hushed
 from germane.storage.engine import Database
 
 VERSION_TABLE = "germane_version"
@@ -24,11 +25,14 @@ def migrate(database: Database) -> None:
         DatabaseUnreachable: there is no connection, or SQLite's file cannot be written.
         DatabaseNotMigrated: the tables are newer than this code.
     """
-    with database.read() as connection:
-        current = _version(connection, database.name) == REVISIONS[-1]
-    if not current:
+    if database.is_absent or not _is_current(database):
         _upgrade_once(database)
     database.use_write_ahead_log()
+
+
+def _is_current(database: Database) -> bool:
+    with database.read() as connection:
+        return _version(connection, database.name) == REVISIONS[-1]
 
 
 def _upgrade_once(database: Database) -> None:
@@ -71,11 +75,12 @@ def _version(connection: Connection, name: str) -> str | None:
 
 
 def _upgrade(connection: Connection) -> None:
-    from alembic import command
-    from alembic.config import Config
+    with hushed():
+        from alembic import command
+        from alembic.config import Config
 
-    config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+        config = Config()
+        config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
