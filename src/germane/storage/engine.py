@@ -15,7 +15,7 @@ from weakref import WeakSet
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import QueuePool
 
-from germane.errors import SettingsError
+from germane.errors import DatabaseNotMigrated, SettingsError
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
 
@@ -56,9 +56,23 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a transaction that only reads."""
+        """Open a transaction that only reads; it does not bring SQLite's file into being.
+
+        Raises:
+            DatabaseNotMigrated: there is no such file yet.
+        """
+        if self.is_absent:
+            raise DatabaseNotMigrated(f"there is no {self.name} yet: run 'germane db upgrade'")
         with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**{_READING: True})
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether SQLite's file is not there, though its directory is."""
+        path = self.url.database or ""
+        if not self._shared_by_file or path.startswith("file:"):
+            return False
+        return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH - these never raise
 
     @property
     def engine(self) -> Engine:

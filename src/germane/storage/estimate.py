@@ -67,6 +67,12 @@ def _deviation(sums: Sums, mean: float) -> float:
 
 
 def _interval(sums: Sums, mean: float) -> Interval:
+    """Return the interval, cut to what a score can be."""
+    low, high = _combined(sums, mean)
+    return max(-1.0, low), min(1.0, high)
+
+
+def _combined(sums: Sums, mean: float) -> Interval:
     """Return an interval that fits scores of two kinds: refusals at exactly 0, and the others.
 
     Refusals are rare and weigh much, so that a plain t-interval misses in one of five. Share and mean of the committed
