@@ -6,16 +6,17 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import UsageError
+from germane.errors import SettingsError, UsageError
 from germane.exchange import Context, Exchange, new_exchange_id
 from germane.score import LOW, Score
 
 if TYPE_CHECKING:
-    from germane.scorers import Scorer
+    from germane.scorers import Scorer, Workbench
+    from germane.settings import Settings
     from germane.storage import Estimate
 
 COLUMNS = {
@@ -65,7 +66,13 @@ class Evaluation:
 
 
 def evaluate(rows: Any, scorers: Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
-    """Score a data set; see :func:`aevaluate`. Not to be called where an event loop runs."""
+    """Score a data set; see :func:`aevaluate`.
+
+    Raises:
+        UsageError: an event loop runs here already, in a notebook for one.
+    """
+    if _in_event_loop():
+        raise UsageError("an event loop runs here: use 'await germane.aevaluate(...)'")
     return asyncio.run(aevaluate(rows, scorers, **options))
 
 
@@ -86,38 +93,70 @@ async def aevaluate(
         **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
 
     Raises:
-        UsageError: a row has no column for question or answer.
+        UsageError: a row has no column for question or answer, or two scorers have one name.
         SettingsError: a setting is wrong or unknown, or nothing can be scored with these.
     """
-    from germane.errors import SettingsError
-    from germane.scorers import build
+    from germane.hush import hushed
     from germane.settings import load
+    from germane.tracer import suppressed
 
-    names = None if scorers is None else tuple(scorer for scorer in scorers if isinstance(scorer, str))
-    loaded = load(**settings) if names is None else load(scorers=names, **settings)
+    loaded = load(**settings)
+    unknown = set(columns or ()) - set(COLUMNS)
+    if unknown:
+        raise UsageError(f"columns maps {', '.join(COLUMNS)} to names of yours, and knows no {', '.join(unknown)}")
     exchanges = [_exchange(row, number, columns or {}) for number, row in enumerate(_records(rows))]
-    workbench = build(loaded)
-    chosen = [*workbench.scorers, *(scorer for scorer in scorers or () if not isinstance(scorer, str))]
-    if not chosen:
-        raise SettingsError(workbench.problem or "name at least one scorer")
+    with suppressed(), hushed():
+        workbench = _workbench(scorers, loaded)
+        try:
+            return Evaluation(tuple(await _score_all(exchanges, _chosen(scorers, workbench), loaded.concurrency)))
+        finally:
+            await workbench.aclose()
+
+
+def _in_event_loop() -> bool:
     try:
-        scored = await _score_all(exchanges, chosen, loaded.concurrency)
-    finally:
-        await workbench.aclose()
-    return Evaluation(tuple(scored))
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _workbench(scorers: Sequence[str | Scorer] | None, settings: Settings) -> Workbench:
+    """Return those of our own scorers that are asked for."""
+    from germane.scorers import Workbench, build
+
+    if scorers is None:
+        return build(settings)
+    names = tuple(scorer for scorer in scorers if isinstance(scorer, str))
+    return build(settings.model_copy(update={"scorers": names})) if names else Workbench()
+
+
+def _chosen(scorers: Sequence[str | Scorer] | None, workbench: Workbench) -> list[Scorer]:
+    chosen = [*workbench.scorers, *(scorer for scorer in scorers or () if not isinstance(scorer, str))]
+    names = [scorer.name for scorer in chosen]
+    if not names:
+        raise SettingsError(workbench.problem or "name at least one scorer")
+    if len(set(names)) < len(names):
+        raise UsageError(f"each scorer needs a name of its own: {', '.join(names)}")
+    return chosen
 
 
 async def _score_all(exchanges: Sequence[Exchange], scorers: Sequence[Scorer], concurrency: int) -> list[RowScores]:
-    from germane.scorers import run
-
     places = asyncio.Semaphore(concurrency)
 
     async def score(exchange: Exchange) -> RowScores:
         async with places:
-            scores = await asyncio.gather(*(run(scorer, exchange) for scorer in scorers))
+            scores = await asyncio.gather(*(_score(scorer, exchange) for scorer in scorers))
         return RowScores(exchange, {score.scorer: score for score in scores})
 
     return list(await asyncio.gather(*map(score, exchanges)))
+
+
+async def _score(scorer: Scorer, exchange: Exchange) -> Score:
+    from germane.scorers import run
+
+    # Under the scorer's own name, whatever it writes into its scores.
+    return replace(await run(scorer, exchange), scorer=scorer.name, fingerprint=scorer.fingerprint)
 
 
 def _summary(name: str, scores: Sequence[Score]) -> ScorerSummary:
@@ -156,7 +195,9 @@ def _records(rows: Any) -> Iterator[Mapping[str, Any]]:
     yield from found
 
 
-def _exchange(row: Mapping[str, Any], number: int, columns: Mapping[str, str]) -> Exchange:
+def _exchange(row: Any, number: int, columns: Mapping[str, str]) -> Exchange:
+    if not isinstance(row, Mapping):
+        raise UsageError(f"row {number} is a {type(row).__name__}, not a mapping of columns to values")
     return Exchange(
         id=new_exchange_id(),
         trace_id="0" * 32,
