@@ -30,9 +30,8 @@ def command(
 ) -> None:
     """Name what is wrong, and how to mend it."""
     sys.path.insert(0, str(Path.cwd()))
-    for module in modules:
-        importlib.import_module(module)
-    findings = examination.examine(database, offline=offline)
+    findings = [finding for module in modules for finding in _imported(module)]
+    findings += examination.examine(database, offline=offline)
     if as_json:
         print_json({"findings": [finding.as_dict() for finding in findings]})
     else:
@@ -41,3 +40,13 @@ def command(
             if finding.fix:
                 click.echo(f"       -> {harmless(finding.fix, 1000)}")
     context.exit(FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0)
+
+
+def _imported(module: str) -> list[examination.Finding]:
+    """Import handlers; what else goes wrong in a module is its author's to read, with the traceback."""
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        fix = "run this in your application's folder and environment, or correct the name"
+        return [examination.Finding("import", "fault", f"{module} cannot be imported: {error}", fix)]
+    return []

@@ -16,6 +16,7 @@ from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, Sett
 from germane.settings import Settings, load
 
 if TYPE_CHECKING:
+    from germane.exchange import Exchange
     from germane.scorers import Workbench
     from germane.storage import Coverage, Store
 
@@ -23,6 +24,9 @@ WINDOW = timedelta(hours=24)
 """How far back the doctor looks for what failed."""
 WAITS_TOO_LONG = timedelta(minutes=10)
 """An exchange that has waited for this long waits for somebody who is not there."""
+LATEST = 20
+"""Exchanges of a handler that the doctor looks at."""
+_PARTS = ("question", "answer")
 _CONNECT_TIMEOUT = 3.0
 _OTLP_PORTS = {"http/protobuf": 4318, "grpc": 4317}
 
@@ -65,9 +69,9 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
         return
     try:
         store.check()
-        store.declare(settings.service, tracer.routes())  # it writes: a database that cannot be written to says so
-        yield Finding("database", "ok", f"{store.name} is there, and up to date")
-        yield from _look_at_handlers(store)
+        store.elect("doctor", settings.service, ttl=timedelta())  # a lease that has ended: to write something
+        yield Finding("database", "ok", f"{store.name} is there, up to date, and can be written to")
+        yield from _look_at_handlers(store, settings)
         yield from _look_at_background(store, settings)
     except DatabaseNotMigrated as error:
         yield Finding("database", "fault", str(error), "germane db upgrade")
@@ -77,35 +81,37 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
         store.close()
 
 
-def _look_at_handlers(store: Store) -> Iterator[Finding]:
-    by_route: dict[str, list[Coverage]] = {}
+def _look_at_handlers(store: Store, settings: Settings) -> Iterator[Finding]:
+    by_route: dict[str, list[Coverage]] = {route: [] for route in tracer.routes()}
     for found in store.coverage():
         by_route.setdefault(found.route, []).append(found)
     if not by_route:
         fix = "decorate a handler with @germane.observe, call germane.start() in its process, ask it something"
         yield Finding("handlers", "note", "no decorated handler has been seen yet", fix)
     for route, coverage in by_route.items():
-        yield _look_at_handler(route, coverage, captured=bool(store.exchanges(route=route, limit=1)))
+        latest = store.exchanges(route=route, limit=LATEST)
+        yield _look_at_handler(route, coverage, latest, kept=settings.capture != "none")
 
 
-def _look_at_handler(route: str, coverage: list[Coverage], *, captured: bool) -> Finding:
+def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange], *, kept: bool) -> Finding:
     about, seen = f"handler {route}", sum(found.seen for found in coverage)
-    if not seen and not captured:
+    if not seen and not latest:
         return Finding(
             about,
             "fault",
             "is decorated, but has never fired",
             "put @germane.observe directly above def, below @app.post and the like; or nobody has called it yet",
         )
-    unread = sum(found.skipped.get("missing_input", 0) for found in coverage)
-    if seen and unread == seen:
+    answered = [exchange for exchange in latest if exchange.status == "ok"]
+    unread = [part for part in _PARTS if answered and all(getattr(exchange, part) is None for exchange in answered)]
+    if unread and kept:
         return Finding(
             about,
             "fault",
-            f"fired, but neither of its {seen} question-answer pairs could be read: its selectors match nothing",
+            f"fired, but no {' and no '.join(unread)} could be read: its selectors match nothing",
             'name the parts: @germane.observe(question="body.query", answer="text"); the log says what was found',
         )
-    return Finding(about, "ok", f"{seen} seen, {sum(found.scored for found in coverage)} scored")
+    return Finding(about, "ok", f"{max(seen, len(latest))} seen, {sum(found.scored for found in coverage)} scored")
 
 
 def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
@@ -138,6 +144,7 @@ def _idle(store: Store, now: datetime) -> bool:
 
 
 _KEY = "set OPENAI_API_KEY to a valid key, and judge to a model that it may use"
+_NO_JUDGE = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
 _ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
 _FIXES = {
     "judge_rejected": _KEY,
@@ -161,8 +168,9 @@ def _look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     if workbench.problem is not None:
         yield Finding("judge", "fault", "no judge is configured", workbench.problem)
         return
-    names = ", ".join(scorer.name for scorer in workbench.scorers)
-    yield Finding("scorers", "ok", names)
+    yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in workbench.scorers))
+    if workbench.judge is None:
+        yield Finding("judge", "note", "no judge is configured: answer_relevancy is not scored", _NO_JUDGE)
     if not offline:
         yield from asyncio.run(_ask(workbench))
 
@@ -199,16 +207,24 @@ def _look_at_export() -> Iterator[Finding]:
     if endpoint is None:
         yield Finding("export", "note", "no OTLP endpoint is set: spans go where your own tracer provider sends them")
         return
-    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
-    address = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}")
-    port = address.port or {"https": 443}.get(address.scheme, _OTLP_PORTS.get(protocol, 4318))
-    shown = f"{address.hostname}:{port}"
+    fix = "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT"
     try:
-        socket.create_connection((address.hostname or "localhost", port), _CONNECT_TIMEOUT).close()
+        shown, address = _address(endpoint)
+    except ValueError as error:
+        yield Finding("export", "fault", f"the OTLP endpoint is not a web address: {error}", fix)
+        return
+    try:
+        socket.create_connection(address, _CONNECT_TIMEOUT).close()
     except OSError as error:
-        fix = "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT"
-        yield Finding(
-            "export", "fault", f"the OTLP endpoint {shown} cannot be reached ({error.strerror or error})", fix
-        )
+        said = error.strerror or str(error)
+        yield Finding("export", "fault", f"the OTLP endpoint {shown} cannot be reached ({said})", fix)
     else:
         yield Finding("export", "ok", f"the OTLP endpoint {shown} takes connections")
+
+
+def _address(endpoint: str) -> tuple[str, tuple[str, int]]:
+    """Return host and port, as text and to connect to."""
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    parts = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}")
+    port = parts.port or {"https": 443}.get(parts.scheme) or _OTLP_PORTS.get(protocol, 4318)
+    return f"{parts.hostname}:{port}", (parts.hostname or "localhost", port)

@@ -11,24 +11,26 @@ import click
 
 SCHEMA_VERSION = 1
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_JOINER = "\u200d"
+"""Holds emoji together."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 database = click.option("--database", metavar="URL", help="Database, when it is not the one of the settings.")
 
 
 class Since(click.ParamType[datetime | None]):
-    """A time in the past: ``24h``, ``7d``, ``30m``, or a moment in ISO 8601."""
+    """A time in the past: ``24h``, ``7d``, ``30m``, or a moment in ISO 8601, local unless it names a zone."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # click passes what is converted already
-        if value[-1:] in _UNITS and value[:-1].isdigit():
-            return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * _UNITS[value[-1]])
         try:
+            if value[-1:] in _UNITS and value[:-1].isdecimal():
+                return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * _UNITS[value[-1]])
             return datetime.fromisoformat(value).astimezone(UTC)
-        except ValueError:
+        except (ValueError, OverflowError):
             self.fail(f"{value!r} is neither a span such as 24h or 7d nor a moment in ISO 8601", param, ctx)
 
 
@@ -40,7 +42,7 @@ def print_json(content: Mapping[str, Any]) -> None:
 def harmless(text: str | None, width: int = 200) -> str:
     """Return captured text for a terminal: one line, no control characters, cut."""
     line = " ".join((text or "").split())
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    shown = "".join(one if one.isprintable() or one == _JOINER else "\ufffd" for one in line)
     return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
 
 

@@ -43,16 +43,17 @@ def command(
         print_json({"since": since, "enough": ENOUGH, "routes": routes, "coverage": [_counts(c) for c in coverage]})
     else:
         _print(since, summaries, coverage)
-    context.exit(_code(summaries, fail_under))
+    context.exit(0 if fail_under is None else _code(summaries, coverage, fail_under))
 
 
-def _code(summaries: list[RouteSummary], fail_under: float | None) -> int:
-    if fail_under is None:
-        return 0
-    judged = [found for found in summaries if found.n >= ENOUGH]
+def _code(summaries: list[RouteSummary], coverage: list[Coverage], fail_under: float) -> int:
+    """Judge each route by the newest fingerprint alone: what was measured otherwise says nothing of today."""
+    newest = [found for found in summaries if found.newest]
+    judged = [found for found in newest if found.n >= ENOUGH]
     if any(found.mean < fail_under for found in judged):
         return THRESHOLD_BROKEN
-    return 0 if judged and len(judged) == len(summaries) else NOT_ENOUGH_DATA
+    unscored = any(not found.scored and (found.failed or found.pending) for found in coverage)
+    return 0 if judged and len(judged) == len(newest) and not unscored else NOT_ENOUGH_DATA
 
 
 def _print(since: datetime, summaries: list[RouteSummary], coverage: list[Coverage]) -> None:
@@ -60,7 +61,7 @@ def _print(since: datetime, summaries: list[RouteSummary], coverage: list[Covera
     if not summaries:
         click.echo("No scores.")
     else:
-        rows = [_row(found) for found in summaries]
+        rows = [_row(found, _name(found, summaries), _scorer(found, summaries)) for found in summaries]
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
     missing = [line for found in coverage for line in _absences(found)]
     if missing:
@@ -68,20 +69,34 @@ def _print(since: datetime, summaries: list[RouteSummary], coverage: list[Covera
         click.echo("\n".join(missing))
 
 
-def _row(found: RouteSummary) -> tuple[str, ...]:
-    name = harmless(found.route, 40)
+def _row(found: RouteSummary, name: str, scorer: str) -> tuple[str, ...]:
     seen = f"{found.coverage.scored} of {found.coverage.seen}"
     if found.n < ENOUGH:
-        return name, found.scorer, str(found.n), "-", f"not enough data (n={found.n}, need {ENOUGH})", "-", "-", seen
+        return name, scorer, str(found.n), "-", f"not enough data (n={found.n}, need {ENOUGH})", "-", "-", seen
     interval = "-" if found.interval is None else f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
     shares = f"{found.low_share:.0%}", f"{found.noncommittal_share:.0%}"
-    return name, found.scorer, str(found.n), f"{found.mean:.3f}", interval, *shares, seen
+    return name, scorer, str(found.n), f"{found.mean:.3f}", interval, *shares, seen
+
+
+def _name(found: RouteSummary, summaries: list[RouteSummary]) -> str:
+    """Return the route, and its service where another service has a route of that name."""
+    services = {other.service for other in summaries if other.route == found.route}
+    service = f" ({harmless(found.service, 40)})" if len(services) > 1 else ""
+    return harmless(found.route, 40) + service
+
+
+def _scorer(found: RouteSummary, summaries: list[RouteSummary]) -> str:
+    """Return the scorer, and its fingerprint where the same route was measured in more than one way."""
+    key = (found.service, found.route, found.scorer)
+    ways = [other for other in summaries if (other.service, other.route, other.scorer) == key]
+    way = f" {harmless(found.fingerprint)}{' (newest)' if found.newest else ''}" if len(ways) > 1 else ""
+    return harmless(found.scorer, 40) + way
 
 
 def _absences(found: Coverage) -> list[str]:
     groups = (("skipped", found.skipped), ("failed", found.failed), ("pending", {"waiting": found.pending}))
     parts = [f"{count} {state} ({reason})" for state, reasons in groups for reason, count in reasons.items() if count]
-    return [f"  {harmless(found.route, 40)}, {found.scorer}: {', '.join(parts)}"] if parts else []
+    return [f"  {harmless(found.route, 40)}, {harmless(found.scorer, 40)}: {', '.join(parts)}"] if parts else []
 
 
 def _as_dict(found: RouteSummary) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from germane.cli.opening import opened
 from germane.cli.output import Since, as_json, database, harmless, print_json
 
 if TYPE_CHECKING:
+    from germane.score import Score
     from germane.storage import Scored
 
 
@@ -46,15 +48,21 @@ def describe(scored: Scored) -> list[str]:
     exchange, score = scored.exchange, scored.score
     source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:5.2f}  {score.label or ''}  {source}  {score.scorer}  {exchange.id}",
+        f"{score.value:5.2f}  {harmless(score.label)}  {source}  {harmless(score.scorer)}  {exchange.id}",
         f"       asked     {harmless(exchange.question)}",
         f"       answered  {harmless(exchange.answer)}",
     ]
     return lines + [
-        f"       reads as  {harmless(question['text'])}  ({question['similarity']:.2f})"
-        for question in score.details.get("questions", ())
-        if question.get("similarity") is not None
+        f"       reads as  {harmless(str(question.get('text')))}  ({question['similarity']:.2f})"
+        for question in _questions(score)
     ]
+
+
+def _questions(score: Score) -> list[Mapping[str, Any]]:
+    """Return the judge's questions. Another scorer may keep anything under that name."""
+    found = score.details.get("questions")
+    rows = found if isinstance(found, list) else []
+    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("similarity"), (int, float))]
 
 
 def _as_dict(scored: Scored) -> dict[str, Any]:
