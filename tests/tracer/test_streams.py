@@ -1,0 +1,421 @@
+"""Streams that handlers return: the caller has the original in all but one way, its items are recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import collections.abc
+import copy
+import csv
+import gc
+import io
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import closing
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+from opentelemetry import trace
+
+import germane
+from germane.errors import UsageError
+from germane.testing import strict
+
+
+class Stream:
+    """As clients of language models return them: an iterator that can be closed, and asked things."""
+
+    model = "m1"
+
+    def __init__(self, *texts: str, fails: BaseException | None = None) -> None:
+        self.texts = list(texts)
+        self.fails = fails
+        self.closed = False
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> str:
+        if self.texts:
+            return self.texts.pop(0)
+        if self.fails is not None:
+            raise self.fails
+        raise StopIteration
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: TracebackType | None) -> bool:
+        self.close()
+        return kind is KeyError
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, number: int) -> str:
+        return self.texts[number]
+
+    def __call__(self, word: str = "called") -> str:
+        return word
+
+    def __eq__(self, other: object) -> bool:
+        return other == "equal"
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __repr__(self) -> str:
+        return "Stream()"
+
+    def __lt__(self, other: object) -> bool:
+        return True
+
+    def close(self) -> str:
+        self.closed = True
+        return "closed"
+
+
+class AsyncStream:
+    """The same, asynchronous."""
+
+    def __init__(self, *texts: str, fails: BaseException | None = None) -> None:
+        self.stream = Stream(*texts, fails=fails)
+
+    def __aiter__(self) -> AsyncStream:
+        return self
+
+    async def __anext__(self) -> str:
+        await asyncio.sleep(0)
+        try:
+            return next(self.stream)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> str:
+        return self.stream.close()
+
+
+def returning(stream: Any) -> Any:
+    """What a handler's caller gets when it returns this stream."""
+    return germane.observe(route="ask")(lambda question: stream)("Why?")
+
+
+class TestIterator:
+    """An iterator that is no generator."""
+
+    def test_it_is_what_it_was(self, traced: Any) -> None:
+        """Class, attributes, methods and operators are the original's."""
+        original = Stream("a", "b")
+        stream = returning(original)
+
+        assert isinstance(stream, Stream)
+        assert isinstance(stream, collections.abc.Iterator)
+        assert not hasattr(stream, "__anext__")
+        assert (stream.model, len(stream), stream[1], stream("x"), repr(stream)) == ("m1", 2, "b", "x", "Stream()")
+        assert (stream == "equal", hash(stream), stream < 3, bool(stream)) == (True, 7, True, True)
+        assert iter(stream) is stream
+        stream.model = "m2"
+        assert original.model == "m2"
+        del stream.model
+        assert original.model == "m1"
+        with pytest.raises(AttributeError, match="nothing"):
+            stream.nothing  # noqa: B018 - it raises
+
+    def test_it_can_be_copied(self, traced: Any) -> None:
+        """A copy is one of the original."""
+        copied = copy.copy(returning(Stream("a", "b")))
+
+        assert (type(copied), list(copied)) == (Stream, ["a", "b"])
+
+    def test_its_error_is_its_own(self, traced: Any) -> None:
+        """The exchange has what came before."""
+        error = LookupError("broke")
+        stream = returning(Stream("a", fails=error))
+
+        assert next(stream) == "a"
+        with pytest.raises(LookupError) as caught:
+            next(stream)
+        assert caught.value is error
+        assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
+
+    @pytest.mark.parametrize("how", ["close", "with", "dropped"])
+    def test_ending_it_early(self, traced: Any, how: str) -> None:
+        """Closed, left, or forgotten: abandoned, with what was read."""
+        original = Stream("a", "b")
+        stream = returning(original)
+        next(stream)
+        if how == "close":
+            assert stream.close() == "closed"
+        elif how == "with":
+            with stream as entered:
+                assert entered is stream
+                raise KeyError
+        del stream
+        gc.collect()
+
+        assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
+        assert original.closed == (how != "dropped")
+
+    def test_one_whose_iter_is_another(self, traced: Any) -> None:
+        """An object that is an iterator and hands out others is recorded through those."""
+
+        class Odd(Stream):
+            def __iter__(self) -> Any:
+                return Stream(*self.texts)
+
+        assert list(returning(Odd("a", "b"))) == ["a", "b"]
+        assert traced.exchange.answer == "ab"
+
+    def test_one_that_enters_as_another(self, traced: Any) -> None:
+        """What `with` gives is the original's business."""
+
+        class Odd(Stream):
+            def __enter__(self) -> Any:
+                return "entered"
+
+        with returning(Odd("a")) as entered:
+            assert entered == "entered"
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: map(str.upper, ["a"]),
+            lambda: zip(["a"], ["b"], strict=True),
+            lambda: csv.reader(["a,b"]),
+            lambda: iter(["a"]),
+            lambda: iter({"a": 1}),
+            lambda: (text for text in "a"),
+            lambda: enumerate("a"),
+        ],
+    )
+    def test_those_of_python(self, traced: Any, make: Callable[[], Any]) -> None:
+        """Built-in iterators give what they give."""
+        assert list(returning(make())) == list(make())
+        assert traced.exchange.status == "ok"
+
+    def test_a_cursor(self, traced: Any) -> None:
+        """A database cursor is an iterator too, and more."""
+        with closing(sqlite3.connect(":memory:")) as database:
+            cursor = returning(database.execute("select 1, 2"))
+
+            assert (cursor.description[0][0], cursor.fetchone(), cursor.fetchone()) == ("1", (1, 2), None)
+
+    def test_a_file_is_no_stream(self, traced: Any) -> None:
+        """Nobody returns an open file as an answer in pieces; it passes as it is."""
+        file = io.StringIO("a\nb\n")
+
+        assert returning(file) is file
+
+    def test_items_are_produced_under_the_handlers_span(self, traced: Any) -> None:
+        """A span made while an item is produced is a child of the handler's."""
+        tracer = traced.provider.get_tracer("app")
+
+        def produce(text: str) -> str:
+            tracer.start_span("inside").end()
+            return text
+
+        assert list(returning(map(produce, ["a"]))) == ["a"]
+        assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    def test_threads_may_share_it(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+        """Several readers at once get each item once, and all of it is recorded."""
+
+        class Shared(Stream):
+            lock = threading.Lock()
+
+            def __next__(self) -> str:
+                with self.lock:
+                    return super().__next__()
+
+        stream = returning(Shared(*[f"{n} " for n in range(400)]))
+        taken: list[str] = []
+        threads = [threading.Thread(target=lambda: taken.extend(stream)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert sorted(taken) == sorted(f"{n} " for n in range(400))
+        assert caplog.records == []
+
+
+class TestAsynchronousIterator:
+    """The same for asynchronous ones."""
+
+    def test_it_is_read_to_its_end(self, traced: Any) -> None:
+        """Its items are the answer."""
+
+        async def read() -> list[str]:
+            return [text async for text in returning(AsyncStream("a", "b"))]
+
+        assert asyncio.run(read()) == ["a", "b"]
+        assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
+
+    def test_its_error_is_its_own(self, traced: Any) -> None:
+        """The exchange has what came before."""
+
+        async def read() -> None:
+            async for _ in returning(AsyncStream("a", fails=LookupError("broke"))):
+                pass
+
+        with pytest.raises(LookupError, match="broke"):
+            asyncio.run(read())
+        assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
+
+    @pytest.mark.parametrize("how", ["aclose", "with"])
+    def test_ending_it_early(self, traced: Any, how: str) -> None:
+        """Closed or left: abandoned, with what was read."""
+        original = AsyncStream("a", "b")
+
+        async def read() -> None:
+            stream = returning(original)
+            await anext(stream)
+            if how == "aclose":
+                assert await stream.aclose() == "closed"
+            else:
+                async with stream as entered:
+                    assert entered is stream
+
+        asyncio.run(read())
+        assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
+        assert original.stream.closed
+
+    def test_an_iterable_that_is_no_iterator(self, traced: Any) -> None:
+        """The loop keeps only what iterates it: the recording goes on until that ends."""
+
+        class Iterable:
+            async def __aiter__(self) -> AsyncIterator[str]:
+                yield "a"
+                await asyncio.sleep(0)
+                yield "b"
+
+        async def read() -> list[str]:
+            return [text async for text in returning(Iterable())]
+
+        assert asyncio.run(read()) == ["a", "b"]
+        assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
+
+
+class TestGenerator:
+    """What a caller may do with a generator."""
+
+    def test_send_throw_and_return_reach_both_sides(self, traced: Any) -> None:
+        """The body gets what is sent and thrown, the caller what is yielded and returned."""
+
+        @germane.observe
+        def ask(question: str) -> Generator[str, str, str]:
+            got = yield question
+            try:
+                yield got.upper()
+            except LookupError as error:
+                yield str(error)
+            return "returned"
+
+        stream = ask("a")
+        assert (next(stream), stream.send("b"), stream.throw(LookupError("c"))) == ("a", "B", "c")
+        with pytest.raises(StopIteration) as stopped:
+            next(stream)
+        assert stopped.value.value == "returned"
+        assert (traced.exchange.answer, traced.exchange.status) == ("aBc", "ok")
+
+    def test_yield_from_gives_the_returned_value(self, traced: Any) -> None:
+        """A generator that delegates to it sees no difference."""
+
+        @germane.observe
+        def ask(question: str) -> Generator[str, None, str]:
+            yield question
+            return "returned"
+
+        def outer() -> Generator[str, None, None]:
+            returned = yield from ask("a")
+            yield returned
+
+        assert list(outer()) == ["a", "returned"]
+
+    def test_an_unstarted_one_may_be_closed(self, traced: Any) -> None:
+        """Its body never ran, so there was no call."""
+
+        @germane.observe
+        def ask(question: str) -> Iterator[str]:
+            yield question
+
+        ask("a").close()
+
+        assert (traced.exchanges, traced.spans) == ([], [])
+
+    def test_cleaning_up_at_the_end_is_part_of_the_call(self, traced: Any) -> None:
+        """What the body does when it is closed happens, under its span."""
+        done: list[bool] = []
+
+        @germane.observe
+        def ask(question: str) -> Iterator[str]:
+            try:
+                yield question
+            finally:
+                done.append(trace.get_current_span().get_span_context().is_valid)
+
+        stream = ask("a")
+        next(stream)
+        stream.close()
+
+        assert (done, traced.exchange.status) == ([True], "abandoned")
+
+    def test_a_coroutine_that_nobody_awaits_is_abandoned(self, traced: Any) -> None:
+        """A function returned it; it was closed unawaited, or awaited, as without the decorator."""
+
+        async def later(question: str) -> str:
+            return question
+
+        germane.observe(lambda question: later(question))("a").close()
+        gc.collect()
+
+        assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
+
+    def test_a_coroutine_that_is_returned_is_awaited(self, traced: Any) -> None:
+        """Its result is the answer."""
+
+        async def later(question: str) -> str:
+            await asyncio.sleep(0.01)
+            return question.upper()
+
+        assert asyncio.run(germane.observe(lambda question: later(question))("a")) == "A"
+        assert traced.exchange.answer == "A"
+        assert traced.exchange.duration >= 0.01
+
+
+def test_a_coroutine_function_may_be_hidden_in_an_object(traced: Any) -> None:
+    """An object whose `__call__` is asynchronous is a handler as well."""
+
+    class Asker:
+        async def __call__(self, question: str) -> str:
+            return question.upper()
+
+    assert asyncio.run(germane.observe(Asker())("a")) == "A"
+    assert (traced.exchange.route, traced.exchange.answer) == ("Asker", "A")
+
+
+@pytest.mark.parametrize("broken", ["question", "answer"])
+def test_strict_shows_what_goes_wrong(traced: Any, broken: str) -> None:
+    """In tests a selector that does not fit can be made to fail."""
+    options: dict[str, Any] = {broken: "no.such.part"}
+    ask = germane.observe(**options)(lambda question: {"text": question})
+
+    with strict(), pytest.raises(UsageError, match="does not fit"):
+        ask("a")
+
+
+def test_nothing_is_recorded_where_nothing_is_connected() -> None:
+    """Streams are then the originals themselves."""
+    germane.tracer.disconnect()
+    original = Stream("a")
+
+    assert returning(original) is original
+    assert asyncio.run(germane.observe(asyncio.sleep)(0, "a")) == "a"
