@@ -254,6 +254,13 @@ def test_d04_odd_arguments_reach_the_handler(traced: Any, kind: str, name: str) 
     assert (traced.exchange.question, traced.exchange.answer) == (None, "Because.")
 
 
+def test_d04_the_question_is_found_beside_odd_arguments(traced: Any) -> None:
+    """Arguments that cannot be looked at are passed over."""
+    germane.observe(lambda *values: "Because.")(*ODD_VALUES.values(), "Why?")
+
+    assert traced.exchange.question == "Why?"
+
+
 def test_d04_the_span_says_that_capture_failed(traced: Any) -> None:
     """What could not be captured stands on the span, without a word of what it was."""
     take("function", handler("function", lambda _question: Exiting()))

@@ -10,7 +10,7 @@ from germane.errors import UsageError
 from germane.exchange import Context, Turn
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, first_of
-from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, reader
+from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, reader, signature_of
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
@@ -41,10 +41,12 @@ class Handler:
         if capture not in {None, "span+store", "store", "none"}:
             raise UsageError(f"capture={capture!r}: must be 'span+store', 'store' or 'none'")
         self.function = function
+        self.signature = signature_of(function)
         self.route = clean(route or name_of(function), NAME_LIMIT)
         self.redact = redact
         self.capture = capture
-        self.find_question = FirstText(function) if question is None else argument_reader(question)
+        self.first_text = FirstText(self.signature)
+        self.find_question = None if question is None else argument_reader(question)
         self.find_answer = None if answer is None else reader(answer)
         self.find_contexts = None if contexts is None else reader(contexts)
         self.find_history = None if history is None else argument_reader(history)
@@ -63,11 +65,16 @@ class Handler:
             conventions.WORKFLOW_NAME: self.route,
         }
 
-    def question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    @property
+    def needs_call(self) -> bool:
+        """Whether more is read of a call than its first text."""
+        return bool(self.find_question or self.find_attributes or self.find_history)
+
+    def question(self, call: Call) -> str | None:
         """Read the question of a call."""
-        if isinstance(self.find_question, FirstText):
-            return self.find_question(args, kwargs)
-        return text_or_none(self.find_question(Call(self.function, args, kwargs)))
+        if self.find_question is None:
+            return self.first_text(call.args, call.kwargs)
+        return text_or_none(self.find_question(call))
 
     def answer(self, result: Any) -> str | None:
         """Read the answer in what the handler returned."""
@@ -89,20 +96,20 @@ class Handler:
 class FirstText:
     """Finds the first str argument, in the order of the signature."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        names = _parameter_names(function)
+    def __init__(self, signature: inspect.Signature | None) -> None:
+        names = () if signature is None else tuple(signature.parameters)
         self._names = names
         self._skip = 1 if names[:1] in (("self",), ("cls",)) else 0
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         for value in args[self._skip :]:
-            if isinstance(value, str):
+            if issubclass(type(value), str):  # isinstance() would ask the value itself, and that may go wrong
                 return str.__str__(value)
         if not kwargs:
             return None
         ordered = [name for name in self._names if name in kwargs]
         for name in (*ordered, *kwargs):
-            if isinstance(kwargs[name], str):
+            if issubclass(type(kwargs[name]), str):
                 return str.__str__(kwargs[name])
         return None
 
@@ -132,10 +139,3 @@ def _read_turn(item: Any) -> Turn:
         return Turn(as_text(item[0]), as_text(item[1]))
     role, text = first_of(("role", "type"))(item), first_of(("content", "text"))(item)
     return Turn(as_text(role or "user"), as_text(text))
-
-
-def _parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # a built-in that does not say
-        return ()

@@ -108,15 +108,15 @@ class HandlerRecording(Recording):
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Read what the handler was called with, before it can change it."""
         handler = self.handler
-        self.question = attempt(handler.on_question, handler.question, args, kwargs, problems=self.problems)
-        if handler.find_attributes or handler.find_history:
-            self._read_more(Call(handler.function, args, kwargs))
-
-    def _read_more(self, call: Call) -> None:
-        if self.handler.find_history:
-            found = attempt("history", self.handler.find_history, call, problems=self.problems)
+        if not handler.needs_call:
+            self.question = attempt(handler.on_question, handler.first_text, args, kwargs, problems=self.problems)
+            return
+        call = Call(handler.function, args, kwargs, handler.signature)
+        self.question = attempt(handler.on_question, handler.question, call, problems=self.problems)
+        if handler.find_history:
+            found = attempt("history", handler.find_history, call, problems=self.problems)
             self.history = attempt("history", read_turns, found, problems=self.problems) or ()
-        for name, find in self.handler.find_attributes.items():
+        for name, find in handler.find_attributes.items():
             self.label(name, attempt(f"attribute {name}", find, call, problems=self.problems))
 
     def label(self, name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from germane.exchange import Context
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader
 from germane.tracer.handler import FirstText, name_of, text_or_none
-from germane.tracer.selectors import Call, Selector, argument_reader, reader
+from germane.tracer.selectors import Call, Selector, argument_reader, reader, signature_of
 from germane.tracer.text import NAME_LIMIT, clean
 
 
@@ -28,8 +28,10 @@ class Retriever:
         score: Selector | None = None,
     ) -> None:
         self.function = function
+        self.signature = signature_of(function)
         self.source = clean(source or name_of(function), NAME_LIMIT)
-        self.find_query = FirstText(function) if query is None else argument_reader(query)
+        self.first_text = FirstText(self.signature)
+        self.find_query = None if query is None else argument_reader(query)
         self.find_contexts = reader(contexts) if contexts is not None else None
         self.read_context = ContextReader(content=content, id=id, score=score)
         self.span_name = f"{conventions.RETRIEVAL} {self.source}"
@@ -41,9 +43,9 @@ class Retriever:
 
     def query(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Read the query of a call."""
-        if isinstance(self.find_query, FirstText):
-            return self.find_query(args, kwargs)
-        return text_or_none(self.find_query(Call(self.function, args, kwargs)))
+        if self.find_query is None:
+            return self.first_text(args, kwargs)
+        return text_or_none(self.find_query(Call(self.function, args, kwargs, self.signature)))
 
     def contexts(self, result: Any) -> list[Context]:
         """Read the contexts in what the function returned."""

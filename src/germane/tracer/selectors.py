@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,13 +23,23 @@ class Call:
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    signature: inspect.Signature | None = field(default=None, repr=False)
+    """That of the function, where it is known already: finding it out takes time."""
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:
         """What was passed, by parameter name, defaults filled in."""
-        bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
+        bound = (self.signature or inspect.signature(self.function)).bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return bound.arguments
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """Return the signature of a function; None for a built-in that does not say."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
 
 
 def reader(selector: Selector) -> Reader:
@@ -76,11 +86,10 @@ def _step(value: Any, name: str) -> Any:
 
 
 def _takes_a_value(function: Callable[..., Any]) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # a built-in that does not say
+    signature = signature_of(function)
+    if signature is None:
         return True
-    return any(p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD for p in parameters)
+    return any(p.kind not in {p.KEYWORD_ONLY, p.VAR_KEYWORD} for p in signature.parameters.values())
 
 
 def chunk_reader(selector: Selector) -> Reader:
