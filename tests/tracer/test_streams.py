@@ -391,6 +391,35 @@ class TestGenerator:
         assert traced.exchange.duration >= 0.01
 
 
+@pytest.mark.parametrize("way", ["function", "returned"])
+def test_streams_open_at_the_end_of_the_loop_are_closed_once(
+    traced: Any, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    """An event loop closes what is still open, all at once: each body cleans up in peace."""
+    closed: list[str] = []
+    kept: list[AsyncIterator[str]] = []
+
+    async def body(question: str) -> AsyncIterator[str]:
+        try:
+            yield question
+        finally:
+            await asyncio.sleep(0.001)
+            closed.append(question)
+
+    ask = germane.observe(body) if way == "function" else germane.observe(lambda question: body(question))
+
+    async def serve() -> None:
+        for question in "abc":
+            kept.append(ask(question))
+            await anext(kept[-1])
+
+    asyncio.run(serve())
+
+    assert sorted(closed) == ["a", "b", "c"]
+    assert [exchange.status for exchange in traced.exchanges] == ["abandoned"] * 3
+    assert caplog.records == []
+
+
 def test_a_coroutine_function_may_be_hidden_in_an_object(traced: Any) -> None:
     """An object whose `__call__` is asynchronous is a handler as well."""
 

@@ -7,8 +7,10 @@ throws or closes reaches the body unchanged, and so does what the body answers.
 from __future__ import annotations
 
 import io
+import sys
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -102,7 +104,8 @@ def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begi
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         body = make(*args, **kwargs)
         recording = attempt("the start of a call", begin, args, kwargs) or _UNRECORDED
-        advance, value = body.asend, None
+        advance: Callable[[Any], Awaitable[Any]] = partial(_first_step, body)
+        value: Any = None
         try:
             while True:
                 with recording:
@@ -122,6 +125,16 @@ def async_generator_function(make: Callable[..., AsyncGenerator[Any, Any]], begi
             value = None  # as above
 
     return recorded
+
+
+def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any]:
+    """Begin an asynchronous generator unseen by the event loop: it closes ours, and would close this one beside it."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return body.asend(None)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 def record_async_generator(recording: Recording, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
