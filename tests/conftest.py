@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -44,6 +45,17 @@ class PostgreSQL:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No variable that germane reads, and an empty folder to run in; returns the folder."""
+    for variable in [
+        name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_", "OPENINFERENCE_"))
+    ]:
+        monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,132 @@
+"""A judge, small programs run as processes, and a look into their database."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane.testing import FakeJudge
+
+
+@pytest.fixture(autouse=True)
+def stopped(bare: Path) -> Iterator[None]:
+    """Nothing runs before a test or after it."""
+    yield
+    germane.stop()
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process."""
+    with FakeJudge() as running:
+        yield running
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """The URL of an SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'germane.db'}"
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Callable[[str], list[Any]]:
+    """Asks the SQLite file; a row of one column is that column."""
+
+    def ask(statement: str) -> list[Any]:
+        with closing(sqlite3.connect(tmp_path / "germane.db")) as connection:
+            rows = connection.execute(statement).fetchall()
+        return [row[0] if len(row) == 1 else row for row in rows]
+
+    return ask
+
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Start]:
+    """Starts code as a process, with the settings of a judge as its environment."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(code: str, judge: FakeJudge | None = None, **variables: str) -> subprocess.Popen[str]:
+        path = tmp_path / f"program{len(started)}.py"
+        path.write_text(code)
+        settings = {} if judge is None else judge.settings()
+        ours = {f"GERMANE_{name.upper()}": value for name, value in settings.items()}
+        environment = {**os.environ, **ours, "GERMANE_TICK": "0.1", **variables}
+        process = subprocess.Popen(
+            [sys.executable, str(path)],
+            env=environment,
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Wait for the end of a program that should end well; return what it printed and logged."""
+    printed, logged = process.communicate(timeout=60)
+    assert process.returncode == 0, logged
+    return printed, logged
+
+
+@pytest.fixture
+def run(program: Start) -> Callable[..., tuple[str, str]]:
+    """Runs code as a process to its end; returns what it printed and what it logged."""
+    return lambda *arguments, **variables: finished(program(*arguments, **variables))
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], Any]], None]:
+    """Waits for what another thread or process is about to do."""
+
+    def wait(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+        pause = threading.Event()
+        for _ in range(int(seconds * 50)):
+            if condition():
+                return
+            pause.wait(0.02)
+        raise AssertionError("it never came true")
+
+    return wait
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Returns what germane has warned of so far."""
+
+    def told() -> list[str]:
+        ours = [record for record in caplog.records if record.name.startswith("germane")]
+        return [record.getMessage() for record in ours if record.levelno >= logging.WARNING]
+
+    return told
+
+
+@pytest.fixture
+def judge_process() -> Iterator[str]:
+    """The address of a judge that is a process of its own."""
+    command = [sys.executable, "-m", "germane.testing.judge"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()

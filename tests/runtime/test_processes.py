@@ -1,0 +1,205 @@
+"""Ends and forks of real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import germane
+from germane.testing import FakeJudge
+
+Query = Callable[[str], list[Any]]
+Start = Callable[..., "subprocess.Popen[str]"]
+Run = Callable[..., tuple[str, str]]
+Until = Callable[..., None]
+
+HANDLER = """
+import os, sys, threading, time
+import germane
+
+@germane.observe
+def ask(question: str) -> str:
+    return "By card, in the shop."
+
+def ask_all(who, count):
+    for number in range(count):
+        ask(f"How do I pay {who} {number}?")
+"""
+
+
+def start_and_drain(judge: FakeJudge, database: str) -> None:
+    """Score what an earlier process left."""
+    germane.start(**judge.settings(), database=database, tick=0.05)
+    assert germane.stop(drain=30)
+
+
+def test_what_was_captured_is_there_after_an_exit_right_away(
+    run: Run, judge: FakeJudge, database: str, query: Query
+) -> None:
+    """A process that ends right after the handler leaves a durable row; nothing failed; the next start scores it."""
+    judge.latency = 0.3
+    printed, logged = run(HANDLER + "germane.start()\nask_all('now', 40)\ntime.sleep(0.4)\nask_all('then', 40)", judge)
+
+    assert (printed, logged) == ("", "")
+    assert query("SELECT count(*) FROM exchange") == [80]
+    assert set(query("SELECT state FROM scoring_task")) <= {"pending", "done"}
+    assert query("SELECT count(*) FROM scoring_task WHERE lease_owner IS NOT NULL AND state = 'running'") == [0]
+
+    judge.latency = 0
+    start_and_drain(judge, database)
+    assert query("SELECT count(*) FROM score") == [80]
+    assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
+
+
+def test_the_end_of_the_interpreter_fails_no_score_of_the_embedded_model(run: Run, query: Query) -> None:
+    """What the model was at work on is scored, or waits: it has not failed because threads can no longer be started."""
+    pytest.importorskip("onnxruntime", reason="needs germane[local]")
+    code = """
+germane.start(scorers=["question_answer_similarity"])
+ask_all('local', 400)
+store = germane.Store()
+while not store.counts().rows:
+    time.sleep(0.01)
+"""
+    printed, logged = run(HANDLER + code)
+
+    assert (printed, logged) == ("", "")
+    assert query("SELECT count(*) FROM exchange") == [400]
+    assert set(query("SELECT state FROM scoring_task")) == {"pending", "done"}
+
+
+def test_threads_that_outlive_the_main_one_are_captured(run: Run, judge: FakeJudge, query: Query) -> None:
+    """The end of the main thread is not the end of the program."""
+    code = """
+def last():
+    threading.main_thread().join()
+    ask_all('thread', 5)
+
+germane.start()
+ask_all('main', 5)
+threading.Thread(target=last).start()
+"""
+    assert run(HANDLER + code, judge) == ("", "")
+
+    assert query("SELECT count(*) FROM exchange") == [10]
+
+
+def test_a_process_that_is_killed_leaves_what_it_captured(
+    program: Start, judge: FakeJudge, database: str, query: Query, until: Until
+) -> None:
+    """A SIGTERM that nobody handles ends the process at once; what was written by then is scored later."""
+    process = program(
+        HANDLER + "germane.start(role='capture')\nask_all('term', 5)\nprint(1, flush=True)\ninput()", judge
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    until(lambda: query("SELECT count(*) FROM exchange") == [5])
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(10) == -signal.SIGTERM
+    start_and_drain(judge, database)
+    assert query("SELECT count(*) FROM score") == [5]
+
+
+def test_capturing_alone_loads_nothing_for_scoring(run: Run, query: Query) -> None:
+    """An application that leaves scoring to others does not pay for it."""
+    code = """
+germane.start(role='capture')
+ask_all('light', 3)
+germane.stop()
+print({name.partition('.')[0] for name in sys.modules} & {'openai', 'apscheduler', 'httpx2', 'onnxruntime', 'numpy'})
+"""
+    assert run(HANDLER + code) == ("set()\n", "")
+    assert query("SELECT count(*) FROM exchange") == [3]
+
+
+def test_forked_servers_capture_and_score_in_parent_and_children(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Of a server that loads the application and then forks, every exchange is there once and scored once."""
+    code = """
+germane.start()
+ask_all('before', 5)
+children, ends = [], []
+for number in range(2):
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(theirs)
+        ask_all(f'child {number}', 5)
+        os.read(ours, 1)
+        ask_all(f'late child {number}', 5)  # the parent has stopped: nobody else scores these
+        sys.exit(0 if germane.stop(drain=30) else 1)
+    os.close(ours)
+    children.append(child)
+    ends.append(theirs)
+ask_all('parent', 5)
+stopped = germane.stop(drain=30)
+for end in ends:
+    os.close(end)
+print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+    assert run(HANDLER + code, judge) == ("True [0, 0]\n", "")
+
+    assert query("SELECT count(*), count(DISTINCT question) FROM exchange") == [(30, 30)]
+    assert query("SELECT count(*) FROM score") == [30]
+    assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
+    asked = Counter(str(request.body["messages"]) for request in judge.chats)
+    assert sum(asked.values()) == 30
+
+
+def test_children_of_multiprocessing_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Forked and spawned children end without what `atexit` would do, and lose nothing."""
+    code = """
+import multiprocessing
+
+def spawned():
+    germane.start()
+    ask_all('spawned', 5)
+
+if __name__ == '__main__':
+    germane.start()
+    for method, target, args in [('fork', ask_all, ('forked', 5)), ('spawn', spawned, ()), ('forkserver', spawned, ())]:
+        child = multiprocessing.get_context(method).Process(target=target, args=args)
+        child.start()
+        child.join()
+        print(child.exitcode)
+    ask_all('parent', 5)
+"""
+    assert run(HANDLER + code, judge) == ("0\n0\n0\n", "")
+
+    assert query("SELECT count(*) FROM exchange") == [20]
+
+
+def test_a_judge_that_dies_costs_no_score(database: str, query: Query, until: Until) -> None:
+    """With requests in flight the judge is killed: all rows are there, no number is made up; a new one scores all."""
+    command = [sys.executable, "-m", "germane.testing.judge", "--latency"]
+    with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        address = first.stdout.readline().strip()
+        handler = germane.observe(route="ask")(lambda question: "By card, in the shop.")
+        germane.start(base_url=address, judge="fake-judge", embedder="fake-embedder", database=database, tick=0.05)
+        for number in range(10):
+            handler(f"How do I pay {number}?")
+        running = germane.runtime.running()
+        assert running is not None
+        assert running.monitor is not None
+        monitor = running.monitor
+        until(lambda: monitor.status().in_flight == 10)
+        first.kill()
+    port = address.removesuffix("/v1").rpartition(":")[2]
+    until(lambda: monitor.status().in_flight == 0)
+    assert query("SELECT count(*) FROM exchange") == [10]
+    assert query("SELECT count(*) FROM score") == [0]
+    with subprocess.Popen([*command, "0", "--port", port], stdout=subprocess.PIPE, text=True) as second:
+        assert second.stdout is not None
+        assert second.stdout.readline().strip() == address
+        assert germane.stop(drain=40)
+        second.kill()
+
+    assert query("SELECT count(*) FROM score") == [10]
+    assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]

@@ -1,0 +1,269 @@
+"""One process from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane.errors import SettingsError
+from germane.monitor import Alert
+from germane.testing import FakeJudge, Fault
+
+Query = Callable[[str], list[Any]]
+
+
+@germane.observe
+def ask(question: str) -> str:
+    """Answer at once."""
+    return "By card, in the shop."
+
+
+def ask_all(count: int) -> None:
+    """Ask different questions."""
+    for number in range(count):
+        assert ask(f"How do I pay {number}?") == "By card, in the shop."
+
+
+def monitors() -> list[str]:
+    """Return the names of the threads in the background."""
+    return [thread.name for thread in threading.enumerate() if thread.name == "germane-monitor"]
+
+
+def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Query) -> None:
+    """Nothing that was captured is left in memory; no thread stays."""
+    germane.start(**judge.settings(), database=database)
+    ask_all(50)
+
+    assert germane.stop()
+
+    assert query("SELECT count(*) FROM exchange") == [50]
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("germane-writer")] == []
+    assert monitors() == []
+
+
+def test_draining_waits_for_the_scores(judge: FakeJudge, database: str, query: Query) -> None:
+    """A script gets all scores before it ends."""
+    germane.start(**judge.settings(), database=database, tick=0.05)
+    ask_all(20)
+
+    assert germane.stop(drain=20)
+
+    assert query("SELECT count(*) FROM score") == [20]
+    assert len(judge.chats) == 20
+
+
+def test_stopping_what_does_not_run_is_no_error() -> None:
+    """`stop` may be called twice, or without a start."""
+    assert germane.stop()
+    assert germane.stop()
+
+
+def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path) -> None:
+    """What was captured before goes where it belonged; from then on the new settings hold."""
+    for name in ("one", "two"):
+        germane.start(**judge.settings(), database=f"sqlite:///{tmp_path / name}.db", service=name)
+        ask_all(3)
+    assert monitors() == ["germane-monitor"]
+    assert germane.stop()
+
+    for name in ("one", "two"):
+        store = germane.Store(f"sqlite:///{tmp_path / name}.db")
+        assert [exchange.service for exchange in store.exchanges()] == [name] * 3
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rate": 3},
+        {"scorers": ["no_such_scorer"]},
+        {"rules": [{"threshold": 0.5}, {"threshold": 0.6}]},
+        {"database": "sqlite+other:///x"},
+        {"judge": "local", "embedder": "at-a-server"},
+    ],
+)
+def test_wrong_settings_raise_and_leave_what_runs(
+    judge: FakeJudge, database: str, query: Query, wrong: dict[str, Any]
+) -> None:
+    """A second start with wrong settings raises, and the first goes on."""
+    germane.start(**judge.settings(), database=database)
+    with pytest.raises(SettingsError):
+        germane.start(**wrong)
+    ask_all(1)
+
+    assert germane.stop()
+    assert query("SELECT count(*) FROM exchange") == [1]
+
+
+def test_lifespan_runs_germane_as_long_as_the_application(judge: FakeJudge, database: str, query: Query) -> None:
+    """Inside it captures, after it everything is written."""
+
+    async def live() -> None:
+        async with germane.lifespan(object(), **judge.settings(), database=database):
+            ask_all(2)
+            assert monitors() == ["germane-monitor"]
+
+    asyncio.run(live())
+
+    assert monitors() == []
+    assert query("SELECT count(*) FROM exchange") == [2]
+
+
+def test_a_handler_under_way_outlives_the_stop(
+    judge: FakeJudge, database: str, warnings: Callable[[], list[str]]
+) -> None:
+    """It returns what it returns; what comes after the stop is not captured, and nobody is warned of it."""
+    begun, go_on, answers = threading.Event(), threading.Event(), []
+
+    @germane.observe
+    def slow(question: str) -> str:
+        begun.set()
+        assert go_on.wait(10)
+        return "Late."
+
+    germane.start(**judge.settings(), database=database)
+    thread = threading.Thread(target=lambda: answers.append(slow("When?")))
+    thread.start()
+    assert begun.wait(10)
+    assert germane.stop()
+    go_on.set()
+    thread.join()
+
+    assert answers == ["Late."]
+    assert ask("How do I pay?") == "By card, in the shop."
+    assert [line for line in warnings() if "germane.start() was not" not in line] == []
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database: str, kind: str) -> None:
+    """`on_alert` may be a function of either kind."""
+    judge.questions = lambda answer: ["Is the moon made of cheese?"]
+    alerts: list[Alert] = []
+    told = threading.Event()
+
+    def tell(alert: Alert) -> None:
+        alerts.append(alert)
+        told.set()
+
+    async def tell_later(alert: Alert) -> None:
+        await asyncio.sleep(0)
+        tell(alert)
+
+    germane.start(
+        **judge.settings(),
+        database=database,
+        tick=0.05,
+        on_alert=tell if kind == "sync" else tell_later,
+        rules=[{"threshold": 0.9, "min_count": 5}],
+    )
+    ask_all(8)
+
+    assert told.wait(20)
+    assert (alerts[0].state, alerts[0].route, alerts[0].n >= 5) == ("firing", "ask", True)
+
+
+def test_texts_are_redacted_before_they_go_anywhere(judge: FakeJudge, database: str, query: Query) -> None:
+    """Database and judge see what `redact` leaves."""
+    germane.start(
+        **judge.settings(), database=database, tick=0.05, redact=lambda text: text.replace("card", "[redacted]")
+    )
+    ask("How do I pay by card?")
+
+    assert germane.stop(drain=20)
+    assert query("SELECT question, answer FROM exchange") == [
+        ("How do I pay by [redacted]?", "By [redacted], in the shop.")
+    ]
+    assert "card" not in str(judge.requests)
+
+
+def test_a_redaction_that_fails_keeps_the_text_out(judge: FakeJudge, database: str, query: Query) -> None:
+    """Rather no text than one that should have been redacted."""
+    germane.start(**judge.settings(), database=database, redact=lambda text: 1 / 0)  # type: ignore[arg-type, return-value]  # fails
+    ask("How do I pay by card?")
+
+    assert germane.stop()
+    assert query("SELECT question, answer FROM exchange") == [(None, None)]
+
+
+def test_capturing_no_text_keeps_it_out_of_the_database(judge: FakeJudge, database: str, query: Query) -> None:
+    """With `capture="none"` the exchange is counted, and its text is nowhere."""
+    germane.start(**judge.settings(), database=database, capture="none", tick=0.05)
+    ask("How do I pay by card?")
+
+    assert germane.stop(drain=20)
+    assert query("SELECT question, answer FROM exchange") == [(None, None)]
+    assert judge.requests == []
+
+
+def test_the_judges_client_may_be_observed_itself(
+    judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scoring an exchange makes no exchange, even where every request of the client is one."""
+    from openai.resources.chat.completions import AsyncCompletions
+
+    seen = []
+
+    async def create(self: Any, **options: Any) -> Any:
+        seen.append(ask(str(options["messages"])))
+        return await original(self, **options)
+
+    original = AsyncCompletions.create
+    monkeypatch.setattr(AsyncCompletions, "create", germane.observe(question="messages")(create))
+    germane.start(**judge.settings(), database=database, tick=0.05)
+    ask_all(3)
+
+    assert germane.stop(drain=20)
+    assert len(seen) == 3
+    assert query("SELECT count(*) FROM exchange") == [3]
+    assert query("SELECT count(*) FROM score") == [3]
+
+
+def test_scoring_takes_no_time_from_handlers(judge_process: str, database: str) -> None:
+    """A handler that sleeps for 10 ms takes about 10 ms, whether or not answers are scored meanwhile."""
+
+    @germane.observe
+    def sleep(question: str) -> str:
+        time.sleep(0.01)
+        return "By card, in the shop."
+
+    def median() -> float:
+        took = []
+        for number in range(150):
+            began = time.perf_counter()
+            sleep(f"How do I pay {number}?")
+            took.append(time.perf_counter() - began)
+        return sorted(took)[len(took) // 2]
+
+    without = median()
+    germane.start(base_url=judge_process, judge="fake-judge", embedder="fake-embedder", database=database, tick=0.05)
+    with_scoring = median()
+    assert germane.stop(drain=20)
+
+    assert with_scoring < 1.5 * without + 0.002
+
+
+def test_other_libraries_are_quiet_about_our_requests(
+    judge: FakeJudge, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An application that logs at INFO hears nothing of each judge request, nor of migrations; of its own it does."""
+    import httpx2
+
+    caplog.set_level("DEBUG", logger="httpx2")
+    caplog.set_level("DEBUG", logger="openai")
+    caplog.set_level("INFO")
+    judge.faults.extend([Fault("status", status=500)] * 2)
+    germane.start(**judge.settings(), database=database, tick=0.05)
+    ask_all(5)
+    assert germane.stop(drain=20)
+    germane.evaluate([{"question": "How do I pay?", "answer": "By card."}], **judge.settings())
+
+    assert [record.getMessage() for record in caplog.records if not record.name.startswith("germane")] == []
+    httpx2.get(f"{judge.base_url}/models")
+    assert "httpx2" in {record.name for record in caplog.records}

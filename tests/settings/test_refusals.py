@@ -1,0 +1,144 @@
+"""What a wrong setting is told."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.errors import SettingsError
+from germane.settings import Settings, load
+
+WRONG: dict[str, Any] = {
+    "database": "mysql://localhost/x",
+    "service": "",
+    "role": "everything",
+    "scorers": 3,
+    "judge": "",
+    "embedder": "",
+    "api_key": "env:NOT_THERE",
+    "base_url": "localhost:8000",
+    "local_llm": 3,
+    "judge_timeout": float("inf"),
+    "questions": 11,
+    "noncommittal_votes": "perhaps",
+    "rate": 1.01,
+    "tick": 0,
+    "concurrency": 0,
+    "retry_for": -1,
+    "capture": "everywhere",
+    "queue": 0,
+    "max_hold": float("nan"),
+    "text_limit": 99,
+    "rules": [{"threshold": 2}],
+    "webhook": {"url": "ftp://example.com"},
+}
+pytestmark = pytest.mark.usefixtures("bare")
+HIDDEN = {"database", "api_key", "base_url", "webhook"}
+
+
+def refusal(**arguments: Any) -> str:
+    """Return what is said of wrong settings, and prove that nothing more is said anywhere."""
+    with pytest.raises(SettingsError) as raised:
+        load(**arguments)
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None or raised.value.__suppress_context__
+    return str(raised.value)
+
+
+def test_every_setting_can_be_wrong() -> None:
+    """The table of this test knows all settings."""
+    assert WRONG.keys() == Settings.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_refusal_names_setting_value_and_fix(name: str) -> None:
+    """Who reads it knows what to change, to what, and where; what may be a secret is not quoted."""
+    said = refusal(**{name: WRONG[name]})
+
+    assert said.startswith(f"setting {name}")
+    assert f"(set it by argument, GERMANE_{name.upper()}" in said
+    value = WRONG[name][0]["threshold"] if name == "rules" else WRONG[name]
+    assert (f"= {value!r}" in said) is (name not in HIDDEN)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """Nobody mends one setting after another."""
+    assert [line.split()[1] for line in refusal(rate=2, tick=-1).splitlines()] == ["rate", "tick"]
+
+
+def test_the_value_of_a_file_is_told_too(bare: Path) -> None:
+    """The value need not come from an argument to be named."""
+    (bare / "germane.toml").write_text("rate = 7\n")
+
+    assert refusal().startswith("setting rate = 7: ")
+
+
+@pytest.mark.parametrize("source", ["argument", "germane.toml", "pyproject.toml"])
+def test_an_unknown_setting_is_refused_with_a_suggestion(bare: Path, source: str) -> None:
+    """A typing error does not pass for a setting."""
+    if source == "germane.toml":
+        (bare / source).write_text("concurency = 3\n")
+    elif source == "pyproject.toml":
+        (bare / source).write_text("[tool.germane]\nconcurency = 3\n")
+
+    assert refusal(**({"concurency": 3} if source == "argument" else {})) == (
+        "there is no setting 'concurency'; did you mean 'concurrency'?; remove it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("GERMANE_RATTE", "there is no setting behind GERMANE_RATTE; did you mean 'rate'?; unset it"),
+        ("GERMANE_XYZZY", "there is no setting behind GERMANE_XYZZY; unset it"),
+        ("GERMANE_RATE__HIGH", "there is no setting behind GERMANE_RATE__HIGH; did you mean 'rate'?; unset it"),
+        ("GERMANE_WEBHOOK__URLS", "there is no setting 'webhook.urls'; did you mean 'url'?; remove it"),
+    ],
+)
+def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
+    """A variable that nobody reads would be believed in for months."""
+    monkeypatch.setenv(variable, "1")
+
+    assert said in refusal()
+
+
+def test_a_part_of_a_rule_is_suggested_too() -> None:
+    """Names inside a rule are looked up among the rule's."""
+    assert "'rules.0.treshold'; did you mean 'threshold'?" in refusal(rules=[{"treshold": 0.7}])
+
+
+def test_a_variable_that_should_be_json_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules in a variable are JSON; what stands there instead is not quoted."""
+    monkeypatch.setenv("GERMANE_RULES", "{threshold: 0.7")
+
+    assert refusal() == "setting rules: GERMANE_RULES is not JSON; correct or unset it"
+
+
+def test_a_file_that_is_no_toml_is_told_so(bare: Path) -> None:
+    """A broken file of settings is not passed over."""
+    (bare / "germane.toml").write_text("rate = = 1\n")
+
+    assert refusal().startswith("germane.toml or pyproject.toml cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"database": "mysql://root:hunter2@db/x"},
+        {"api_key": ["hunter2"]},
+        {"base_url": "hunter2.example"},
+        {"webhook": {"url": "hunter2"}},
+        {"webhook": {"url": "https://example.com", "secret": ["hunter2"]}},
+        {"webhook": {"url": "https://example.com", "hunter3": "hunter2"}},
+        {"webhook": "hunter2"},
+    ],
+)
+def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
+    """Neither the message nor the traceback holds what may be a secret."""
+    with pytest.raises(SettingsError) as raised:
+        load(**arguments)
+
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
