@@ -60,7 +60,7 @@ class Runtime:
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self.writer = Writer(self.store, capacity=settings.queue, scorers=names)
-        self._asleep = False
+        self._asleep = self._stopped = False
         self._waking: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -91,6 +91,8 @@ class Runtime:
             self.monitor.start()
 
     def _take(self, exchange: Exchange) -> None:
+        if self._stopped:  # the handler was called before the stop, and returned after it
+            return
         self.writer.put(exchange)
         if self._asleep:
             self._wake()
@@ -138,6 +140,7 @@ class Runtime:
         finished = self.rest(left())
         exported = tracer.flush(left())
         tracer.disconnect()
+        self._stopped = True
         written = self.writer.stop(left())
         if written and not self._asleep:
             _declare(self.store, self.settings.service)
