@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 import germane
 from germane.errors import UsageError
 from germane.tracer import routes
+from germane.tracer.recording import enclosing
 
 KINDS = ["function", "coroutine", "generator", "async generator"]
 
@@ -592,6 +593,27 @@ def test_errors_leave_no_cycle_behind(traced: Any) -> None:
         with contextlib.suppress(Thrown):
             stream.throw(Thrown())
         assert thrown[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "iterator"])
+def test_what_was_captured_is_freed_when_the_call_is_over(traced: Any, kind: str) -> None:
+    """Nothing of a call waits for the collector: captured texts may be long."""
+    recordings: list[weakref.ref[Any]] = []
+
+    def note(question: str) -> str:
+        recordings.append(weakref.ref(enclosing()))  # type: ignore[arg-type]  # inside a handler there is one
+        return question
+
+    gc.collect()
+    gc.disable()
+    try:
+        if kind == "iterator":
+            list(germane.observe(lambda question: map(note, [question]))("Why?"))
+        else:
+            take(kind, handler(kind, note))
+        assert [recording() for recording in recordings] == [None]
     finally:
         gc.enable()
 

@@ -218,16 +218,13 @@ class HandlerRecording(Recording):
             answer=answer,
             contexts=tuple(contexts.values())[:MAX_CONTEXTS],
             history=self.privacy.screen_turns(self.history, self.problems),
-            model=_column(labels, "model"),
-            prompt_version=_column(labels, "prompt_version"),
-            session=_column(labels, "session"),
-            user=_column(labels, "user"),
             attributes={name: value for name, value in labels.items() if name not in _COLUMNS},
             status=status,
             error=told,
             started_at=datetime.fromtimestamp(self.started / 1e9, UTC),
             duration=seconds,
             draw=draw_of(trace_id),
+            **{name: str(value) for name, value in labels.items() if name in _COLUMNS},
         )
 
     def _end_held(
@@ -287,7 +284,3 @@ def begin(handler: Handler, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     recording = HandlerRecording(handler, span, here, privacy, outer)
     recording.read(args, kwargs)
     return recording
-
-
-def _column(labels: Mapping[str, AttributeValue], name: str) -> str | None:
-    return str(labels[name]) if name in labels else None

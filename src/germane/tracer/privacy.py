@@ -10,7 +10,7 @@ from germane.tracer.guard import attempt
 from germane.tracer.text import NAME_LIMIT, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from germane.tracer.connection import Capture, Connection, Redact
 
@@ -61,8 +61,10 @@ class Privacy:
         screened = ((self.screen("contexts", context.text, problems), context) for context in contexts)
         return [Context(text, _name(context.id), context.score) for text, context in screened if text is not None]
 
-    def screen_turns(self, turns: Iterable[Turn], problems: list[str]) -> tuple[Turn, ...]:
+    def screen_turns(self, turns: Sequence[Turn], problems: list[str]) -> tuple[Turn, ...]:
         """Screen the texts of earlier turns; those that may not be kept are left out."""
+        if not turns:
+            return ()
         screened = ((turn.role, self.screen("history", turn.text, problems)) for turn in turns)
         return tuple(Turn(clean(role, NAME_LIMIT), text) for role, text in screened if text is not None)
 

@@ -63,6 +63,7 @@ class Recording:
     __slots__ = (
         "__weakref__",
         "_clock",
+        "_here",
         "_process",
         "_token",
         "context",
@@ -84,6 +85,7 @@ class Recording:
         self.started = time.time_ns()
         self._clock = time.perf_counter()
         self._process = _process
+        self._here = here
         self.context = set_span_in_context(span, here)
 
     def __enter__(self) -> None:
@@ -100,7 +102,8 @@ class Recording:
 
     def leave(self, token: Token[Context]) -> None:
         """End a step. What the body did to the context waits for its next step, and leaks into nobody meanwhile."""
-        self.context = get_current()
+        if not self.ended:
+            self.context = get_current()
         detach(token)
 
     @property
@@ -128,6 +131,7 @@ class Recording:
         """End the span and pass on what was captured."""
         if self.under_way:
             self.ended = True
+            self.context = self._here  # its own leads back to it: what it captured would wait for the collector
             attempt("the end of a call", self._finish, status, error)
 
     def fail(self, error: BaseException) -> None:

@@ -55,17 +55,18 @@ def _next(self: Any) -> Any:
 
 
 def _take(recording: Recording, take: Callable[[], Any]) -> Any:
-    token = recording.enter()
     try:
-        chunk = take()
+        token = recording.enter()
+        try:
+            chunk = take()
+        finally:
+            recording.leave(token)
     except StopIteration:
         recording.finish()
         raise
     except BaseException as error:
         recording.fail(error)
         raise
-    finally:
-        recording.leave(token)
     recording.add(chunk)
     return chunk
 
@@ -75,17 +76,18 @@ async def _anext(self: Any) -> Any:
 
 
 async def _take_later(recording: Recording, take: Callable[[], Awaitable[Any]]) -> Any:
-    token = recording.enter()
     try:
-        chunk = await take()
+        token = recording.enter()
+        try:
+            chunk = await take()
+        finally:
+            recording.leave(token)
     except StopAsyncIteration:
         recording.finish()
         raise
     except BaseException as error:
         recording.fail(error)
         raise
-    finally:
-        recording.leave(token)
     recording.add(chunk)
     return chunk
 
