@@ -235,11 +235,11 @@ class HandlerRecording(Recording):
         if exchange is None or not (context.trace_flags.sampled and self._awaits_score(exchange)):
             self._end_span(status, error, told)
             return
-        key = context.trace_id, context.span_id
-        for holder in holders():
+        key, waiting = (context.trace_id, context.span_id), holders()
+        for holder in waiting:
             holder.announce(key)
         self._end_span(status, error, told)
-        for holder in holders():
+        for holder in waiting:
             holder.withdraw(key)
 
     def _awaits_score(self, exchange: Exchange) -> bool:

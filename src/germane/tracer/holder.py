@@ -105,6 +105,8 @@ class Holder(SpanProcessor):
 
     def withdraw(self, key: Key) -> None:
         """Say that this span has ended: when it did not come here, it never will."""
+        if key not in self._announced:
+            return
         with self._lock:
             orphan = self._stash.pop(key, None) if self._announced.pop(key, self) is None else None
         if orphan is not None:
@@ -168,7 +170,7 @@ class Holder(SpanProcessor):
 
     def _run(self) -> None:
         """Start the thread that watches deadlines, or wake it when it waits for a first span."""
-        if self._thread is None or not self._thread.is_alive():
+        if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="germane-holder", daemon=True)
             self._thread.start()
         elif len(self._held) == 1:
