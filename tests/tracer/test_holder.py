@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 import time
@@ -133,6 +134,7 @@ def test_03_a_score_lands_on_the_held_span(bench: Callable[..., Bench]) -> None:
     assert exported.get_span_context() is original.get_span_context()
     assert exported.instrumentation_scope is original.instrumentation_scope
     assert exported.resource is original.resource
+    assert copy.copy(exported).attributes == exported.attributes
     assert [(event.name, event.attributes) for event in exported.events] == [("happened", {"what": "this"})]
     assert [link.attributes for link in exported.links] == [{"why": "test"}]
     assert here.counts == {"held": 1, "scored": 1}

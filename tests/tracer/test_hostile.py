@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import inspect
 import logging
@@ -269,6 +270,23 @@ def test_d04_the_span_says_that_capture_failed(traced: Any) -> None:
     assert traced.attributes()["germane.capture.error"] == "answer of ask: ZeroDivisionError"
 
 
+@pytest.mark.parametrize("kind", ["generator", "async generator"])
+def test_d04_a_stream_says_so_once(traced: Any, kind: str) -> None:
+    """However many chunks could not be read."""
+
+    def stream(_question: str) -> Iterator[Any]:
+        yield from [{}, {}, {}]
+
+    async def stream_later(question: str) -> AsyncIterator[Any]:
+        for chunk in stream(question):
+            yield chunk
+
+    asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
+
+    said = traced.attributes()["germane.capture.error"]
+    assert said == "a chunk of ask: dict is not text: name the part that is with a selector"
+
+
 def broken(*_args: object) -> Any:
     raise ZeroDivisionError("a user's mistake")
 
@@ -461,6 +479,14 @@ def test_what_is_no_function_is_refused(decorator: Callable[[Any], Any], thing: 
     """A class or a value cannot be decorated, and is told so at once."""
     with pytest.raises(UsageError, match="decorates functions"):
         decorator(thing)
+
+
+@pytest.mark.parametrize("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
+def test_a_partial_function_is_known_by_its_name(traced: Any, make: Any) -> None:
+    """Its route is that of the function inside."""
+    germane.observe(make(traced_names))(traced)
+
+    assert traced.exchange.route == "traced_names"
 
 
 def test_d14_decorated_functions_are_listed() -> None:

@@ -155,6 +155,15 @@ def test_the_span_of_a_handler_that_raised(traced: Any) -> None:
     assert "output.value" not in span.attributes
 
 
+def test_the_type_of_an_error_is_told_in_full(traced: Any) -> None:
+    """On the span with its module, as OpenTelemetry has it; in the exchange by its name."""
+    with pytest.raises(json.JSONDecodeError):
+        germane.observe(route="support")(json.loads)("Why?")
+
+    assert traced.span("support").events[0].attributes["exception.type"] == "json.decoder.JSONDecodeError"
+    assert traced.exchange.error.startswith("JSONDecodeError: Expecting value")
+
+
 SHOWN_SCORES = {
     "evaluations.0.evaluation.name": "answer_relevancy",
     "evaluations.0.evaluation.score": 0.87,

@@ -37,7 +37,7 @@ def attempt(what: str, function: Callable[..., T], /, *args: Any, problems: list
 
 def _tell(what: str, error: Exception, problems: list[str] | None) -> None:
     told = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
-    if problems is not None:
+    if problems is not None and told not in problems:
         problems.append(told)
     say_once(f"not captured, {told} (the handler is not affected)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
@@ -50,7 +51,7 @@ class Handler:
         self.find_answer = None if answer is None else reader(answer)
         self.find_contexts = None if contexts is None else reader(contexts)
         self.find_history = None if history is None else argument_reader(history)
-        self.find_attributes = {name: argument_reader(value) for name, value in (attributes or {}).items()}
+        self.find_attributes = {str(name): argument_reader(value) for name, value in (attributes or {}).items()}
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
         self.reads_frames = chunk is None or isinstance(chunk, str)
         """Whether a stream of text that looks like server-sent events is read as such, though nobody said it is."""
@@ -116,7 +117,9 @@ class FirstText:
 
 def name_of(function: Callable[..., Any]) -> str:
     """Return the name a function is known by: qualified by its class, not by the function it was made in."""
-    name = getattr(function, "__qualname__", None) or type(getattr(function, "func", function)).__name__
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 

@@ -143,7 +143,7 @@ class HandlerRecording(Recording):
     def add(self, chunk: Any) -> None:
         limit = self.privacy.connection.text_limit
         if self._length < limit and self._taken < limit * _WRAPPING:
-            attempt(self.handler.on_chunk, self._add, chunk)
+            attempt(self.handler.on_chunk, self._add, chunk, problems=self.problems)
 
     def _add(self, chunk: Any) -> None:
         if not isinstance(chunk, str | bytes | bytearray | memoryview):
@@ -199,14 +199,14 @@ class HandlerRecording(Recording):
         """Make an answer of the pieces of a stream."""
         handler = self.handler
         if status == "ok":
-            attempt(handler.on_chunk, self._read_rest)
+            attempt(handler.on_chunk, self._read_rest, problems=self.problems)
         if self._pieces:
             self.answer = attempt(handler.on_answer, handler.joined, self._pieces, problems=self.problems)
 
     def _exchange(
         self, question: str | None, answer: str | None, status: Status, told: str | None, seconds: float
     ) -> Exchange:
-        labels, trace_id = self.labels, self.trace_id
+        labels, trace_id = self.labels.copy(), self.trace_id  # another thread may still set one
         contexts = {kept.text: kept for kept in self.contexts}
         return Exchange(
             id=self.exchange_id,
@@ -249,7 +249,7 @@ class HandlerRecording(Recording):
     def _attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
         """Return what the span shows; kind, question and answer last, as a full span drops its oldest attributes."""
         shown: dict[str, AttributeValue] = {}
-        for name, value in self.labels.items():
+        for name, value in self.labels.copy().items():
             shown.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
         if self.root is self:
             shown[conventions.EXCHANGE_ID] = self.exchange_id

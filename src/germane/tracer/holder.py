@@ -41,19 +41,16 @@ class HolderCounts:
 
 
 class ScoredSpan(ReadableSpan):
-    """An ended span with more attributes. Everything else is the original's, counts of dropped items too."""
+    """An ended span with more attributes. Everything else is the original's, the count of dropped attributes too."""
 
     def __init__(self, span: ReadableSpan, extra: Mapping[str, Any]) -> None:
-        self._span = span
+        self.__dict__.update(span.__dict__)
         self._attributes = {**(span.attributes or {}), **extra}
-
-    def __getattr__(self, name: str) -> Any:
-        # ReadableSpan keeps its state in private fields; those that are not set here are the original's.
-        return getattr(self._span, name)
+        self._dropped_attributes = span.dropped_attributes
 
     @property
     def dropped_attributes(self) -> int:
-        return self._span.dropped_attributes
+        return self._dropped_attributes
 
 
 class Holder(SpanProcessor):
@@ -108,7 +105,8 @@ class Holder(SpanProcessor):
         if key not in self._announced:
             return
         with self._lock:
-            orphan = self._stash.pop(key, None) if self._announced.pop(key, self) is None else None
+            self._announced.pop(key, None)
+            orphan = self._stash.pop(key, None)
         if orphan is not None:
             self.orphaned(key, orphan)
 
@@ -119,7 +117,7 @@ class Holder(SpanProcessor):
             if entry is None:
                 return self._keep_for_later(key, extra)
             self._counts.scored += 1
-        self.inner.on_end(ScoredSpan(entry[1], extra) if extra else entry[1])
+        self._pass_on([ScoredSpan(entry[1], extra) if extra else entry[1]])
         return "attached"
 
     def _keep_for_later(self, key: Key, extra: Mapping[str, Any]) -> Outcome:

@@ -163,7 +163,7 @@ class Recording:
     def _show_error(self, error: BaseException, told: str) -> None:
         """Show an error on the span, as OpenTelemetry does; its text only where texts may be shown."""
         kind, _, message = told.partition(": ")
-        shown = {"exception.type": kind}
+        shown = {"exception.type": attempt("the type of an error", _full_type_of, error) or kind}
         if self.privacy.shows_input and self.privacy.shows_output:
             shown["exception.message"] = message[:SPAN_TEXT_LIMIT]
             if not self.privacy.redacts:
@@ -199,6 +199,12 @@ def enclosing(here: Context | None = None) -> HandlerRecording | None:
 
 def _type_of(error: BaseException) -> str:
     return clean(as_text(type(error).__name__), 200)
+
+
+def _full_type_of(error: BaseException) -> str:
+    module = type(error).__module__
+    name = as_text(type(error).__qualname__)
+    return clean(name if module == "builtins" else f"{module}.{name}", 500)
 
 
 def _message_of(error: BaseException) -> str:
