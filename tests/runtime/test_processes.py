@@ -33,6 +33,12 @@ def ask_all(who, count):
 """
 
 
+@germane.observe
+def ask(question: str) -> str:
+    """Answer at once."""
+    return "By card, in the shop."
+
+
 def start_and_drain(judge: FakeJudge, database: str) -> None:
     """Score what an earlier process left."""
     germane.start(**judge.settings(), database=database, tick=0.05)
@@ -181,10 +187,9 @@ def test_a_judge_that_dies_costs_no_score(database: str, query: Query, until: Un
     with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         address = first.stdout.readline().strip()
-        handler = germane.observe(route="ask")(lambda question: "By card, in the shop.")
         germane.start(base_url=address, judge="fake-judge", embedder="fake-embedder", database=database, tick=0.05)
         for number in range(10):
-            handler(f"How do I pay {number}?")
+            ask(f"How do I pay {number}?")
         running = germane.runtime.running()
         assert running is not None
         assert running.monitor is not None

@@ -82,7 +82,8 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
 
 
 def _look_at_handlers(store: Store, settings: Settings) -> Iterator[Finding]:
-    by_route: dict[str, list[Coverage]] = {route: [] for route in tracer.routes()}
+    captured = [exchange.route for exchange in store.exchanges(limit=LATEST)]
+    by_route: dict[str, list[Coverage]] = {route: [] for route in (*captured, *tracer.routes())}
     for found in store.coverage():
         by_route.setdefault(found.route, []).append(found)
     if not by_route:

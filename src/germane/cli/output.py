@@ -36,7 +36,11 @@ class Since(click.ParamType[datetime | None]):
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one object with the version of its shape."""
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=str, allow_nan=False))
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def harmless(text: str | None, width: int = 200) -> str:

@@ -1,0 +1,137 @@
+"""The command line in this process, and a database with scores in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from germane.cli import main
+from germane.exchange import Exchange
+from germane.score import Reason, Score, band
+from germane.storage import Decision, Store
+
+
+@pytest.fixture(autouse=True)
+def alone(bare: Path) -> None:
+    """No settings but those of the test."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call of the command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The one JSON object on stdout."""
+        content: dict[str, Any] = json.loads(self.out)
+        assert content["schema_version"] == 1
+        return content
+
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Calls the command line with arguments."""
+
+    def germane(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["germane", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, out, err)
+
+    return germane
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an SQLite file with tables; the settings name it."""
+    url = f"sqlite:///{tmp_path / 'germane.db'}"
+    store = Store(url)
+    store.migrate()
+    store.close()
+    monkeypatch.setenv("GERMANE_DATABASE", url)
+    return url
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[Store]:
+    """A store on it."""
+    opened = Store(database)
+    yield opened
+    opened.close()
+
+
+def an_exchange(**given: Any) -> Exchange:
+    """Return an exchange of just now."""
+    defaults: dict[str, Any] = {
+        "id": uuid4().hex,
+        "trace_id": uuid4().hex,
+        "span_id": uuid4().hex[:16],
+        "service": "shop",
+        "route": "ask",
+        "question": "How do I pay?",
+        "answer": "By card.",
+        "started_at": datetime.now(UTC) - timedelta(minutes=1),
+    }
+    return Exchange(**defaults | given)
+
+
+def write(
+    store: Store,
+    values: Sequence[float | Reason],
+    *,
+    fingerprint: str = "f1",
+    scorer: str = "answer_relevancy",
+    details: dict[str, Any] | None = None,
+    **given: Any,
+) -> list[Exchange]:
+    """Write exchanges of one route, and the score or failure of each."""
+    exchanges = [an_exchange(**given) for _ in values]
+    store.add(exchanges)
+    store.assign([Decision(exchange.id, 1.0, "drawn") for exchange in exchanges], {scorer: fingerprint})
+    by_id = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
+    claims = store.claim("test", limit=len(values), lease=timedelta(minutes=1))
+    results = [
+        (task, _score(task.scorer, fingerprint, by_id[task.exchange_id], details)) for c in claims for task in c.tasks
+    ]
+    store.complete("test", results)
+    return exchanges
+
+
+def _score(scorer: str, fingerprint: str, value: float | Reason, details: dict[str, Any] | None) -> Score:
+    now = datetime.now(UTC)
+    if isinstance(value, Reason):
+        return Score(scorer=scorer, fingerprint=fingerprint, reason=value, explanation="no", scored_at=now)
+    return Score(
+        scorer=scorer, fingerprint=fingerprint, value=value, label=band(value), details=details or {}, scored_at=now
+    )
+
+
+@pytest.fixture
+def scored() -> Callable[..., list[Exchange]]:
+    """Writes exchanges of one route, and the score or failure of each."""
+    return write
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The environment of a process."""
+    return dict(os.environ)

@@ -1,0 +1,88 @@
+"""The command as a process: exit codes, streams, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+Call = Callable[..., Any]
+GERMANE = [sys.executable, "-m", "germane"]
+
+
+def test_help_names_verbs_and_exit_codes(call: Call) -> None:
+    """What there is, and what a script can rely on."""
+    ended = call("--help")
+
+    assert ended.code == 0
+    assert all(verb in ended.out for verb in ("db", "demo", "doctor", "report", "worst"))
+    assert "3 threshold broken" in ended.out
+
+
+def test_wrong_usage_ends_with_2(call: Call, database: str) -> None:
+    """Unknown verbs and options, and values out of range."""
+    for arguments in (["rapport"], ["report", "--nonsense"], ["worst", "-n", "0"], ["report", "--fail-under", "high"]):
+        ended = call(*arguments)
+        assert (ended.code, ended.out) == (2, "")
+        assert "Error" in ended.err
+
+
+def test_wrong_settings_end_with_1(call: Call, monkeypatch: Any) -> None:
+    """In one line that names the setting."""
+    monkeypatch.setenv("GERMANE_RATE", "3")
+
+    ended = call("report")
+
+    assert ended.code == 1
+    assert ended.err.startswith("germane: setting rate = '3': ")
+
+
+def test_an_interrupt_ends_with_130(bare: Path, environment: dict[str, str]) -> None:
+    """Ctrl-C ends a verb that waits, without a traceback."""
+    with FakeJudge(latency=60) as judge:
+        settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+        process = subprocess.Popen(
+            [*GERMANE, "doctor"],
+            env=environment | settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        while not judge.requests:
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+
+
+def test_json_alone_is_on_stdout(
+    bare: Path, database: str, store: Store, scored: Callable[..., Any], environment: dict[str, str]
+) -> None:
+    """What is logged goes to stderr; also where a terminal knows few characters, nothing breaks."""
+    scored(store, [0.1], answer="\u4ef7\u683c \U0001f600")
+    (bare / "talker.py").write_text("import logging; logging.getLogger('talker').warning('hello')")
+    settings = {"GERMANE_DATABASE": database, "GERMANE_SCORERS": "unknown", "PYTHONIOENCODING": "latin-1"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*GERMANE, *arguments], env=environment | settings, capture_output=True, text=True, check=False
+        )
+
+    doctor = run("doctor", "--json", "--import", "talker")
+    assert json.loads(doctor.stdout)["schema_version"] == 1
+    assert doctor.stdout.count("\n") == 1
+    assert doctor.returncode == 4
+    assert doctor.stderr == "WARNING talker: hello\n"
+    worst = run("worst")
+    assert (worst.returncode, worst.stderr) == (0, "")
+    assert "answered  ?? ?" in worst.stdout

