@@ -1,0 +1,86 @@
+"""What the documents show is run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from opentelemetry import trace
+
+import germane
+from germane.testing import FakeJudge
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CODE = re.compile(r"(?ms)^[ ]*```python\n(.*?)^[ ]*```")
+BLOCKS = [
+    pytest.param(textwrap.dedent(block), id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(CODE.findall(page.read_text(encoding="utf-8")), 1)
+]
+
+
+@pytest.fixture
+def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
+    """A judge in the environment, and an empty folder to run in; whatever was started is stopped."""
+    with FakeJudge() as judge:
+        for name, value in judge.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
+        yield judge
+        germane.stop()
+
+
+def module(code: str, path: Path) -> ModuleType:
+    """Run code as a module of its own: annotations and signatures are looked up in it."""
+    path.write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = made
+    try:
+        spec.loader.exec_module(made)
+    finally:
+        del sys.modules[path.stem]
+    return made
+
+
+def test_there_are_blocks() -> None:
+    """The pages are found, and their code."""
+    assert any("README" in str(block.id) for block in BLOCKS)
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+@pytest.mark.usefixtures("judged")
+def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block stands alone: who pastes it gets no error."""
+    # An application sets its provider once; this process runs many.
+    monkeypatch.setattr(trace, "set_tracer_provider", lambda provider: provider.shutdown())
+
+    module(code, bare / "from_a_document.py")
+
+
+def test_the_page_of_settings_is_the_settings() -> None:
+    """It is written from the code: run `python docs/settings.py` after a change."""
+    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "docs" / "settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == writer.page()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_the_documents_lead_somewhere(page: Path) -> None:
+    """No reader ends at a page that was never written."""
+    links = re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+
+    assert [link for link in links if not os.path.exists(page.parent / link)] == []  # noqa: PTH110 - a joined path

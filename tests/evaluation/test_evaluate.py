@@ -1,0 +1,273 @@
+"""The same scorers over a data set."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import germane
+from germane.errors import ScoringError, SettingsError, UsageError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage.estimate import Sums, estimate
+from germane.testing import FakeJudge, Fault
+
+pytestmark = pytest.mark.usefixtures("bare")
+ROW = {"question": "How do I pay?", "answer": "You pay by card."}
+
+
+class Length:
+    """A scorer of a user's own: the length of the answer, from 0 to 1."""
+
+    name = "length"
+    fingerprint = "length-1"
+    requires = frozenset({"answer"})
+    range = (0.0, 1.0)
+
+    def __init__(self) -> None:
+        self.seen: list[Exchange] = []
+        self.at_work = 0
+        self.most_at_work = 0
+
+    async def score(self, exchange: Exchange) -> Score | float:
+        """Return the number of characters over 100."""
+        self.seen.append(exchange)
+        self.at_work += 1
+        self.most_at_work = max(self.at_work, self.most_at_work)
+        await asyncio.sleep(0.002 if len(self.seen) % 2 else 0)
+        self.at_work -= 1
+        if exchange.answer == "fail":
+            raise ScoringError(Reason.UNPARSABLE, "as asked")
+        if exchange.answer == "raise":
+            raise ZeroDivisionError
+        return len(exchange.answer or "") / 100
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process."""
+    with FakeJudge() as running:
+        yield running
+
+
+def read(row: Mapping[str, Any], **options: Any) -> Exchange:
+    """Return what a row is read as."""
+    scorer = Length()
+    germane.evaluate([row], [scorer], **options)
+    return scorer.seen[0]
+
+
+def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
+    """One call, with settings as for `germane.start`."""
+    evaluation = germane.evaluate([ROW, ROW | {"answer": "By card."}], **judge.settings())
+
+    (summary,) = evaluation.summary()
+    assert [score.state for score in evaluation.scores] == ["scored", "scored"]
+    assert (summary.scorer, summary.asked, summary.reasons) == ("answer_relevancy", 2, {})
+    assert summary.estimate is not None
+    assert summary.estimate.n == 2
+    assert len(judge.chats) == 2
+
+
+def test_a_csv_file_is_read_as_it_is(judge: FakeJudge) -> None:
+    """Rows of `csv.DictReader`; contexts are a JSON list in their cell."""
+    file = io.StringIO('question,answer,contexts\nHow?,"By card.","[""one"", ""two""]"\n')
+    scorer = Length()
+
+    evaluation = germane.evaluate(csv.DictReader(file), [scorer, "answer_relevancy"], **judge.settings())
+
+    assert [context.text for context in scorer.seen[0].contexts] == ["one", "two"]
+    assert {score.scorer for score in evaluation.scores} == {"length", "answer_relevancy"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        (["one", "two"], ["one", "two"]),
+        ('["one", "two"]', ["one", "two"]),
+        ("just one", ["just one"]),
+        ('{"not": "a list"}', ['{"not": "a list"}']),
+        ("[broken", ["[broken"]),
+        ("", []),
+        (None, []),
+        (float("nan"), []),
+        ([1, "two", None], ["two"]),
+    ],
+)
+def test_contexts_are_read_in_many_forms(cell: Any, texts: list[str]) -> None:
+    """A list, a JSON list, or one text; an empty cell of a frame is none."""
+    assert [context.text for context in read(ROW | {"answer": "By card.", "contexts": cell}).contexts] == texts
+
+
+def test_the_names_of_ragas_are_taken() -> None:
+    """A data set made for it needs no change."""
+    exchange = read({"user_input": "How?", "response": "By card.", "retrieved_contexts": ["one"]})
+
+    assert (exchange.question, exchange.answer, exchange.contexts[0].text) == ("How?", "By card.", "one")
+
+
+def test_other_names_are_mapped() -> None:
+    """`columns` says which of yours is which; the others keep their names."""
+    exchange = read({"q": "How?", "response": "By card."}, columns={"question": "q"})
+
+    assert (exchange.question, exchange.answer) == ("How?", "By card.")
+
+
+class Frame:
+    """As much of a pandas frame as germane touches."""
+
+    columns = ("question", "answer")
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        """Return the rows."""
+        assert orient == "records"
+        return [{"question": "How?", "answer": "By card."}, {"question": float("nan"), "answer": "By cash."}]
+
+
+def test_a_frame_is_read_by_its_rows() -> None:
+    """A cell that is not a number is a text that is not there."""
+    scorer = Length()
+    germane.evaluate(Frame(), [scorer])
+
+    assert [exchange.question for exchange in scorer.seen] == ["How?", None]
+
+
+def test_order_is_kept_and_concurrency_bounded() -> None:
+    """Scores stand in the order of the rows, however long each takes."""
+    scorer = Length()
+    rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
+
+    evaluation = germane.evaluate(rows, [scorer], concurrency=5)
+
+    assert [row.scores["length"].value for row in evaluation.rows] == [length / 100 for length in range(1, 60)]
+    assert [len(row.exchange.answer or "") for row in evaluation.rows] == list(range(1, 60))
+    assert scorer.most_at_work == 5
+
+
+def test_failures_are_counted_and_not_averaged() -> None:
+    """What has no score has a reason, and no part in the mean."""
+    answers = ["x" * 50, "fail", "raise", "x" * 200, None, "x" * 70]
+
+    (summary,) = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [Length()]).summary()
+
+    assert summary.reasons == {"unparsable": 1, "scorer_error": 1, "out_of_range": 1, "missing_input": 1}
+    assert summary.asked == 6
+    assert summary.estimate is not None
+    assert summary.estimate.n == 2
+    assert summary.estimate.mean == pytest.approx(0.6)
+
+
+def test_without_any_score_there_is_no_mean(judge: FakeJudge) -> None:
+    """A judge that is away gives no number."""
+    judge.outage = Fault("status", status=503)
+
+    (summary,) = germane.evaluate([ROW], **judge.settings()).summary()
+
+    assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
+
+
+def test_no_rows_are_no_error(judge: FakeJudge) -> None:
+    """An empty data set has an empty evaluation."""
+    evaluation = germane.evaluate([], **judge.settings())
+
+    assert (evaluation.rows, evaluation.summary()) == ((), [])
+
+
+def test_scores_stand_under_their_scorers_name() -> None:
+    """Whatever name a scorer writes into its scores."""
+
+    class Misnamed(Length):
+        async def score(self, exchange: Exchange) -> Score | float:
+            return Score(scorer="other", fingerprint="other", value=0.5)
+
+    (summary,) = germane.evaluate([ROW, {"question": "How?", "answer": None}], [Misnamed()]).summary()
+
+    assert (summary.scorer, summary.asked) == ("length", 2)
+
+
+def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody is told of a judge that was not asked for."""
+    caplog.set_level(logging.INFO)
+    germane.evaluate([ROW], [Length()])
+
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"rows": [{"question": "How?"}]}, "row 0 has no column answer or response; its columns are question"),
+        ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input"),
+        ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
+        ({"rows": [ROW], "columns": {"quesion": "q"}}, "knows no quesion"),
+        ({"rows": {"question": ["How?"]}}, "row 0 is a str, not a mapping"),
+        ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a name of its own: length, length"),
+    ],
+)
+def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> None:
+    """Before anything is asked of a judge."""
+    with pytest.raises(UsageError, match=said):
+        germane.evaluate(**{"scorers": [Length()], **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"scorers": ["relevance"]}, "there is no scorer 'relevance'; there are answer_relevancy"),
+        ({"scorers": []}, "name at least one scorer"),
+        ({"judje": "x"}, "did you mean 'judge'"),
+    ],
+)
+def test_wrong_settings_are_told(arguments: dict[str, Any], said: str) -> None:
+    """As by `germane.start`."""
+    with pytest.raises(SettingsError, match=said):
+        germane.evaluate([ROW], **arguments)
+
+
+def test_a_running_loop_awaits_instead() -> None:
+    """In a notebook `evaluate` says what to write, and `aevaluate` works."""
+
+    async def notebook() -> germane.Evaluation:
+        with pytest.raises(UsageError, match="await germane"):
+            germane.evaluate([ROW], [Length()])
+        return await germane.aevaluate([ROW], [Length()])
+
+    assert len(asyncio.run(notebook()).rows) == 1
+
+
+def test_the_judges_calls_are_no_exchanges(judge: FakeJudge) -> None:
+    """A scorer may use what is observed in production."""
+    from germane.testing import collect
+
+    class Observed(Length):
+        async def score(self, exchange: Exchange) -> Score | float:
+            return len(answer(exchange.question or "")) / 100
+
+    @germane.observe
+    def answer(question: str) -> str:
+        return "By card."
+
+    with collect() as exchanges:
+        germane.evaluate([ROW], [Observed()])
+
+    assert exchanges == []
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0, 0.98], [1.0] * 3 + [0.0], [-1.0, -0.99, -1.0], [0.99, 0.2]])
+def test_an_interval_stays_within_what_a_score_can_be(values: list[float]) -> None:
+    """No page shows that a mean might be 1.02."""
+    zeros, total, squares = values.count(0.0), sum(values), sum(value * value for value in values)
+    n = len(values)
+    found = estimate(
+        Sums(n=n, n_zero=zeros, w=n, w_zero=zeros, ww=n, ww_zero=zeros, wy=total, wyy=squares, wwy=total,
+             wwyy=squares, w_low=0, w_noncommittal=0)
+    )  # fmt: skip
+
+    assert found.interval is not None
+    assert -1 <= found.interval[0] <= found.mean <= found.interval[1] <= 1

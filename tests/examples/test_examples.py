@@ -1,0 +1,134 @@
+"""Each example runs as it stands, and its exchanges are in the database."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+import germane
+from germane.exchange import Exchange
+from germane.testing import FakeJudge, OTLPReceiver
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHOES = "Shoes can be returned within thirty days of delivery."
+SERVE_FLASK = """
+import germane
+from flask_app import app
+from werkzeug.serving import make_server
+
+germane.start(service="flask-example")
+server = make_server("127.0.0.1", 0, app, threaded=True)
+print(f"running on http://127.0.0.1:{server.port}", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def environment(bare: Path) -> Iterator[dict[str, str]]:
+    """The environment of an example: a judge, and an empty folder as its own."""
+    with FakeJudge() as judge:
+        settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+        yield {**os.environ, **settings, "GERMANE_TICK": "0.1", "PYTHONPATH": str(EXAMPLES)}
+
+
+def exchanges() -> list[Exchange]:
+    """Return what is in the database, oldest first."""
+    store = germane.Store()
+    found = store.exchanges()
+    store.close()
+    return found[::-1]
+
+
+def run(example: str, environment: dict[str, str]) -> str:
+    """Run an example to its end and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / example], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@contextmanager
+def serving(command: list[str], environment: dict[str, str], end: signal.Signals) -> Iterator[str]:
+    """Run a server; yield its address; end it with a signal."""
+    process = subprocess.Popen(
+        [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    try:
+        found = None
+        while not found and (line := process.stdout.readline()):
+            found = re.search(r"running on (http://127.0.0.1:\d+)", line)
+        assert found is not None
+        yield found[1]
+        process.send_signal(end)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_plain_function(environment: dict[str, str]) -> None:
+    """Three questions asked, three scored, printed from the lowest up."""
+    printed = run("plain.py", environment).splitlines()
+
+    first = exchanges()[0]
+    assert (first.service, first.question, first.answer) == ("plain-example", "Can I return these shoes?", SHOES)
+    assert [context.text for context in first.contexts] == [SHOES]
+    assert len(exchanges()) == 3
+    assert [bool(re.match(r"0\.\d\d \w+: ", line)) for line in printed] == [False] * 3 + [True] * 3
+
+
+def test_a_data_set(environment: dict[str, str]) -> None:
+    """Each row of the file has its score, and the mean its interval."""
+    printed = run("evaluate_csv.py", environment)
+
+    mean, absent, *rows = printed.splitlines()
+    assert re.fullmatch(r"answer_relevancy: mean 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d, 4 of 5 rows scored", mean)
+    assert absent == "  1 without a score: missing_input"
+    assert [row[6:].partition("  ->  ")[1] for row in rows] == ["  ->  "] * 4
+
+
+def test_flask(environment: dict[str, str]) -> None:
+    """What the selector read is the question; what the handler said of the exchange is kept with it."""
+    with serving(["-c", SERVE_FLASK], environment, signal.SIGINT) as address:
+        reply = httpx2.post(f"{address}/ask", json={"q": "Can I return these shoes?"}).json()
+
+    (exchange,) = exchanges()
+    assert reply == {"answer": "Yes, within thirty days of delivery.", "exchange": exchange.id}
+    assert (exchange.question, exchange.answer) == ("Can I return these shoes?", reply["answer"])
+    assert [context.text for context in exchange.contexts] == [SHOES]
+    assert (exchange.service, exchange.route, exchange.prompt_version) == ("flask-example", "ask", "7")
+
+
+def test_fastapi_streaming(environment: dict[str, str]) -> None:
+    """The stream reaches the client; the answer is its events joined; SIGTERM ends it all well."""
+    command = ["-m", "uvicorn", "fastapi_streaming:app", "--port", "0"]
+    asked = {"question": "Can I return these shoes?", "session": "s1"}
+    with OTLPReceiver() as receiver:
+        environment |= receiver.environment()
+        with (
+            serving(command, environment, signal.SIGTERM) as address,
+            httpx2.stream("POST", f"{address}/ask", json=asked) as response,
+        ):
+            events = [line for line in response.iter_lines() if line]
+        spans = [span for span in receiver.spans if span.attributes.get("openinference.span.kind") == "CHAIN"]
+
+    (exchange,) = exchanges()
+    answer = f"{SHOES} (25)"
+    assert events == [f"data: {word} " for word in answer.split()]
+    assert exchange.question == asked["question"]
+    assert " ".join((exchange.answer or "").split()) == answer
+    assert [context.text for context in exchange.contexts] == [answer]
+    assert (exchange.service, exchange.session) == ("fastapi-example", "s1")
+    assert [span.span_id for span in spans] == [exchange.span_id], json.dumps([span.name for span in receiver.spans])
