@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -90,6 +92,13 @@ def test_what_never_comes_is_told() -> None:
     """Waiting in vain raises, and says what has come instead."""
     with OTLPReceiver() as receiver, pytest.raises(TimeoutError, match=r"not within 0.01 s; received: spans \[\]"):
         receiver.wait_for(lambda received: received.spans, timeout=0.01)
+
+
+def test_another_path_is_not_found() -> None:
+    """A wrong endpoint shows as it would with a collector."""
+    with OTLPReceiver() as receiver, pytest.raises(HTTPError, match="404") as refused:
+        urlopen(Request(f"{receiver.endpoint}/v1/nothing", data=b""))
+    refused.value.close()
 
 
 def test_closing_twice_is_no_error() -> None:

@@ -107,6 +107,18 @@ class TestQuestion:
 
         assert asked(traced, ask, {"q": "Why?"}) == "Why?"
 
+    @pytest.mark.parametrize("function", [max, dict.fromkeys, "{}".format])
+    def test_built_in_functions(self, traced: Any, function: Any) -> None:
+        """Those that do not tell their signature are called and read all the same."""
+        assert germane.observe(function)("Why?") == function("Why?")
+        assert traced.exchange.question == "Why?"
+
+    def test_a_retrievers_query_is_found_likewise(self, traced: Any) -> None:
+        """`query=` takes what `question=` takes."""
+        germane.retrieval(source="docs", query="body.text")(lambda body: ["a"])({"text": "Why?"})
+
+        assert traced.attributes("docs")["gen_ai.retrieval.query.text"] == "Why?"
+
     def test_a_call_shows_its_arguments_by_name(self) -> None:
         """Defaults are filled in."""
         call = Call(lambda question, k=3, **more: None, ("Why?",), {"x": 1})

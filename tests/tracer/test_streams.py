@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections.abc
+import contextvars
 import copy
 import csv
 import gc
@@ -378,6 +379,31 @@ class TestGenerator:
         gc.collect()
 
         assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
+
+    @pytest.mark.parametrize("kind", ["function", "returned"])
+    def test_a_coroutine_may_be_closed_from_another_context(
+        self, traced: Any, caplog: pytest.LogCaptureFixture, kind: str
+    ) -> None:
+        """As one is that was still waiting when its event loop was gone: no error is logged."""
+
+        async def later(question: str) -> str:
+            await asyncio.sleep(60)
+            return question
+
+        ask = germane.observe(later) if kind == "function" else germane.observe(lambda question: later(question))
+
+        async def begin() -> Any:
+            coroutine = ask("a")
+            contextvars.copy_context().run(coroutine.send, None)
+            return coroutine
+
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(begin()).close()
+        loop.close()
+
+        assert caplog.records == []
+        assert traced.exchange.status == "abandoned"
+        assert not trace.get_current_span().get_span_context().is_valid
 
     def test_a_coroutine_that_is_returned_is_awaited(self, traced: Any) -> None:
         """Its result is the answer."""

@@ -9,11 +9,11 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import (
+    _RUNTIME_CONTEXT,
     _SUPPRESS_INSTRUMENTATION_KEY,
     Context,
     attach,
     create_key,
-    detach,
     get_current,
 )
 from opentelemetry.trace import Span, StatusCode, set_span_in_context
@@ -104,7 +104,10 @@ class Recording:
         """End a step. What the body did to the context waits for its next step, and leaks into nobody meanwhile."""
         if not self.ended:
             self.context = get_current()
-        detach(token)
+        try:
+            _RUNTIME_CONTEXT.detach(token)
+        except ValueError:  # a coroutine may be closed from outside of the context that it ran in
+            return
 
     @property
     def seconds(self) -> float:
