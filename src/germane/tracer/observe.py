@@ -46,7 +46,8 @@ def observe(
 def observe(function: Any = None, /, **options: Any) -> Any:
     """Open a span around a handler and capture question, answer and contexts.
 
-    It never changes what the handler returns, raises or yields, and keeps its kind and signature. Works on functions,
+    It never changes what the handler returns, raises or yields, and keeps its kind and signature; an iterator that is no
+    generator comes back as a stand-in of the same class, and a streaming response with its body recorded. Works on functions,
     coroutine functions, generators, asynchronous generators, methods, and on handlers that return a stream. Of nested
     handlers the outermost yields the exchange. Put it directly above ``def``, under the decorators of web frameworks.
 
@@ -62,8 +63,9 @@ def observe(function: Any = None, /, **options: Any) -> Any:
             have columns of their own.
         chunk: Where the text is in a chunk of a stream; a dotted path looks into a chunk of text as JSON.
         join: How the texts of the chunks make an answer; ``"".join`` by default.
-        redact: Called with each text before it goes anywhere; a text for which it fails is dropped.
-        capture: Where text may go: ``"span+store"``, ``"store"`` or ``"none"``.
+        redact: Called with each text before it goes anywhere; a text for which it fails is dropped. Of nested handlers
+            the outer's is called as well.
+        capture: Where text may go: ``"span+store"``, ``"store"`` or ``"none"``. Of nested handlers the stricter holds.
 
     Raises:
         UsageError: what is decorated is no function, or an option makes no sense.
