@@ -46,9 +46,9 @@ def observe(
 def observe(function: Any = None, /, **options: Any) -> Any:
     """Open a span around a handler and capture question, answer and contexts.
 
-    It never changes what the handler returns, raises or yields, and keeps its kind and signature; an iterator that is no
-    generator comes back as a stand-in of the same class, and a streaming response with its body recorded. Works on functions,
-    coroutine functions, generators, asynchronous generators, methods, and on handlers that return a stream. Of nested
+    It never changes what the handler returns, raises or yields, and keeps its kind and signature. Works on functions,
+    coroutine functions, generators, asynchronous generators, methods, and on handlers that return a stream: a streaming
+    response keeps its body, recorded; an iterator that is no generator comes back as a stand-in of its class. Of nested
     handlers the outermost yields the exchange. Put it directly above ``def``, under the decorators of web frameworks.
 
     Args:
