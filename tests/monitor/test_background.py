@@ -19,10 +19,10 @@ import pytest
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Callback, Monitor
-from germane.monitor.threads import Threads
 from germane.settings import Settings
 from germane.storage import Store
 from germane.testing import FakeJudge
+from germane.threads import Threads
 
 Start = Callable[..., Monitor]
 Until = Callable[..., None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -121,6 +122,26 @@ def test_closing_ends_the_thread() -> None:
         await own.aclose()
         await own.aclose()
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     asyncio.run(use_and_close())
-    assert threading.active_count() <= before + 1
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert set(threading.enumerate()) <= before
+
+
+AT_THE_END = """
+import asyncio, atexit
+from germane.scorers.minilm import MiniLM
+
+model = MiniLM()
+embed = lambda: print(asyncio.run(model.embed(["a", "b"])).shape)
+atexit.register(embed)
+embed()
+"""
+
+
+def test_it_works_while_the_interpreter_ends_and_does_not_keep_it_from_ending() -> None:
+    """The last answers of a program are scored like any other, though nobody closed the model."""
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "(2, 384)\n(2, 384)\n", "")

@@ -25,11 +25,11 @@ from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
 from germane.monitor.scheduler import Tick
 from germane.monitor.scoring import Limits, Scoring
-from germane.monitor.threads import Threads
 from germane.score import Score
 from germane.scorers import Scorer
 from germane.settings import Settings
 from germane.storage import Store
+from germane.threads import Threads
 
 Attach = Callable[[Exchange, Sequence[Score]], object]
 Quiet = Callable[[], AbstractContextManager[object]]

@@ -19,7 +19,7 @@ from germane.errors import GermaneError
 from germane.hush import hushed
 from germane.monitor.alerts import Alert
 from germane.monitor.backoff import Backoff
-from germane.monitor.threads import Threads
+from germane.threads import Threads
 
 logger = logging.getLogger("germane.monitor")
 

@@ -12,9 +12,9 @@ from typing import Final
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.exchange import Exchange
 from germane.monitor.job import describe
-from germane.monitor.threads import Threads
 from germane.score import Reason, Score
 from germane.storage import Store, Task
+from germane.threads import Threads
 
 AWAY: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REFUSED: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)

@@ -8,11 +8,11 @@ from typing import Final
 
 from germane.exchange import Exchange
 from germane.monitor.office import Office
-from germane.monitor.threads import Threads
 from germane.score import Reason, Score
 from germane.scorers import Scorer
 from germane.scorers.text import is_blank
 from germane.storage import Decision, Store
+from germane.threads import Threads
 
 BATCH: Final = 500
 """Exchanges decided on in one transaction."""

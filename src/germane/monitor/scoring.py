@@ -16,10 +16,10 @@ from germane.monitor.backoff import Backoff
 from germane.monitor.patience import Patience
 from germane.monitor.pause import Pause, retry_after
 from germane.monitor.results import Finished, Postponed, Results
-from germane.monitor.threads import Threads
 from germane.score import Reason, Score
 from germane.scorers import Scorer, may_succeed_later, run
 from germane.storage import Claim, Store, Task
+from germane.threads import Threads
 
 REQUESTS: Final = 4
 """Judge time-outs that one scorer may take for one exchange: it may ask more than once."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib.util
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 from germane.errors import ModelError
 from germane.scorers.protocols import Vectors
 from germane.scorers.vectors import unit_rows
+from germane.threads import Threads
 
 MODEL = "local:all-MiniLM-L6-v2-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -48,14 +47,16 @@ class MiniLM:
         self._weights = weights or _installed_weights()
         _check(self._weights, SHA256)
         _check(_vocabulary(), VOCABULARY_SHA256)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="germane-minilm")
+        self._thread: Threads | None = None
 
     def __repr__(self) -> str:
         return f"MiniLM({self.model!r})"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array of shape (texts, 384), rows of length 1. The event loop stays free meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, list(texts))
+        if self._thread is None:  # not before: a thread does not come along into a forked child
+            self._thread = Threads(1, name="germane-minilm")
+        return await self._thread.run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Return the same, on the calling thread."""
@@ -68,8 +69,10 @@ class MiniLM:
         return unit_rows(rows, len(texts))
 
     async def aclose(self) -> None:
-        """End the thread."""
-        await asyncio.to_thread(self._thread.shutdown)
+        """End the thread, once what it was asked before is done."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await thread.run(thread.close)
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, marks included, at most 256."""
