@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from germane.errors import ModelError
+from germane.errors import ModelError, ScoringError
 from germane.exchange import Exchange
-from germane.scorers import AnswerRelevancy, Message, run
-from germane.scorers.local_llm import WEIGHTS, LocalJudge, _end, _until_ready
+from germane.score import Reason
+from germane.scorers import AnswerRelevancy, Message, local_llm, run
+from germane.scorers.local_llm import WEIGHTS, LocalJudge, _end, _serve, _until_ready
 from germane.testing import FakeEmbedder
 
 pytestmark = [
@@ -189,5 +190,54 @@ def test_weights_that_cannot_be_loaded_are_a_failure_with_a_reason(tmp_path: Pat
         finally:
             await judge.aclose()
 
-    with pytest.raises(Exception, match="the embedded judge did not start"):
+    with pytest.raises(ScoringError, match="the embedded judge did not start: Failed to init server") as caught:
         asyncio.run(ask())
+    assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+
+
+ENGINE = "raise ImportError('libgomp.so.1: cannot open shared object file:\\nNo such file or directory')"
+
+
+def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
+    """A bare machine lacks one that the engine needs: the first words of the process say which."""
+    (tmp_path / "xllamacpp.py").write_text(ENGINE)
+    command = [sys.executable, "-I", "-S", str(Path(local_llm.__file__).with_name("llama_server.py"))]  # no packages
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    with pytest.raises(ValueError, match=r"^libgomp\.so\.1: .* No such file .*: apt install libgomp1$"):
+        _serve(process, {"packages": str(tmp_path)})
+
+    _end(process)
+    assert process.returncode == 0
+
+
+def test_a_process_that_dies_is_told_by_its_code() -> None:
+    """Such as one that the system killed for its memory."""
+    command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    with process, pytest.raises((ValueError, BrokenPipeError), match="its process ended with code -9|Broken pipe"):
+        _serve(process, {})
+
+
+def test_a_start_that_nobody_waited_for_does_not_stand_in_the_way() -> None:
+    """A cancelled exchange leaves a server half started; the next question starts another."""
+
+    async def cancel_and_ask() -> tuple[int | None, int | None]:
+        judge = LocalJudge()
+        hasty = asyncio.create_task(judge.ask([Message("user", "Hello")], max_tokens=1))
+        while judge.pid is None:
+            await asyncio.sleep(0)
+        first = judge.pid
+        hasty.cancel()
+        await asyncio.gather(hasty, return_exceptions=True)
+        try:
+            await judge.ask([Message("user", "Hello")], max_tokens=1)
+            return first, judge.pid
+        finally:
+            await judge.aclose()
+
+    first, second = asyncio.run(cancel_and_ask())
+
+    assert first != second
+    assert wait_for_end(first or 0)

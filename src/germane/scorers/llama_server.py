@@ -1,7 +1,7 @@
 """The embedded judge's own process. Run as a file, alone: it imports nothing of germane.
 
-The first line of standard input says what to serve. The first line of standard output is the address. The process ends
-when its standard input closes: by its parent, or with it.
+The first line of standard input says what to serve. The first line of standard output is the address, or why there is
+none. The process ends when its standard input closes: by its parent, or with it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,29 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Serve until standard input closes."""
-    wanted = json.loads(sys.stdin.readline())
+    try:
+        server = _start(json.loads(sys.stdin.readline()))
+    except (ImportError, RuntimeError) as error:  # a library of the system is missing, or the weights are none
+        _tell(" ".join(str(error).split()))
+        return
+    _tell(server.listening_address)
+    sys.stdin.read()
+    # Nothing here is worth an orderly end, and a request under way must not delay it.
+    os._exit(0)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _start(wanted: dict[str, Any]) -> Any:
+    """Return the server, at work in threads of its own."""
     sys.path.append(wanted["packages"])
     import xllamacpp  # type: ignore[import-untyped]  # ships no types
 
@@ -33,12 +51,7 @@ def main() -> None:
     parameters.fit_params = False
     parameters.endpoint_slots = False
     parameters.verbosity = -1
-    server = xllamacpp.Server(parameters)
-    sys.stdout.write(f"{server.listening_address}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    # Nothing here is worth an orderly end, and a request under way must not delay it.
-    os._exit(0)
+    return xllamacpp.Server(parameters)
 
 
 if __name__ == "__main__":

