@@ -89,6 +89,19 @@ def test_a_wrong_key(call: Call, judge: FakeJudge, database: str) -> None:
     assert "sk-secret" not in finding["message"]
 
 
+def test_a_judge_that_thinks_first(call: Call, judge: FakeJudge, database: str) -> None:
+    """It may write as much as when it scores; one that says nothing even so is not taken for a wrong key."""
+    assert about(call("doctor", "--json"), "judge")["status"] == "ok"
+    assert judge.chats[0].body["max_tokens"] >= 500
+    judge.outage = Fault("thinking")
+
+    finding = about(call("doctor", "--json"), "judge")
+
+    assert (finding["status"], "thought until its tokens" in finding["message"]) == ("fault", True)
+    assert "thinks less" in finding["fix"]
+    assert "OPENAI_API_KEY" not in finding["fix"]
+
+
 def test_a_judge_that_is_away(call: Call, judge: FakeJudge, database: str) -> None:
     """Nobody listens at its address."""
     judge.close()

@@ -14,6 +14,7 @@ JUDGE = {
     "garbage": Reason.UNPARSABLE,
     "no_choices": Reason.UNPARSABLE,
     "empty": Reason.UNPARSABLE,
+    "thinking": Reason.UNPARSABLE,
     "refusal": Reason.JUDGE_REFUSED,
     "content_filter": Reason.JUDGE_REFUSED,
     "hang": Reason.JUDGE_TIMEOUT,

@@ -16,6 +16,7 @@ from germane.errors import ScoringError, SettingsError
 from germane.score import Reason
 from germane.scorers import Message, OpenAIJudge, Server, Vectors
 from germane.scorers.embedder import OpenAIEmbedder
+from germane.scorers.server import retry_after
 from germane.testing import FakeJudge, Fault
 
 TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
@@ -52,7 +53,9 @@ FAILURES = {
     "forbidden": (Fault("status", status=403), Reason.JUDGE_REJECTED, 1),
     "no such model": (Fault("status", status=404, code="model_not_found"), Reason.JUDGE_REJECTED, 1),
     "bad request": (Fault("status", status=400), Reason.JUDGE_REJECTED, 1),
-    "too large": (Fault("status", status=413), Reason.JUDGE_REJECTED, 1),
+    "a code that is none": (Fault("status", status=400, code={"a": [1]}), Reason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
+    "too large": (Fault("status", status=413), Reason.JUDGE_REFUSED, 1),
+    "too long": (Fault("status", status=400, code="context_length_exceeded"), Reason.JUDGE_REFUSED, 1),
     "filtered": (Fault("status", status=400, code="content_filter"), Reason.JUDGE_REFUSED, 1),
     "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
     "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
@@ -61,6 +64,7 @@ FAILURES = {
     "no JSON": (Fault("not_json"), Reason.UNPARSABLE, 1),
     "no choices": (Fault("no_choices"), Reason.UNPARSABLE, 1),
     "empty contents": (Fault("empty"), Reason.UNPARSABLE, 1),
+    "thoughts only": (Fault("thinking"), Reason.UNPARSABLE, 1),
     "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED, 1),
     "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED, 1),
 }
@@ -115,6 +119,13 @@ def test_nonsense_for_a_pause_does_no_harm(fake: FakeJudge, said: str, pause: fl
     fake.outage = Fault("status", status=429, retry_after=said)
 
     assert failure(fake, retries=0).retry_after == pause
+
+
+def test_a_pause_in_milliseconds_is_one() -> None:
+    """Some servers name it so, and the client would sleep for it."""
+    assert retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
+    assert retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
+    assert retry_after(httpx2.Headers({})) is None
 
 
 def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:

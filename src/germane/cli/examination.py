@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from germane import tracer
 from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, SettingsError, StorageError
-from germane.settings import Settings, load
+from germane.settings import LOCAL, Settings, load
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
@@ -144,9 +144,14 @@ def _idle(store: Store, now: datetime) -> bool:
     return bool(newest) and now - newest[0].started_at > WAITS_TOO_LONG
 
 
-_KEY = "set OPENAI_API_KEY to a valid key, and judge to a model that it may use"
+_TOKENS = 800
+"""What a judge may write, as when it scores: one that thinks first says nothing within a few."""
+_FEW_TOKENS = 8
+"""For the embedded judge, which does not think, and does not stop by itself either."""
+_KEY = "set OPENAI_API_KEY to a valid key, judge to a model that it may use, OPENAI_BASE_URL to where both are known"
 _NO_JUDGE = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
 _ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
+_EMBEDDED = "mend that, or have a judge at a server: set judge to its name, and OPENAI_API_KEY or OPENAI_BASE_URL"
 _FIXES = {
     "judge_rejected": _KEY,
     "judge_unreachable": _ADDRESS,
@@ -154,7 +159,7 @@ _FIXES = {
     "judge_rate_limited": "lower rate or concurrency, or ask for a higher limit",
     "embedder_error": "correct the setting embedder",
     "no_usable_question": "use a stronger judge",
-    "unparsable": "use a stronger judge",
+    "unparsable": "use a stronger judge, or one that thinks less; or correct OPENAI_BASE_URL",
 }
 
 
@@ -183,21 +188,28 @@ async def _ask(workbench: Workbench) -> list[Finding]:
     findings = []
     try:
         if workbench.judge is not None:
-            question = [Message("user", "Reply with: ok")]
-            findings.append(await _answers("judge", workbench.judge.model, workbench.judge.ask(question, max_tokens=8)))
+            model = workbench.judge.model
+            tokens = _FEW_TOKENS if _is_embedded(model) else _TOKENS
+            reply = workbench.judge.ask([Message("user", "Reply with: ok")], max_tokens=tokens)
+            findings.append(await _answers("judge", model, reply))
         if workbench.embedder is not None:
-            asked = workbench.embedder.embed(["ok"])
-            findings.append(await _answers("embedder", workbench.embedder.model, asked))
+            vectors = workbench.embedder.embed(["ok"])
+            findings.append(await _answers("embedder", workbench.embedder.model, vectors))
     finally:
         await workbench.aclose()
     return findings
+
+
+def _is_embedded(model: str) -> bool:
+    return model.startswith(f"{LOCAL}:")
 
 
 async def _answers(about: str, model: str, asked: Any) -> Finding:
     try:
         await asked
     except ScoringError as error:
-        return Finding(about, "fault", str(error), _FIXES.get(str(error.reason), _ADDRESS))
+        fix = _EMBEDDED if _is_embedded(model) else _FIXES.get(str(error.reason), _ADDRESS)
+        return Finding(about, "fault", str(error), fix)
     except GermaneError as error:
         return Finding(about, "fault", str(error), "install what is missing")
     return Finding(about, "ok", f"{model} answers")

@@ -9,6 +9,7 @@ from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers.protocols import Message, Reply
 from germane.scorers.server import Server, reason_of, said_by
+from germane.scorers.text import clean, shorten
 
 if TYPE_CHECKING:
     import openai
@@ -90,7 +91,7 @@ class OpenAIJudge:
     def _suspect(self, error: openai.APIStatusError, wanted: Mapping[str, Any], refused: frozenset[str]) -> str | None:
         """Return the option that the server may have refused: the one it names, else one it never took yet."""
         left = [name for name in _OPTIONS if name in wanted and name not in refused]
-        if reason_of(error) is Reason.JUDGE_REFUSED or error.code in {"context_length_exceeded", "model_not_found"}:
+        if reason_of(error) is Reason.JUDGE_REFUSED or error.code == "model_not_found":
             return None
         said = f"{error.param} {said_by(error)}"
         named = [name for name in left if name in said.split() or f"'{name}'" in said or f'"{name}"' in said]
@@ -118,7 +119,7 @@ def _reply(completion: ChatCompletion) -> Reply:
         texts=texts,
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_written(_count(usage, "completion_tokens"), texts),
-        model=str(getattr(completion, "model", None) or "") or None,
+        model=shorten(clean(str(getattr(completion, "model", None) or "")), 200) or None,
     )
 
 
@@ -136,6 +137,8 @@ def _refuses(choice: Any) -> bool:
 def _nothing_said(choices: Sequence[Any]) -> ScoringError:
     if any(_refuses(choice) for choice in choices):
         return ScoringError(Reason.JUDGE_REFUSED, "the judge refused to answer, or its filter did")
+    if any(getattr(choice, "finish_reason", None) == "length" for choice in choices):
+        return ScoringError(Reason.UNPARSABLE, "the judge's reply is empty: it thought until its tokens were used up")
     return ScoringError(Reason.UNPARSABLE, "the judge's reply is empty")
 
 

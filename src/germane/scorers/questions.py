@@ -14,7 +14,8 @@ LONGEST = 20_000
 """Characters of a reply that are read."""
 MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
 """Question marks of the scripts; the fourth is the Greek one."""
-_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
+"""Some servers leave out where it begins."""
 _OPENING = re.compile(r"[{\[]")
 _BROKEN = re.compile(
     r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
@@ -51,7 +52,7 @@ class Question:
 
 def read_questions(reply: str) -> list[Question]:
     """Return the questions in a judge's reply, in order. One that is no question comes too, and is not usable."""
-    text = _THINKING.sub("", clean(reply[:LONGEST])).strip()
+    text = clean(_THINKING.sub("", reply)[:LONGEST]).strip()
     for value in _json_values(text):
         found = list(_from_json(value))
         if found:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError, SettingsError
+from germane.hush import hushed
 from germane.score import Reason
 from germane.scorers.text import shorten
 
@@ -28,31 +27,11 @@ LONGEST_PAUSE = 86_400.0
 LEAST_SECRET = 6
 """Characters. A shorter key is a placeholder such as "test", and may be a word of the message."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
-_REFUSED = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+_REFUSED = frozenset(
+    {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
+)
+"""Codes that are about one request: another may well be answered."""
 _EXHAUSTED = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
-_unlogged: ContextVar[bool] = ContextVar("germane_unlogged", default=False)
-
-
-class _Unlogged(logging.Filter):
-    """Drops what the client's libraries log of our requests: a line for each, with an address that may be secret."""
-
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - the base class's
-        return not _unlogged.get()
-
-
-_FILTER = _Unlogged()
-
-
-@contextmanager
-def unlogged() -> Iterator[None]:
-    """Keep the HTTP requests made inside out of the application's log; its own requests stay in it."""
-    for name in ("httpx2", "openai._base_client"):
-        logging.getLogger(name).addFilter(_FILTER)  # adding it twice is adding it once
-    token = _unlogged.set(True)
-    try:
-        yield
-    finally:
-        _unlogged.reset(token)
 
 
 @dataclass(frozen=True)
@@ -98,7 +77,7 @@ class Server:
         import openai
 
         try:
-            with unlogged():
+            with hushed():
                 async with asyncio.timeout(self.timeout):
                     yield
         except TimeoutError:
@@ -124,7 +103,7 @@ class Server:
 def reason_of(error: openai.APIStatusError) -> Reason:
     """Return what a status means: who must act, and whether asking again may help."""
     codes = {str(code).lower() for code in (error.code, error.type) if code}
-    if codes & _REFUSED:
+    if codes & _REFUSED or error.status_code == 413:
         return Reason.JUDGE_REFUSED
     if error.status_code == 429:
         return Reason.JUDGE_REJECTED if codes & _EXHAUSTED else Reason.JUDGE_RATE_LIMITED
@@ -142,19 +121,22 @@ def said_by(error: openai.APIStatusError) -> str:
 
 def retry_after(headers: httpx2.Headers) -> float | None:
     """Return the seconds that a server asks to be left alone, at most a day, or None."""
+    # In the client's own order: it would sleep for what it finds first.
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with suppress(KeyError, ValueError):
+            return min(max(0.0, float(headers[name]) * unit), LONGEST_PAUSE)
+    return _until(headers)
+
+
+def _until(headers: httpx2.Headers) -> float | None:
+    """Return the seconds until the date that a server names, by the server's own clock."""
     from email.utils import parsedate_to_datetime
 
-    said = headers.get("retry-after")
-    if said is None:
-        return None
     try:
-        return min(max(0.0, float(said)), LONGEST_PAUSE)
-    except ValueError:
-        pass
-    try:
-        sent = parsedate_to_datetime(headers.get("date", said))
-        return min(max(0.0, (parsedate_to_datetime(said) - sent).total_seconds()), LONGEST_PAUSE)
-    except (ValueError, TypeError):
+        then = parsedate_to_datetime(headers["retry-after"])
+        sent = parsedate_to_datetime(headers.get("date", headers["retry-after"]))
+        return min(max(0.0, (then - sent).total_seconds()), LONGEST_PAUSE)
+    except (KeyError, ValueError, TypeError):
         return None
 
 

@@ -238,6 +238,8 @@ def _spoil_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
             choice["message"]["content"] = ""
         elif kind == "refusal":
             choice["message"] = {"role": "assistant", "content": None, "refusal": "I can't help with that."}
+        elif kind == "thinking":
+            choice["message"]["content"], choice["finish_reason"] = "", "length"
         elif kind == "content_filter":
             choice["message"]["content"], choice["finish_reason"] = "", "content_filter"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed",
-    "refusal", "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
+    "thinking", "refusal", "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
 ]  # fmt: skip
 _FENCED = re.compile(r"<text-([0-9a-f]+)>\n(.*)\n</text-\1>", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -33,8 +33,9 @@ class Fault:
     ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``. ``hang``: no reply until the
     judge closes. ``reset``: the connection breaks. ``truncated``: half a body. ``drip``: one byte at a time, for ever.
     ``garbage``: a web page. ``not_json``: calls itself JSON and is not. Chat only: ``no_choices``; ``empty`` contents;
-    one ``malformed`` choice among good ones; ``refusal``; ``content_filter``. Embeddings only: ``nan``, ``zeros``,
-    ``wrong_dimension`` (of every vector), ``uneven_dimension`` (of one), ``wrong_count``.
+    ``thinking`` until the tokens are used up; one ``malformed`` choice among good ones; ``refusal``;
+    ``content_filter``. Embeddings only: ``nan``, ``zeros``, ``wrong_dimension`` (of every vector),
+    ``uneven_dimension`` (of one), ``wrong_count``.
     """
 
     kind: Kind
