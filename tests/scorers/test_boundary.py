@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from germane.errors import ScoringError
@@ -107,7 +109,29 @@ def test_rounding_noise_is_clipped(exchange: Make, score: Any, value: float, kep
     assert (bare.scorer, bare.fingerprint) == ("own", "abc")
 
 
-@pytest.mark.parametrize("result", [None, True, "0.5", [0.5]])
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
+def test_any_kind_of_number_is_a_value(exchange: Make, score: Any, number: Any) -> None:
+    """Means that numpy made are numbers of its own."""
+    (result,) = score(Own(number), exchange())
+
+    assert (type(result.value), result.value) == (float, 0.5)
+
+
+def test_a_number_that_is_too_large_is_no_value(exchange: Make, score: Any) -> None:
+    """Whatever a scorer returns, nothing is raised."""
+    (result,) = score(Own(10**400), exchange())
+
+    assert result.reason is Reason.SCORER_ERROR
+
+
+def test_an_input_that_does_not_exist_is_a_scorer_error(exchange: Make, score: Any) -> None:
+    """A slip of the pen in `requires` is not taken for the answer."""
+    (result,) = score(Own(0.5, {"anwser"}), exchange())
+
+    assert (result.reason, result.explanation) == (Reason.SCORER_ERROR, "KeyError: 'anwser'")
+
+
+@pytest.mark.parametrize("result", [None, True, np.True_, "0.5", [0.5]])
 def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: Any) -> None:
     """A scorer that returns something else is told so."""
     (given,) = score(Own(result), exchange())

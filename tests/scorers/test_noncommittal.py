@@ -51,6 +51,8 @@ NOT_KNOWING = [
     "This information is not provided in the manual.",
     "There isn't any information about that.",
     "N/A",
+    "...",
+    "…",
     "unknown",
     "I'm sorry.",
     "My apologies!",

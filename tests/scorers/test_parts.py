@@ -94,7 +94,7 @@ def test_rows_are_brought_to_length_one() -> None:
 @pytest.mark.parametrize(
     "rows",
     [[[1.0]], [[1.0], [0.0]], [[1.0], [float("nan")]], [[1.0], [float("inf")]], [[1.0], [1.0, 2.0]], [["a"], ["b"]],
-     [None, None], [1.0, 2.0], [[], []], 7],
+     [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
 )  # fmt: skip
 def test_rows_that_are_no_vectors_are_refused(rows: object) -> None:
     """Wrong count, zero, not finite, uneven, no numbers, empty."""

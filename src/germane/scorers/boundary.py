@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from numbers import Real
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -40,24 +41,23 @@ def may_succeed_later(score: Score) -> bool:
 
 
 async def _score(scorer: Scorer, exchange: Exchange) -> Score:
-    absent = sorted(name for name in scorer.requires if not _is_present(exchange, name))
-    if absent:
-        return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
     try:
-        result = await scorer.score(exchange)
+        absent = sorted(name for name in scorer.requires if not _is_present(exchange, name))
+        if absent:
+            return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
+        return _checked(scorer, await scorer.score(exchange))
     except ScoringError as error:
         details = {} if error.retry_after is None else {"retry_after": error.retry_after}
         return dataclasses.replace(_without_value(scorer, error.reason, str(error)), details=details)
     # A scorer may be anybody's code: whatever it raises is a failed score, or one bad row would end the loop.
     except Exception as error:  # noqa: BLE001
         return _without_value(scorer, Reason.SCORER_ERROR, f"{type(error).__name__}: {error}")
-    return _checked(scorer, result)
 
 
 def _checked(scorer: Scorer, result: Score | float) -> Score:
     if isinstance(result, Score):
         return result if result.value is None else _inside(scorer, result, result.value)
-    if type(result) in (int, float):  # anybody's code: it may have returned anything
+    if isinstance(result, Real) and not isinstance(result, bool):  # a number of numpy's is one, too
         kept = Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0)
         return _inside(scorer, kept, float(result))
     return _without_value(scorer, Reason.SCORER_ERROR, f"it returned {type(result).__name__}, not a score")
@@ -80,5 +80,5 @@ def _without_value(scorer: Scorer, reason: Reason, explanation: str) -> Score:
 def _is_present(exchange: Exchange, name: str) -> bool:
     if name == "contexts":
         return any(not is_blank(context.text) for context in exchange.contexts)
-    text = exchange.question if name == "question" else exchange.answer
+    text = {"question": exchange.question, "answer": exchange.answer}[name]
     return text is not None and not is_blank(text)

@@ -60,7 +60,7 @@ def find_noncommittal(answer: str) -> Finding | None:
     text = answer[: LONGEST + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > LONGEST:
         return None
-    if text.rstrip(".!").lower() in WHOLE_ANSWERS:
+    if text.lower() in WHOLE_ANSWERS or text.rstrip(".!").lower() in WHOLE_ANSWERS:
         return Finding("it says that it does not know", text)
     clauses = _clauses_until(text, LEFT_BEFORE_MEANING)
     if clauses is None:

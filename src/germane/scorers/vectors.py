@@ -21,11 +21,12 @@ def unit_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
     """
     try:
         matrix = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _bad("vectors of uneven dimension, or no numbers") from None
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] == 0:
         raise _bad(f"an array of shape {matrix.shape} for {count} texts")
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise _bad("a vector that is not finite")
     if (lengths == 0).any():
