@@ -142,6 +142,23 @@ def test_a_short_list_is_topped_up_once(bench: Any, exchange: Make) -> None:
     assert (second.details["requested"], second.details["usable"]) == (3, 2)
 
 
+def test_a_choice_that_is_missing_once_is_no_habit(exchange: Make, score: Any) -> None:
+    """A server that sent two of three choices honours n: the third is asked for, and the next time all three."""
+
+    class Filtered(IdleJudge):
+        asked: tuple[int, ...] = ()
+
+        async def ask(self, messages: Any, *, n: int = 1, **options: Any) -> Reply:
+            self.asked += (n,)
+            return Reply(("Where is the pier?",) * (2 if self.asked == (3,) else n))
+
+    judge = Filtered()
+    first, second = score(AnswerRelevancy(judge, FakeEmbedder()), exchange(), exchange())
+
+    assert judge.asked == (3, 1, 3)
+    assert first.details["usable"] == second.details["usable"] == 3
+
+
 # Replies that are not what was asked for
 
 

@@ -1,4 +1,4 @@
-"""One embedding request for all exchanges in flight."""
+"""One embedding request for many exchanges."""
 
 from __future__ import annotations
 

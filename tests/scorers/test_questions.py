@@ -16,7 +16,10 @@ REPLIES = {
     "in a code fence": ('```json\n{"question": "Where is the pier?", "noncommittal": false}\n```', ONE),
     "prose around it": ('Sure! {"question": "Where is the pier?", "noncommittal": false} Hope it helps {', ONE),
     "after thinking": ('<think>Is it {"question": "No?"}?</think>{"question": "Where is the pier?"}', BARE),
-    "after thinking that nobody saw begin": ('"No?" {"question": "No?"}</think>{"question": "Where is the pier?"}', BARE),
+    "after thinking that nobody saw begin": (
+        '"No?" {"question": "No?"}</think>{"question": "Where is the pier?"}',
+        BARE,
+    ),
     "after long thinking": (f"<think>{'hm ' * 20_000}</think>Where is the pier?", BARE),
     "thinking only": ('<think>Is it {"question": "No?"}', []),
     "votes as words": ('{"question": "Where is the pier?", "noncommittal": "no"}', ONE),

@@ -182,7 +182,7 @@ class AnswerRelevancy:
                 asked=asked,
             )  # fmt: skip
         if not usable:
-            raise ScoringError(Reason.NO_USABLE_QUESTION, f"none of {len(asked.questions)} replies holds a question")
+            raise ScoringError(Reason.NO_USABLE_QUESTION, f"of {len(asked.questions)} texts none is a usable question")
         texts = [cut(text, EMBEDDED_LIMIT) for text in (question, *(each.text for each in usable))]
         rows = await self.embedder.embed(texts, keep=1)
         value = float((rows[1:] @ rows[0]).mean())
@@ -204,7 +204,7 @@ class AnswerRelevancy:
         if many is None:
             await self._ask_choices(answer, asked, short)
         else:
-            self._ignores_n = True
+            self._ignores_n = self._ignores_n or len(asked.questions) == 1  # a filter may swallow one of several
             await self._ask_list(many, answer, asked, short)
         return asked
 

@@ -1,4 +1,4 @@
-"""One request for the texts of all exchanges in flight."""
+"""One request for the texts of many exchanges."""
 
 from __future__ import annotations
 
