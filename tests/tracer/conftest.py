@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import germane
 from germane.exchange import Exchange
 from germane.tracer import connect, disconnect
 
@@ -103,3 +105,53 @@ def run() -> Callable[..., str]:
         return result.stdout.strip()
 
     return run
+
+
+@pytest.fixture(name="handler")
+def handler_fixture() -> Callable[..., Any]:
+    """Makes an observed handler of a kind."""
+    return handler
+
+
+@pytest.fixture(name="take")
+def take_fixture() -> Callable[..., Any]:
+    """Calls a handler of a kind and returns what it gives."""
+    return take
+
+
+def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[str], Any]:
+    """An observed handler of a kind: it gives, or yields as its one chunk, what the body returns."""
+
+    def ask(question: str) -> Any:
+        return body(question)
+
+    async def ask_later(question: str) -> Any:
+        await asyncio.sleep(0)
+        return body(question)
+
+    def stream(question: str) -> Iterator[Any]:
+        yield body(question)
+
+    async def stream_later(question: str) -> AsyncIterator[Any]:
+        await asyncio.sleep(0)
+        yield body(question)
+
+    made = {"function": ask, "coroutine": ask_later, "generator": stream, "async generator": stream_later}
+    return germane.observe(route="ask", **options)(made[kind])
+
+
+def take(kind: str, function: Callable[[str], Any], question: str = "Why?") -> Any:
+    """What a handler of this kind gives."""
+    if kind == "function":
+        return function(question)
+    if kind == "generator":
+        (chunk,) = function(question)
+        return chunk
+
+    async def later() -> Any:
+        if kind == "coroutine":
+            return await function(question)
+        (chunk,) = [chunk async for chunk in function(question)]
+        return chunk
+
+    return asyncio.run(later())

@@ -1,0 +1,292 @@
+"""Limits and failures: what is huge, odd, endless, or raises where it should not."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import logging
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from opentelemetry.sdk.trace import SpanProcessor
+
+import germane
+from germane.tracer.recording import enclosing
+
+KINDS = ["function", "coroutine", "generator", "async generator"]
+
+
+def broken(*_args: object) -> Any:
+    raise ZeroDivisionError("a user's mistake")
+
+
+class Failing(logging.Filter):
+    """A filter with a mistake in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        raise ZeroDivisionError
+
+
+def test_a_logging_filter_that_raises_does_not_reach_the_handler(traced: Any, handler: Any, take: Any) -> None:
+    """Telling of a problem may fail as well: the handler is unaffected even so."""
+    logger, failing = logging.getLogger("germane.tracer"), Failing()
+    logger.addFilter(failing)
+    try:
+        assert take("function", handler("function", lambda _: {}, attributes={"told once here": broken})) == {}
+    finally:
+        logger.removeFilter(failing)
+
+
+@pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
+def test_special_exceptions_pass(traced: Any, raised: type[BaseException]) -> None:
+    """Those that steer Python are the caller's, as they are without the decorator."""
+    error = raised("x")
+
+    def fail(_question: str) -> Any:
+        raise error
+
+    with pytest.raises(raised) as caught:
+        germane.observe(fail)("Why?")
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exceptions_keep_all_they_carry(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """Identity, cause, context, notes, and the frames down to the line that raised."""
+
+    class Refused(Exception):
+        pass
+
+    cause, error = KeyError("a"), Refused("no answer")
+    error.add_note("a note")
+
+    def fail(_question: str) -> Any:
+        try:
+            raise IndexError("before")
+        except IndexError:
+            raise error from cause
+
+    with pytest.raises(Refused) as caught:
+        take(kind, handler(kind, fail))
+
+    assert caught.value is error
+    assert error.__cause__ is cause
+    assert isinstance(error.__context__, IndexError)
+    assert error.__notes__ == ["a note"]
+    assert caught.traceback[-1].name == "fail"
+    assert (traced.exchange.status, traced.exchange.error) == ("error", "Refused: no answer")
+
+
+def test_errors_leave_no_cycle_behind(traced: Any) -> None:
+    """What was thrown into a stream is freed without the collector."""
+
+    @germane.observe
+    def ask(_question: str) -> Iterator[str]:
+        yield "a"
+
+    thrown: list[weakref.ref[Exception]] = []
+
+    class Thrown(Exception):
+        def __init__(self) -> None:
+            thrown.append(weakref.ref(self))
+
+    stream = ask("Why?")
+    next(stream)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(Thrown):
+            stream.throw(Thrown())
+        assert thrown[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "iterator"])
+def test_what_was_captured_is_freed_when_the_call_is_over(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """Nothing of a call waits for the collector: captured texts may be long."""
+    recordings: list[weakref.ref[Any]] = []
+
+    def note(question: str) -> str:
+        recordings.append(weakref.ref(enclosing()))  # type: ignore[arg-type]  # inside a handler there is one
+        return question
+
+    gc.collect()
+    gc.disable()
+    try:
+        if kind == "iterator":
+            list(germane.observe(lambda question: map(note, [question]))("Why?"))
+        else:
+            take(kind, handler(kind, note))
+        assert [recording() for recording in recordings] == [None]
+    finally:
+        gc.enable()
+
+
+def test_a_handler_may_call_itself(traced: Any) -> None:
+    """A recursive handler yields one exchange, and a span for each call."""
+
+    @germane.observe
+    def count(question: str, depth: int) -> str:
+        return question if depth == 0 else count(question, depth - 1) + "!"
+
+    assert count("a", 50) == "a" + "!" * 50
+    assert (traced.exchange.answer, len(traced.spans)) == ("a" + "!" * 50, 51)
+
+
+def test_running_out_of_stack_is_the_handlers_own_error(traced: Any, handler: Any, take: Any) -> None:
+    """A handler that recurses for ever gets the RecursionError that it would get anyway, and the next call works."""
+
+    @germane.observe
+    def endless(question: str) -> str:
+        return endless(question)
+
+    with pytest.raises(RecursionError):
+        endless("Why?")
+    traced.exchanges.clear()
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert traced.exchange.answer == "WHY?"
+
+
+@pytest.mark.parametrize("left", range(1, 40))
+def test_the_last_frames_of_the_stack_are_enough(traced: Any, left: int, handler: Any) -> None:
+    """Where germane has no stack left, the handler still runs if it needs no more than one frame beside its own."""
+    ask = handler("function", len)
+
+    def deep(depth: int) -> Any:
+        return ask("Why?") if depth == 0 else deep(depth - 1)
+
+    def frames() -> int:
+        return len(inspect.stack(0))
+
+    room = sys.getrecursionlimit() - frames()
+    try:
+        assert deep(room - 8 - left) == 4
+    except RecursionError:
+        assert left < 4
+
+
+HUGE = "x" * 10_000_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_huge_texts_are_cut(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """Of ten megabytes the caller gets all, the exchange and the span as much as they hold."""
+    assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
+
+    assert (len(traced.exchange.question), len(traced.exchange.answer)) == (100_000, 100_000)
+    assert sum(len(str(value)) for value in traced.attributes().values()) < 200_000
+
+
+def test_huge_errors_are_cut(traced: Any, handler: Any, take: Any) -> None:
+    """An exception with a message of ten megabytes makes no huge span."""
+    with pytest.raises(ValueError, match="x"):
+        take("function", handler("function", lambda question: (_ for _ in ()).throw(ValueError(HUGE))))
+
+    span = traced.span("ask")
+    assert len(traced.exchange.error) < 200_000
+    assert len(span.status.description) < 10_000
+    assert sum(len(str(value)) for value in span.events[0].attributes.values()) < 100_000
+
+
+ODD_TEXTS = {
+    "surrogate": ("a\ud800b", "a?b"),
+    "nul": ("a\0b", "a\ufffdb"),
+    "binary": (b"\xff\xfea\x00", "\ufffd\ufffda\ufffd"),
+    "bytearray": (bytearray(b"abc"), "abc"),
+    "memoryview": (memoryview(b"abc"), "abc"),
+    "number": (3, "3"),
+    "numpy number": (np.float32(0.5), "0.5"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ODD_TEXTS)
+def test_odd_texts_become_text(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
+    """What UTF-8 or a database cannot hold is replaced in what is kept, not in what the caller gets."""
+    value, expected = ODD_TEXTS[name]
+
+    assert take(kind, handler(kind, lambda _question: value)) is value
+    assert traced.exchange.answer == expected
+    assert traced.exchange.answer.encode()
+
+
+def test_everything_kept_can_be_encoded(traced: Any) -> None:
+    """Lone surrogates and NULs reach neither an exporter nor a database, by whatever way they come."""
+    odd = "a\ud800\0b"
+
+    @germane.observe(route=odd, history=lambda: [(odd, odd)])
+    def ask(question: str) -> str:
+        germane.set_attribute(odd, odd)
+        germane.set_attribute("model", odd)
+        germane.set_attribute("big", 2**80)
+        germane.set_attribute("endless", float("inf"))
+        germane.set_attribute("array", np.int64(3))
+        germane.add_contexts([{"text": odd, "id": odd, "score": float("nan")}])
+        raise ValueError(odd)
+
+    with pytest.raises(ValueError, match="a"):
+        ask(odd)
+
+    text = repr(traced.exchange) + "".join(span.to_json() for span in traced.spans)
+    assert "\\ud800" not in text
+    assert "\\x00" not in text
+    assert "\\u0000" not in text
+    assert traced.exchange.attributes["big"] == str(2**80)
+    assert traced.exchange.attributes["endless"] == "inf"
+    assert traced.exchange.attributes["array"] == 3
+    assert traced.exchange.contexts[0].score is None
+
+
+def test_a_sink_that_raises_does_not_reach_the_handler(unconnected: Any, handler: Any, take: Any) -> None:
+    """Nor does a span processor: the handler's answer comes through."""
+    unconnected.connect(sink=broken)
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert traced_names(unconnected) == ["invoke_workflow ask"]
+
+
+def traced_names(traced: Any) -> list[str]:
+    return [span.name for span in traced.spans]
+
+
+@pytest.mark.parametrize("hook", ["on_start", "on_end"])
+def test_a_span_processor_that_raises_does_not_reach_the_handler(
+    unconnected: Any, hook: str, handler: Any, take: Any
+) -> None:
+    """The handler runs, and when only the end of the span failed the exchange is kept."""
+    processor = type("Raising", (SpanProcessor,), {hook: broken})()
+    unconnected.connect(processor=processor)
+
+    assert take("function", handler("function", str.upper)) == "WHY?"
+    assert len(unconnected.exchanges) == (1 if hook == "on_end" else 0)
+
+
+def test_many_threads_make_as_many_exchanges_as_calls(traced: Any, handler: Any) -> None:
+    """8 threads with 200 calls each: 1600 exchanges, each with its own question and answer, and no error."""
+    ask = handler("function", str.upper)
+    errors: list[BaseException] = []
+
+    def call(thread: int) -> None:
+        try:
+            for number in range(200):
+                assert ask(f"q{thread}-{number}") == f"Q{thread}-{number}"
+        except BaseException as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert len({(exchange.question, exchange.answer, exchange.id) for exchange in traced.exchanges}) == 1600
+    assert all(exchange.answer == exchange.question.upper() for exchange in traced.exchanges)
