@@ -139,7 +139,7 @@ class Runtime:
             deadline = time.monotonic() + timeout
         finished = self.rest(left())
         exported = tracer.flush(left())
-        tracer.disconnect()
+        exported = tracer.disconnect(left()) and exported
         self._stopped = True
         written = self.writer.stop(left())
         if written and not self._asleep:

@@ -208,3 +208,18 @@ def test_a_judge_that_dies_costs_no_score(database: str, query: Query, until: Un
 
     assert query("SELECT count(*) FROM score") == [10]
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
+
+
+def test_a_collector_that_is_away_does_not_hold_up_the_end(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Stopping takes the time it was given, and the scores are in the database all the same."""
+    code = """
+germane.start()
+ask_all('lost', 5)
+began = time.monotonic()
+print(germane.stop(timeout=1, drain=10), time.monotonic() - began < 8)
+"""
+    printed, logged = run(HANDLER + code, judge, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+
+    assert printed == "False True\n"
+    assert "germane" not in logged
+    assert query("SELECT count(*) FROM score") == [5]

@@ -228,7 +228,7 @@ def _begin(connection: Connection) -> None:
 
 def _postgresql(url: URL) -> Engine:
     patience = {
-        "connect_timeout": 10,
+        "connect_timeout": 5,
         "keepalives_idle": 30,
         "tcp_user_timeout": 20_000,  # milliseconds; else a server that vanished holds a thread for a quarter of an hour
         "application_name": "germane",
