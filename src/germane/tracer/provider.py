@@ -74,7 +74,11 @@ def resource() -> Resource:
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 
     connection = connections.current()
-    return Resource.create({} if connection is None else {SERVICE_NAME: connection.service})
+    named = {} if connection is None else {SERVICE_NAME: connection.service}
+    try:
+        return Resource.create(named)
+    except RuntimeError:  # it looks around in a pool of threads; there is none once the main thread has ended
+        return Resource(named)
 
 
 def endpoint(signal: str) -> str | None:
