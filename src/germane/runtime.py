@@ -31,7 +31,7 @@ TIMEOUT = 10.0
 LEAST = 1.0
 """Seconds that each part may take to stop, when those before it have used up the time."""
 _logger = logging.getLogger("germane")
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler that stops may interrupt a start or a stop
 _running: Runtime | None = None
 
 
@@ -216,7 +216,7 @@ def stop(timeout: float = TIMEOUT, *, drain: float = 0.0) -> bool:
     global _running
     with _lock:
         runtime, _running = _running, None
-    return True if runtime is None else runtime.stop(timeout, drain)
+        return True if runtime is None else runtime.stop(timeout, drain)
 
 
 @asynccontextmanager
@@ -323,7 +323,7 @@ def _end_with_multiprocessing() -> None:
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     if _running is not None:
         _running.after_fork()
 

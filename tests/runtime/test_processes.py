@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane.testing import FakeJudge
+from germane.testing import FakeJudge, OTLPReceiver
 
 Query = Callable[[str], list[Any]]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -155,6 +155,28 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
     asked = Counter(str(request.body["messages"]) for request in judge.chats)
     assert sum(asked.values()) == 30
+
+
+def test_a_forked_worker_may_start_germane_itself(run: Run, judge: FakeJudge, query: Query) -> None:
+    """As in the hook of a server that forks: the child begins anew, and nobody exports a span of the other's."""
+    code = """
+germane.start(service='parent')
+ask_all('before', 3)
+child = os.fork()
+if not child:
+    germane.start(service='child')
+    ask_all('child', 3)
+    sys.exit(0 if germane.stop(drain=30) else 1)
+ask_all('parent', 3)
+print(germane.stop(drain=30), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    with OTLPReceiver() as receiver:
+        assert run(HANDLER + code, judge, **receiver.environment()) == ("True 0\n", "")
+        spans = [span for span in receiver.spans if span.attributes["openinference.span.kind"] == "CHAIN"]
+
+    assert query("SELECT service, count(*) FROM exchange GROUP BY 1 ORDER BY 1") == [("child", 3), ("parent", 6)]
+    assert query("SELECT count(*) FROM score") == [9]
+    assert sorted(span.span_id for span in spans) == sorted(query("SELECT span_id FROM exchange"))
 
 
 def test_children_of_multiprocessing_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:

@@ -79,6 +79,31 @@ def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path) -> None:
         store.close()
 
 
+def test_starts_and_stops_from_many_threads_do_not_mix(judge: FakeJudge, database: str, query: Query) -> None:
+    """Whatever order they come in, one runs at a time, and what was captured while one ran is written."""
+    seen = []
+
+    def restart() -> None:
+        for _ in range(3):
+            germane.start(**judge.settings(), database=database)
+            seen.append(len(monitors()))
+            germane.stop()
+
+    threads = [threading.Thread(target=restart) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert max(seen) == 1
+
+    germane.start(**judge.settings(), database=database)
+    ask_all(2)
+    assert germane.stop()
+    assert monitors() == []
+    assert query("SELECT count(*) FROM exchange") == [2]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
