@@ -6,10 +6,10 @@ made in the form that the driver takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, RowMapping, Table
 from sqlalchemy.dialects import postgresql, sqlite
@@ -19,8 +19,16 @@ from germane.exchange import Context, Exchange, Turn
 from germane.score import Score
 from germane.storage.text import clean, to_json
 
+CHUNK = 500
+"""Ids in one statement: every SQLite takes that many."""
+Item = TypeVar("Item")
 Values = tuple[Any, ...]
 Stamp = Callable[[datetime], Any]
+
+
+def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Cut a sequence into parts that fit into one statement."""
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
 def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:

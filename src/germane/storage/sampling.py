@@ -10,12 +10,9 @@ from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason
-from germane.storage.rows import exchange_of, insert, stamp_for
+from germane.storage.rows import batched, exchange_of, insert, stamp_for
 from germane.storage.tables import exchange, scoring_task
 from germane.storage.tally import Deltas
-
-CHUNK = 500
-"""Ids in one statement: every SQLite takes that many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,8 @@ def assign(
 ) -> None:
     """Write the decisions: sampling, tasks and tally. What is there already stays as it is."""
     ordered = sorted(decisions, key=lambda decision: decision.exchange_id)  # all samplers lock rows in one order
-    for start in range(0, len(ordered), CHUNK):
-        chunk = {decision.exchange_id: decision for decision in ordered[start : start + CHUNK]}
-        _assign(connection, process, chunk, scorers, now)
+    for some in batched(ordered):
+        _assign(connection, process, {decision.exchange_id: decision for decision in some}, scorers, now)
 
 
 def _assign(
@@ -56,7 +52,7 @@ def _assign(
 ) -> None:
     exchanges = _locked(connection, list(decisions))
     _decide(connection, [decisions[row["id"]] for row in exchanges if row["sampling_reason"] is None])
-    there = _existing(connection, list(decisions))
+    there = _existing(connection, list(decisions), scorers)
     stamp, deltas, tasks = stamp_for(connection.dialect.name), Deltas(), []
     for row in exchanges:
         ready, skip = stamp(min(row["started_at"], now)), decisions[row["id"]].skip
@@ -90,10 +86,12 @@ def _locked(connection: Connection, ids: Sequence[str]) -> Sequence[RowMapping]:
     return connection.execute(query).mappings().all()
 
 
-def _existing(connection: Connection, ids: Sequence[str]) -> set[tuple[str, str, str]]:
+def _existing(connection: Connection, ids: Sequence[str], scorers: Mapping[str, str]) -> set[tuple[str, str, str]]:
     columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    rows = connection.execute(select(*columns).where(scoring_task.c.exchange_id.in_(ids)))
-    return {(row.exchange_id, row.scorer, row.fingerprint) for row in rows}
+    # By the whole key, so that PostgreSQL expects few rows and uses its index also before it has statistics.
+    sought = (ids, list(scorers), list(scorers.values()))
+    conditions = [column.in_(values) for column, values in zip(columns, sought, strict=True)]
+    return {tuple(row) for row in connection.execute(select(*columns).where(*conditions))}
 
 
 _DECIDE = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, and_, bindparam, exists, select, update
+from sqlalchemy import CTE, Connection, RowMapping, Select, Update, bindparam, exists, select, true, update
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage.rows import SCORE, exchange_of, insert, score_values, stamp_for
-from germane.storage.sampling import CHUNK
+from germane.storage.rows import SCORE, batched, exchange_of, insert, score_values, stamp_for
 from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Deltas
 from germane.storage.text import clean
@@ -42,59 +42,64 @@ class Claim:
     tasks: tuple[Task, ...]
 
 
-_sibling = scoring_task.alias("sibling")
 _ready = scoring_task.c.not_before <= bindparam("now")
-# Only the first ready task of an exchange stands for it: whoever locks that one has the whole exchange, and two owners
-# never wait for one another's siblings.
-_heads = (
-    select(scoring_task.c.exchange_id)
-    .where(
-        _ready,
-        ~exists().where(
-            _sibling.c.exchange_id == scoring_task.c.exchange_id,
-            _sibling.c.not_before <= bindparam("now"),
-            _sibling.c.id < scoring_task.c.id,
-        ),
+
+
+def _heads() -> CTE:
+    """Return the exchanges to take, each by its first ready task.
+
+    Whoever locks that one has the whole exchange, and two owners never wait for one another's siblings.
+    """
+    sibling = scoring_task.alias("sibling")
+    earlier = exists().where(
+        sibling.c.exchange_id == scoring_task.c.exchange_id,
+        sibling.c.not_before <= bindparam("now"),
+        sibling.c.id < scoring_task.c.id,
     )
-    .order_by(scoring_task.c.not_before, scoring_task.c.id)
-    .limit(bindparam("limit"))
-    .with_for_update(of=scoring_task, skip_locked=True)
-    .cte("heads")
-)
-_taken = (
-    select(scoring_task.c.id)
-    .where(scoring_task.c.exchange_id.in_(select(_heads.c.exchange_id)), _ready)
-    .with_for_update(skip_locked=True)
-    .cte("taken")
-)
-_claim = (
-    update(scoring_task)
-    .where(scoring_task.c.id.in_(select(_taken.c.id)))
-    .values(
-        state="running",
-        lease_owner=bindparam("owner"),
-        lease_until=bindparam("lease_until_then"),
-        not_before=bindparam("lease_until_then"),
-        attempts=scoring_task.c.attempts + 1,
-    )
-    .returning(*(scoring_task.c[name] for name in Task.__slots__))
+    firsts = select(scoring_task.c.exchange_id).where(_ready, ~earlier)
+    firsts = firsts.order_by(scoring_task.c.not_before, scoring_task.c.id).limit(bindparam("limit"))
+    return firsts.with_for_update(of=scoring_task, skip_locked=True).cte("heads")
+
+
+@cache
+def _ready_tasks(dialect: str) -> Select[Any]:
+    """Return all ready tasks of the heads' exchanges, locked."""
+    heads = _heads()
+    tasks = select(*(scoring_task.c[name] for name in Task.__slots__))
+    tasks = tasks.where(scoring_task.c.exchange_id == heads.c.exchange_id, _ready)
+    if dialect == "sqlite":
+        return tasks
+    # Lateral, so that each exchange is looked up in the index: before PostgreSQL has statistics it expects so many of
+    # one exchange that it would rather read them all.
+    found = tasks.with_for_update(skip_locked=True).lateral("found")
+    return select(found).select_from(heads.join(found, true()))
+
+
+_TAKE = update(scoring_task).values(
+    state="running",
+    lease_owner=bindparam("owner"),
+    lease_until=bindparam("lease_end"),
+    not_before=bindparam("lease_end"),
+    attempts=scoring_task.c.attempts + 1,
 )
 
 
 def claim(connection: Connection, owner: str, limit: int, lease: timedelta, now: datetime) -> list[Claim]:
     """Take the ready tasks of up to ``limit`` exchanges, oldest first."""
-    values = {"now": now, "limit": limit, "owner": owner, "lease_until_then": now + lease}
+    found = connection.execute(_ready_tasks(connection.dialect.name), {"now": now, "limit": limit}).mappings().all()
     tasks: dict[str, list[Task]] = {}
-    for row in connection.execute(_claim, values).mappings():
-        tasks.setdefault(row["exchange_id"], []).append(Task(**row))
+    for row in found:
+        tasks.setdefault(row["exchange_id"], []).append(Task(**{**row, "attempts": row["attempts"] + 1}))
+    for ids in batched([row["id"] for row in found]):
+        connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
     exchanges = _exchanges(connection, list(tasks))
-    return [Claim(found, tuple(sorted(tasks[found.id], key=lambda task: task.id))) for found in exchanges]
+    return [Claim(one, tuple(sorted(tasks[one.id], key=lambda task: task.id))) for one in exchanges]
 
 
 def _exchanges(connection: Connection, ids: Sequence[str]) -> list[Exchange]:
     found: list[Exchange] = []
-    for start in range(0, len(ids), CHUNK):
-        query = select(exchange).where(exchange.c.id.in_(ids[start : start + CHUNK]))
+    for some in batched(ids):
+        query = select(exchange).where(exchange.c.id.in_(some))
         found += [exchange_of(row) for row in connection.execute(query).mappings()]
     return sorted(found, key=lambda one: (one.started_at, one.id))
 
@@ -152,10 +157,10 @@ _CLOSE = (
 def _held(connection: Connection, owner: str, tasks: Sequence[Task]) -> dict[int, RowMapping]:
     """Return those tasks that this owner still holds, locked, each with what its score needs of the exchange."""
     held: dict[int, RowMapping] = {}
-    ids = sorted({task.id for task in tasks})
-    for start in range(0, len(ids), CHUNK):
-        query = _HOLD.where(scoring_task.c.id.in_(ids[start : start + CHUNK]))
-        held |= {row["id"]: row for row in connection.execute(query, {"owner": owner}).mappings()}
+    for ids in batched(sorted({task.id for task in tasks})):
+        rows = connection.execute(_HOLD.where(scoring_task.c.id.in_(ids))).mappings()
+        # Compared here and not there, where it would invite the index of owners, which every claim leaves longer.
+        held |= {row["id"]: row for row in rows if row["lease_owner"] == owner}
     return held
 
 
@@ -164,13 +169,13 @@ _HOLD = (
         scoring_task.c.id,
         scoring_task.c.exchange_id,
         scoring_task.c.scorer,
+        scoring_task.c.lease_owner,
         exchange.c.service,
         exchange.c.route,
         exchange.c.started_at,
         exchange.c.sampling_probability,
     )
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    .where(scoring_task.c.lease_owner == bindparam("owner"), scoring_task.c.state == "running")
     .order_by(scoring_task.c.id)
     .with_for_update(of=scoring_task)
 )
@@ -189,8 +194,7 @@ def postpone(
 
 def release(connection: Connection, owner: str) -> int:
     """Hand back all that this owner holds, as if it had never been claimed."""
-    mine = and_(scoring_task.c.lease_owner == owner, scoring_task.c.state == "running")
-    statement = _back().where(mine)
+    statement = _back().where(scoring_task.c.lease_owner == owner)
     statement = statement.values(not_before=scoring_task.c.first_pending_at, attempts=scoring_task.c.attempts - 1)
     return connection.execute(statement).rowcount
 
