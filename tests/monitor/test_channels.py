@@ -48,7 +48,7 @@ def test_an_alert_is_one_plain_sentence() -> None:
     """The message names scorer, route, mean, interval, n and window."""
     assert ALERT.message == (
         "answer_relevancy of route ask in shop is below 0.6: "
-        "mean 0.41 (95 % interval 0.35 to 0.47, n = 40) over the last 90 minutes."
+        "mean 0.410 (95 % interval 0.35 to 0.47, n = 40) over the last 90 minutes."
     )
 
 

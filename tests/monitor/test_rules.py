@@ -232,7 +232,7 @@ def test_a_transition_is_one_line_in_the_log(
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith(
-        "alert firing: answer_relevancy of route a b in shop is below 0.6: mean 0.10 ("
+        "alert firing: answer_relevancy of route a b in shop is below 0.6: mean 0.100 ("
     )
     assert "n = 3) over the last hour." in record.getMessage()
     assert "secret" not in record.getMessage()

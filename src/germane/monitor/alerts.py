@@ -50,7 +50,7 @@ class Alert:
         verdict = f"below {self.threshold:g}" if self.state == "firing" else f"no longer below {self.threshold:g}"
         return (
             f"{self.scorer} of route {self.route} in {self.service} is {verdict}: "
-            f"mean {self.value:.2f} ({low_high}n = {self.n}) over {_span(self.window)}."
+            f"mean {self.value:.3f} ({low_high}n = {self.n}) over {_span(self.window)}."
         )
 
     def resolved(self, **changes: Any) -> Alert:
