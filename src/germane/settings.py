@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -59,7 +60,10 @@ def _read_secret(value: Any) -> Any:
         path = Path(value.removeprefix("file:"))
         if not path.is_file():
             raise ValueError(f"the file {path} does not exist")
-        return path.read_text(encoding="utf-8").strip()
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
     return value
 
 
@@ -89,13 +93,16 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 class Floor(BaseModel):
     """A rule: alert when the mean of a route's scores over a window lies under a threshold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str = "floor"
+    """What its alerts are called; two rules need two names."""
     scorer: str = "answer_relevancy"
+    """Whose scores it looks at."""
     route: str | None = None
     """Only this route; by default each route by itself."""
     threshold: float = Field(ge=-1, le=1)
+    """It fires when the mean is under this."""
     window: float = Field(default=3600, gt=0, le=400 * DAY)
     """Seconds of answers, by the time at which they were given."""
     min_count: int = Field(default=30, ge=2)
@@ -107,11 +114,12 @@ class Floor(BaseModel):
 class Webhook(BaseModel):
     """A channel: alerts are POSTed here as JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     url: WebAddress
+    """Where; it counts as a secret."""
     secret: Secret | None = None
-    """Signs each message (HMAC-SHA256) when given."""
+    """Signs each alert (HMAC-SHA256, in the header `Germane-Signature`) when given."""
 
 
 class Settings(BaseSettings):
@@ -241,12 +249,16 @@ _SECRET = {"database", "api_key", "base_url", "webhook"}
 _NESTED: dict[str, type[BaseModel]] = {"rules": Floor, "webhook": Webhook}
 _LISTS = {"rules", "scorers"}
 """Settings whose parts have no variables of their own."""
+_OF_KUBERNETES = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
+"""It tells every process of a service named germane, or germane-worker, by such variables."""
 
 
 def _refuse_unknown_variables() -> None:
     for variable in os.environ:
         name, nested, _ = variable.removeprefix(PREFIX).lower().partition("__")
-        if variable.startswith(PREFIX) and (name not in Settings.model_fields or (nested and name not in _NESTED)):
+        if not variable.startswith(PREFIX) or _OF_KUBERNETES.search(variable):
+            continue
+        if name not in Settings.model_fields or (nested and name not in _NESTED):
             raise SettingsError(
                 f"there is no setting behind {variable}{_did_you_mean(name, Settings.model_fields)}; unset it"
             )

@@ -77,7 +77,7 @@ while not store.counts().rows:
 
     assert (printed, logged) == ("", "")
     assert query("SELECT count(*) FROM exchange") == [400]
-    assert set(query("SELECT state FROM scoring_task")) == {"pending", "done"}
+    assert set(query("SELECT state FROM scoring_task")) <= {"pending", "done"}
 
 
 def test_threads_that_outlive_the_main_one_are_captured(run: Run, judge: FakeJudge, query: Query) -> None:

@@ -12,6 +12,7 @@ from germane.settings import load
 
 pytestmark = pytest.mark.usefixtures("bare")
 
+
 def test_nearer_sources_win(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Argument, then environment, then germane.toml, then pyproject.toml, then the default."""
     (bare / "pyproject.toml").write_text("[tool.germane]\nquestions = 4\nrate = 0.4\ntick = 4\nqueue = 4\n")
@@ -33,6 +34,19 @@ def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load()
 
     assert (settings.rate, settings.judge, settings.has_server) == (1.0, "gpt-4o-mini", False)
+
+
+@pytest.mark.parametrize("service", ["GERMANE", "GERMANE_WORKER"])
+@pytest.mark.parametrize(
+    "variable", ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR"]
+)
+def test_what_kubernetes_tells_of_a_service_is_no_setting(
+    monkeypatch: pytest.MonkeyPatch, service: str, variable: str
+) -> None:
+    """A service named germane beside the application keeps no process from starting."""
+    monkeypatch.setenv(f"{service}_{variable}", "tcp://10.0.0.1:80")
+
+    load()
 
 
 def test_nested_and_listed_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +98,16 @@ def test_secrets_stand_elsewhere(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("secret", "said"), [("env:NOWHERE", "variable NOWHERE is not set"), ("file:/nowhere", "file /nowhere does not")]
+    ("secret", "said"),
+    [
+        ("env:NOWHERE", "variable NOWHERE is not set"),
+        ("file:/nowhere", "file /nowhere does not"),
+        ("file:secret", "file secret cannot be read"),
+    ],
 )
-def test_a_secret_that_is_not_there_is_told(secret: str, said: str) -> None:
+def test_a_secret_that_is_not_there_is_told(bare: Path, secret: str, said: str) -> None:
     """The name of its place is no secret."""
+    (bare / "secret").write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match=said):
         load(api_key=secret)
 

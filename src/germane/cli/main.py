@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from germane.cli.output import print_json
 from germane.errors import GermaneError
 
 _VERBS = {
@@ -57,5 +58,7 @@ def main() -> None:
         code = 130
     except GermaneError as error:
         click.echo(f"germane: {error}", err=True)
+        if "--json" in sys.argv:
+            print_json({"error": str(error)})
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
