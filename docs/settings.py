@@ -12,9 +12,9 @@ from germane.settings import PREFIX, Floor, Settings, Webhook
 HEAD = """\
 # Settings
 
-Arguments of `germane.start()` win over `GERMANE_...` variables, those over `germane.toml`, that over `[tool.germane]` in
-`pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with its value and the fix. A secret may be
-given as `env:NAME` or `file:/path`.
+Arguments of `germane.start()` win over `GERMANE_...` variables, those over `germane.toml`, that over `[tool.germane]`
+in `pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with the fix. A secret may be given as
+`env:NAME` or `file:/path`.
 
 <!-- Written by docs/settings.py: edit the settings, not this page. -->
 """
@@ -29,13 +29,14 @@ DEFAULTS = {
 def page() -> str:
     """Return the page."""
     parts = [HEAD, _table(Settings.model_fields, PREFIX)]
-    parts += ["\n## A rule\n", "One of `rules`: " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
+    parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
     parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields)]
     return "\n".join(parts)
 
 
 def _first_line(model: Any) -> str:
-    return str(model.__doc__).partition(": ")[2]
+    sentence = str(model.__doc__).partition(": ")[2]
+    return sentence[0].upper() + sentence[1:]
 
 
 def _table(fields: dict[str, FieldInfo], prefix: str | None = None) -> str:
@@ -51,7 +52,9 @@ def _default(name: str, field: FieldInfo) -> str:
         return DEFAULTS[name]
     if field.is_required():
         return "needed"
-    return "none" if field.default in (None, ()) else f"`{field.default}`"
+    if field.default in (None, ()):
+        return "none"
+    return f"`{str(field.default).lower()}`" if isinstance(field.default, bool) else f"`{field.default}`"
 
 
 def _meaning(field: FieldInfo) -> str:

@@ -96,7 +96,7 @@ class Floor(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str = "floor"
-    """What its alerts are called; two rules need two names."""
+    """What its alerts are called."""
     scorer: str = "answer_relevancy"
     """Whose scores it looks at."""
     route: str | None = None
