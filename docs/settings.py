@@ -13,8 +13,8 @@ HEAD = """\
 # Settings
 
 Arguments of `germane.start()` win over `GERMANE_...` variables, those over `germane.toml`, that over `[tool.germane]`
-in `pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with the fix. A secret may be given as
-`env:NAME` or `file:/path`.
+in `pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with the fix. A secret may be given
+as `env:NAME` or `file:/path`.
 
 <!-- Written by docs/settings.py: edit the settings, not this page. -->
 """
