@@ -6,8 +6,9 @@ Two figures, for a sync and an async handler, measured in turns in one run:
 - process: CPU time of the whole process per call, with export over OTLP and, for germane, the database (SQLite) in it.
   Limit 2.5 times the bare span's.
 
-The receiver of the spans is a process of its own, so its work is in neither figure. With ``--sampling`` the process
-also decides on every exchange whether it is to be scored (rate 0: none is); by default another process would.
+Both are taken for spans that pass at once, as in a process that only captures, and for spans that are held for their
+score, as all are at rate 1. The receiver of the spans is a process of its own, and nothing is scored, so neither is in
+the figures. With ``--sampling`` this process also decides on every exchange whether it is to be scored.
 
 Run: python benchmarks/decorator.py
 """
@@ -40,6 +41,9 @@ ANSWER = (
     "lies inside, and hand the parcel to any post office; the price is paid back within five working days."
 )
 CALLER_LIMIT = 1.5
+BLOCK = 100
+Run = Callable[[int], list[int]]
+"""Makes so many calls, and returns the nanoseconds of each."""
 PROCESS_LIMIT = 2.5
 RECEIVER = """
 import sys
@@ -129,41 +133,73 @@ async def calls_async(handler: Callable[[str], Any], count: int) -> list[int]:
     return times
 
 
-def turn(run: Callable[[], list[int]], flush: Callable[[], object]) -> tuple[float, float]:
-    """Return the median of the calls' times and the process's CPU time per call, in microseconds, all work done."""
+def caller(bare_run: Run, observed_run: Run, count: int) -> tuple[list[float], list[float], list[float]]:
+    """Return medians of blocks of calls in microseconds, bare and observed by turns, and their ratios.
+
+    Blocks are short, so that whatever else the machine does is felt by both.
+    """
+    pairs = [(median(bare_run(BLOCK)) / 1000, median(observed_run(BLOCK)) / 1000) for _ in range(count // BLOCK)]
+    return [plain for plain, _ in pairs], [seen for _, seen in pairs], [seen / plain for plain, seen in pairs]
+
+
+def process(run: Run, flush: Callable[[], object], count: int) -> float:
+    """Return the process's CPU time per call, in microseconds, with all the work that the calls left behind."""
     start = time.process_time_ns()
-    times = run()
+    run(count)
     flush()
-    return median(times) / 1000, (time.process_time_ns() - start) / len(times) / 1000
+    return (time.process_time_ns() - start) / count / 1000
 
 
-def compare(
-    name: str, runs: tuple[Callable[[], list[int]], Callable[[], list[int]]], flush: Callable[[], object], rounds: int
-) -> bool:
+def compare(name: str, bare_run: Run, observed_run: Run, flush: Callable[[], object], rounds: int, count: int) -> bool:
     """Measure bare and observed in turns, print the ratios, and say whether both keep their limits."""
-    pairs = [(turn(runs[0], flush), turn(runs[1], flush)) for _ in range(rounds + 1)][1:]
-    kept = True
-    for place, (what, limit) in enumerate((("caller p50", CALLER_LIMIT), ("process CPU", PROCESS_LIMIT))):
-        ratio = median(observed[place] / plain[place] for plain, observed in pairs)
-        plain, observed = (median(pair[side][place] for pair in pairs) for side in (0, 1))
-        print(
-            f"{name:5}  {what:11}  bare {plain:6.1f} us  observed {observed:6.1f} us  ratio {ratio:4.2f}  limit {limit}"
-        )
-        kept = kept and ratio <= limit
-    return kept
+    bare_run(count), observed_run(count), flush()  # warm
+    plain, seen, ratios = [], [], []
+    for _ in range(rounds):
+        for kept, found in zip((plain, seen, ratios), caller(bare_run, observed_run, count), strict=True):
+            kept += found
+        flush()
+    callers = report(name, "caller p50", plain, seen, ratios, CALLER_LIMIT)
+    plain, seen = [], []
+    for _ in range(rounds):
+        plain.append(process(bare_run, flush, count))
+        seen.append(process(observed_run, flush, count))
+    ratios = [after / before for before, after in zip(plain, seen, strict=True)]
+    return report(name, "process CPU", plain, seen, ratios, PROCESS_LIMIT) and callers
 
 
-CAPTURE: dict[str, Any] = {"role": "capture"}
-SAMPLING: dict[str, Any] = {"rate": 0.0, "tick": 0.2, "scorers": ["question_answer_similarity"], "embedder": "local"}
+def report(name: str, what: str, plain: list[float], seen: list[float], ratios: list[float], limit: float) -> bool:
+    """Print the medians of one comparison, and say whether it keeps its limit."""
+    ratio = median(ratios)
+    print(
+        f"{name:14}  {what:11}  bare {median(plain):6.1f} us  observed {median(seen):6.1f} us  "
+        f"ratio {ratio:4.2f}  limit {limit}"
+    )
+    return ratio <= limit
 
 
-def measure(endpoint: str, folder: Path, rounds: int, count: int, role: dict[str, Any]) -> bool:
-    """Measure both kinds of handler against a receiver."""
+EMBEDDED: dict[str, Any] = {"scorers": ["question_answer_similarity"], "embedder": "local"}
+PASSED: dict[str, Any] = {"role": "capture"}
+HELD: dict[str, Any] = {**EMBEDDED, "rate": 1.0, "tick": 3600.0}  # nothing is scored: the first tick finds nothing
+SAMPLED: dict[str, Any] = {**EMBEDDED, "rate": 0.0, "tick": 0.2}
+
+
+def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], rounds: int, count: int) -> bool:
+    """Measure both kinds of handler against a receiver, in each mode."""
     provider = TracerProvider(shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
     provider.add_span_processor(germane.hold(BatchSpanProcessor(exporter, max_queue_size=8 * count)))
     trace.set_tracer_provider(provider)
-    germane.start(database=f"sqlite:///{folder}/benchmark.db", service="benchmark", **role)
+    kept = []
+    for name, settings in modes.items():
+        germane.start(database=f"sqlite:///{folder}/{name}.db", service="benchmark", **settings)
+        kept += [measure_mode(name, provider, rounds, count, settles="tick" in settings and settings["tick"] < 1)]
+        germane.stop()
+    provider.shutdown()
+    return all(kept)
+
+
+def measure_mode(name: str, provider: TracerProvider, rounds: int, count: int, *, settles: bool) -> bool:
+    """Measure a sync and an async handler."""
     tracer = trace.get_tracer("bare")
     observed, observed_async = germane.observe(route="ask")(ask), germane.observe(route="ask")(ask_async)
 
@@ -172,17 +208,25 @@ def measure(endpoint: str, folder: Path, rounds: int, count: int, role: dict[str
         runtime = running()
         assert runtime is not None
         assert runtime.writer.flush(60)
-        while runtime.monitor is not None and runtime.store.counts().unsampled:
+        while settles and runtime.store.counts().unsampled:
             time.sleep(0.05)
 
-    sync = (lambda: calls(bare(tracer), count), lambda: calls(observed, count))
-    asynchronous = (
-        lambda: asyncio.run(calls_async(bare_async(tracer), count)),
-        lambda: asyncio.run(calls_async(observed_async, count)),
-    )
-    kept = [compare("sync", sync, flush, rounds), compare("async", asynchronous, flush, rounds)]
-    germane.stop()
-    provider.shutdown()
+    plain, plain_async = bare(tracer), bare_async(tracer)
+    with asyncio.Runner() as runner:
+        kept = [
+            compare(
+                f"{name}, sync",
+                lambda number: calls(plain, number),
+                lambda number: calls(observed, number),
+                flush, rounds, count,
+            ),
+            compare(
+                f"{name}, async",
+                lambda number: runner.run(calls_async(plain_async, number)),
+                lambda number: runner.run(calls_async(observed_async, number)),
+                flush, rounds, count,
+            ),
+        ]  # fmt: skip
     return all(kept)
 
 
@@ -199,8 +243,8 @@ def main() -> int:
     ):
         assert receiver.stdout is not None
         endpoint = receiver.stdout.readline().decode().strip()
-        role = SAMPLING if options.sampling else CAPTURE
-        kept = measure(endpoint, Path(folder), options.rounds, options.calls, role)
+        modes = {"sampled": SAMPLED} if options.sampling else {"passed": PASSED, "held": HELD}
+        kept = measure(endpoint, Path(folder), modes, options.rounds, options.calls)
         receiver.communicate()
     return 0 if kept else 1
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Literal
 
+_KEYED = blake2b(digest_size=8, key=b"germane.draw")
 AttributeValue = str | bool | int | float
 Status = Literal["ok", "error", "cancelled", "abandoned"]
 
@@ -75,8 +76,9 @@ def draw_of(trace_id: str) -> float:
     It is a keyed hash, so that it does not depend on the bits a ratio-based head sampler has already looked at,
     and an exchange drawn at some rate is also drawn at every higher one.
     """
-    digest = blake2b(trace_id.encode(), digest_size=8, key=b"germane.draw").digest()
-    return ((int.from_bytes(digest) >> 11) + 1) / 2**53
+    keyed = _KEYED.copy()
+    keyed.update(trace_id.encode())
+    return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53
 
 
 def new_exchange_id() -> str:

@@ -206,8 +206,8 @@ class HandlerRecording(Recording):
     def _exchange(
         self, question: str | None, answer: str | None, status: Status, told: str | None, seconds: float
     ) -> Exchange:
-        labels, trace_id = self.labels.copy(), self.trace_id  # another thread may still set one
-        contexts = {kept.text: kept for kept in self.contexts}
+        trace_id, attributes = self.trace_id, self.labels.copy()  # another thread may still set one
+        columns = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
         return Exchange(
             id=self.exchange_id,
             trace_id=trace_id,
@@ -216,16 +216,20 @@ class HandlerRecording(Recording):
             route=self.handler.route,
             question=question,
             answer=answer,
-            contexts=tuple(contexts.values())[:MAX_CONTEXTS],
-            history=self.privacy.screen_turns(self.history, self.problems),
-            attributes={name: value for name, value in labels.items() if name not in _COLUMNS},
+            contexts=self._distinct_contexts() if self.contexts else (),
+            history=self.privacy.screen_turns(self.history, self.problems) if self.history else (),
+            attributes=attributes,
             status=status,
             error=told,
             started_at=datetime.fromtimestamp(self.started / 1e9, UTC),
             duration=seconds,
             draw=draw_of(trace_id),
-            **{name: str(value) for name, value in labels.items() if name in _COLUMNS},
+            **columns,
         )
+
+    def _distinct_contexts(self) -> tuple[Context, ...]:
+        """Return the contexts, each text once."""
+        return tuple({kept.text: kept for kept in self.contexts}.values())[:MAX_CONTEXTS]
 
     def _end_held(
         self, exchange: Exchange | None, status: Status, error: BaseException | None, told: str | None
