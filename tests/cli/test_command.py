@@ -70,7 +70,6 @@ def test_json_alone_is_on_stdout(
     bare: Path, database: str, store: Store, scored: Callable[..., Any], environment: dict[str, str]
 ) -> None:
     """What is logged goes to stderr; also where a terminal knows few characters, nothing breaks."""
-    scored(store, [0.1], answer="\u4ef7\u683c \U0001f600")
     (bare / "talker.py").write_text("import logging; logging.getLogger('talker').warning('hello')")
     settings = {"GERMANE_DATABASE": database, "GERMANE_SCORERS": "unknown", "PYTHONIOENCODING": "latin-1"}
 
@@ -84,6 +83,8 @@ def test_json_alone_is_on_stdout(
     assert doctor.stdout.count("\n") == 1
     assert doctor.returncode == 4
     assert doctor.stderr == "WARNING talker: hello\n"
+    assert "no decorated handler has been seen yet" in doctor.stdout
+    scored(store, [0.1], answer="\u4ef7\u683c \U0001f600")
     worst = run("worst")
     assert (worst.returncode, worst.stderr) == (0, "")
     assert "answered  ?? ?" in worst.stdout

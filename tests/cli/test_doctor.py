@@ -261,6 +261,22 @@ def test_no_endpoint_is_only_noted(call: Call, database: str) -> None:
     assert about(call("doctor", "--offline", "--json"), "export")["status"] == "note"
 
 
+@pytest.mark.parametrize("url", ["postgresql://app:hunter2@host:port/app", "postgresql://app:hunter2@host@other/app"])
+def test_a_url_that_is_none(call: Call, url: str) -> None:
+    """It is told without being quoted."""
+    ended = call("doctor", "--json", "--offline", "--database", url)
+
+    assert about(ended, "database")["fix"] == "correct the setting database"
+    assert "hunter2" not in ended.out + ended.err
+
+
+def test_rules_without_scores_are_noted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence of a rule is not the same as all being well."""
+    monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7}]')
+
+    assert about(call("doctor", "--json", "--offline"), "rules")["status"] == "note"
+
+
 def test_looking_changes_nothing_that_is_counted(call: Call, store: Store) -> None:
     """The doctor can be called at any time."""
     call("doctor", "--offline")

@@ -67,17 +67,6 @@ def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.
     module(code, bare / "from_a_document.py")
 
 
-def test_the_page_of_settings_is_the_settings() -> None:
-    """It is written from the code: run `python docs/settings.py` after a change."""
-    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "docs" / "settings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    writer = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(writer)
-
-    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == writer.page()
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_the_documents_lead_somewhere(page: Path) -> None:
     """No reader ends at a page that was never written."""

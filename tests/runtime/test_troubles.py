@@ -137,6 +137,47 @@ def test_a_closed_port_warns_once_and_quickly(warnings: Warnings) -> None:
     assert "hunter2" not in str(warnings())
 
 
+def test_draining_does_not_wait_for_a_database_that_is_away(
+    judge: FakeJudge, tmp_path: Path, warnings: Warnings
+) -> None:
+    """A script ends soon, and is told why there are no scores."""
+    (tmp_path / "file").write_text("")
+    germane.start(**judge.settings(), database=f"sqlite:///{tmp_path}/file/germane.db", tick=0.05)
+    ask_all(3)
+
+    began = time.monotonic()
+    assert not germane.stop(timeout=0.5, drain=60)
+
+    assert time.monotonic() - began < 20
+    assert any(warning.startswith("not waiting for scores: ") for warning in warnings())
+
+
+def test_a_database_that_can_only_be_read_warns_once(
+    tmp_path: Path, database: str, warnings: Warnings, until: Until
+) -> None:
+    """The tables are there, and nothing can be written: the remedy is a right."""
+    germane.start(database=database, role="capture")
+    germane.stop()
+    germane.start(database=f"sqlite:///file:{tmp_path}/germane.db?mode=ro&uri=true", role="capture")
+    ask_all(3)
+    until(warnings)
+    assert depth() == 3
+    germane.stop(timeout=0.5)
+
+    assert ["give this process the right to write" in warning for warning in warnings()] == [True, False]
+
+
+def test_weights_that_are_missing_are_said_once(database: str, query: Query, warnings: Warnings) -> None:
+    """Without the embedded judge's file answers are captured."""
+    germane.start(database=database, judge="local", local_llm="/nowhere/at-all.gguf")
+    ask_all(3)
+
+    assert germane.stop()
+    assert query("SELECT count(*) FROM exchange") == [3]
+    (warning,) = warnings()
+    assert warning.startswith("nothing will be scored: ")
+
+
 def test_answers_are_written_and_scored_when_the_database_comes_up(
     postgresql: Any, judge: FakeJudge, tmp_path: Path, until: Until
 ) -> None:
