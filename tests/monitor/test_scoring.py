@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ Until = Callable[..., None]
 class Custom:
     """A scorer of a user's own: what it does is a function."""
 
-    requires = frozenset({"question", "answer"})
+    requires: Any = frozenset({"question", "answer"})
     range = (0.0, 1.0)
 
     def __init__(self, score: Callable[[Exchange], Any], name: str = "custom", fingerprint: str = "f1") -> None:
@@ -253,25 +254,45 @@ def test_a_score_is_kept_under_the_name_of_its_scorer(
     assert [(found.score.scorer, found.score.fingerprint) for found in store.worst()] == [("custom", "f1")]
 
 
-def test_an_error_of_our_own_in_scoring_is_told(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+@pytest.mark.parametrize("requires", [{"answr"}, None])
+def test_a_scorer_that_cannot_say_what_it_needs_fails_its_own_exchanges(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, requires: Any
 ) -> None:
-    """A scorer that breaks the boundary itself shows in the status, and the other exchanges are scored."""
+    """A misspelt input is not taken for a missing one, and what a scorer breaks holds up no other scorer."""
+    broken = Custom(lambda _: 0.5, "broken")
+    broken.requires = requires
+    store.add([new_exchange() for _ in range(2)])
+    start(store, [broken, Custom(lambda _: 0.5)], settings=settings())
 
-    class Broken(Custom):
-        @property
-        def requires(self) -> frozenset[str]:  # type: ignore[override]  # breaks on purpose
-            raise LookupError
+    until(lambda: done(store) == 4)
 
-    exchanges = [new_exchange() for _ in range(2)]
-    store.add(exchanges)
-    store.assign([Decision(exchanges[0].id, 1.0, "drawn")], {"broken": "f1"})
-    store.assign([Decision(exchanges[1].id, 1.0, "drawn")], {"custom": "f1"})
-    monitor = start(store, [Broken(lambda _: 0.5, "broken"), Custom(lambda _: 0.5)], settings=settings())
+    assert (store.counts().done, store.counts().failed_reasons) == (2, {Reason.SCORER_ERROR: 2})
 
-    until(lambda: monitor.status().jobs["score"].problem)
-    assert "LookupError" in str(monitor.status().jobs["score"].problem)
+
+def test_an_error_of_our_own_in_scoring_is_told(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
+) -> None:
+    """What breaks around a scorer is told in the log, without its message, and the other exchanges are scored."""
+    odd = threading.Event()
+
+    def score(exchange: Exchange) -> float:
+        if exchange.question == "odd":
+            odd.set()
+        return 0.5
+
+    def clock() -> datetime:
+        if odd.is_set():
+            odd.clear()
+            raise LookupError("text of a user")
+        return datetime.now(UTC)
+
+    store.add([new_exchange(question="odd"), new_exchange()])
+    start(store, [Custom(score)], settings=settings(), clock=clock)
+
+    until(lambda: "LostTask: LookupError while scoring" in caplog.text)
     until(lambda: store.counts().done == 1)
+    assert store.counts().running == 1
+    assert "text of a user" not in caplog.text
 
 
 def test_one_scorer_that_pauses_does_not_slow_the_others(

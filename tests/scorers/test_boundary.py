@@ -162,8 +162,24 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
 
 def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:
     """Stopping is not failing."""
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(run(Own(asyncio.CancelledError()), exchange()))
+
+    class Slow(Own):
+        async def score(self, exchange: Exchange) -> Any:
+            await asyncio.sleep(3600)
+
+    async def stop() -> None:
+        async with asyncio.timeout(0):
+            await run(Slow(0.5), exchange())
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(stop())
+
+
+def test_a_scorer_that_cancels_itself_has_failed(exchange: Make, score: Any) -> None:
+    """Nobody asked it to stop: an exchange that always does so is not tried for ever."""
+    (result,) = score(Own(asyncio.CancelledError()), exchange())
+
+    assert result.reason is Reason.SCORER_ERROR
 
 
 @pytest.mark.parametrize(

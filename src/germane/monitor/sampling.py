@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
 from germane.exchange import Exchange
 from germane.monitor.office import Office
 from germane.score import Reason, Score
-from germane.scorers import Scorer
-from germane.scorers.text import is_blank
+from germane.scorers import Scorer, lacks_input
 from germane.storage import Decision, Store
 from germane.threads import Threads
 
@@ -25,7 +24,7 @@ def decide(exchange: Exchange, *, rate: float, scorers: Sequence[Scorer]) -> Dec
     exchange that no scorer can take was thus sure to be looked at, and has probability 1. For any other the draw alone
     decides, whatever stands in it, so that its probability is the rate, and weighting by its inverse is unbiased.
     """
-    unfit = {scorer.name: Reason.MISSING_INPUT for scorer in scorers if _lacks(exchange, scorer.requires)}
+    unfit = {scorer.name: Reason.MISSING_INPUT for scorer in scorers if lacks_input(scorer, exchange)}
     if len(unfit) == len(scorers):
         return Decision(exchange_id=exchange.id, probability=1.0, sampling_reason="drawn", skip=unfit)
     if exchange.draw <= rate:
@@ -86,9 +85,3 @@ class Sampling:
             Score(scorer=name, fingerprint=self._fingerprints[name], reason=reason, scored_at=now)
             for name, reason in decision.skip.items()
         ]
-
-
-def _lacks(exchange: Exchange, required: Iterable[str]) -> bool:
-    contexts = "".join(context.text for context in exchange.contexts)
-    texts = {"question": exchange.question, "answer": exchange.answer, "contexts": contexts}
-    return any(is_blank(texts.get(name) or "") for name in required)

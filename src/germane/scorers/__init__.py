@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
-from germane.scorers.boundary import may_succeed_later, run
+from germane.scorers.boundary import lacks_input, may_succeed_later, run
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.fingerprint import fingerprint
 from germane.scorers.judge import OpenAIJudge
@@ -36,6 +36,7 @@ __all__ = [
     "build",
     "find_noncommittal",
     "fingerprint",
+    "lacks_input",
     "may_succeed_later",
     "run",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
 import time
@@ -40,15 +41,27 @@ def may_succeed_later(score: Score) -> bool:
     return score.reason is not None and (score.reason.transient or "retry_after" in score.details)
 
 
+def lacks_input(scorer: Scorer, exchange: Exchange) -> bool:
+    """Return whether the exchange lacks what the scorer needs. Of a scorer that cannot say what, :func:`run` tells."""
+    try:
+        return bool(_absent(scorer, exchange))
+    except Exception:  # noqa: BLE001 - anybody's code, as below
+        return False
+
+
 async def _score(scorer: Scorer, exchange: Exchange) -> Score:
     try:
-        absent = sorted(name for name in scorer.requires if not _is_present(exchange, name))
-        if absent:
+        if absent := _absent(scorer, exchange):
             return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
         return _checked(scorer, await scorer.score(exchange))
     except ScoringError as error:
         details = {} if error.retry_after is None else {"retry_after": error.retry_after}
         return dataclasses.replace(_without_value(scorer, error.reason, str(error)), details=details)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _without_value(scorer, Reason.SCORER_ERROR, "CancelledError: it was cancelled from within")
     # A scorer may be anybody's code: whatever it raises is a failed score, or one bad row would end the loop.
     except Exception as error:  # noqa: BLE001
         return _without_value(scorer, Reason.SCORER_ERROR, f"{type(error).__name__}: {error}")
@@ -75,6 +88,10 @@ def _without_value(scorer: Scorer, reason: Reason, explanation: str) -> Score:
     return Score(
         scorer=scorer.name, fingerprint=scorer.fingerprint, reason=reason, explanation=shorten(explanation, 500)
     )
+
+
+def _absent(scorer: Scorer, exchange: Exchange) -> list[str]:
+    return sorted(name for name in scorer.requires if not _is_present(exchange, name))
 
 
 def _is_present(exchange: Exchange, name: str) -> bool:
