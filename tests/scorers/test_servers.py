@@ -174,6 +174,17 @@ def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
     assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
 
 
+def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
+    """Proxies like to say which path they do not know."""
+    fake.outage = Fault("status", status=404, message="Cannot POST /token-12345/v1/chat/completions as joe:hunter22")
+    address = fake.base_url.replace("http://", "http://joe:hunter22@").replace("/v1", "/token-12345/v1")
+
+    error = failure(fake, base_url=address)
+
+    assert fake.chats[0].path.startswith("/token-12345/")
+    assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
+
+
 def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> None:
     """The client insists on a key; servers of one's own need none."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)

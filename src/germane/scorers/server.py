@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from germane.errors import ScoringError, SettingsError
 from germane.hush import hushed
@@ -95,9 +96,11 @@ class Server:
         return ScoringError(reason, message, retry_after=retry_after(error.response.headers))
 
     def _without_secrets(self, text: str) -> str:
-        if self.api_key and len(self.api_key) >= LEAST_SECRET:
-            text = text.replace(self.api_key, "[key]")
-        return shorten(_KEY.sub("[key]", text), 300)
+        address = urlsplit(self.base_url or "")  # its path may be one: gateways hand out such addresses
+        for secret in (self.api_key, address.password, address.path.strip("/")):
+            if secret and len(secret) >= LEAST_SECRET:
+                text = text.replace(secret, "[hidden]")
+        return shorten(_KEY.sub("[hidden]", text), 300)
 
 
 def reason_of(error: openai.APIStatusError) -> Reason:
