@@ -55,13 +55,11 @@ def verdict(outcome: Outcome) -> list[str]:
     return [
         "",
         *map(_wrapped, _headline(outcome)),
-        "",
-        f"The lowest answers of '{BROKEN_ROUTE}' since then, and the questions that the judge thought they answer:",
-        *(line for scored in outcome.worst for line in describe(scored)),
+        *_worst(outcome),
         "",
         _wrapped(
             f"{outcome.captured} answers captured, {outcome.sampled} drawn, {outcome.scored} scored, "
-            f"{outcome.failed} without a score{_reasons(outcome)}."
+            f"{outcome.failed} failed{_reasons(outcome)}, {outcome.waiting} still waiting."
         ),
         _wrapped(
             f"An OTLP receiver got {outcome.spans} handler spans: {outcome.on_original_span} carry their score, "
@@ -74,15 +72,22 @@ def verdict(outcome: Outcome) -> list[str]:
 
 def _headline(outcome: Outcome) -> list[str]:
     fired = [alert for alert in outcome.alerts if alert.state == "firing"]
-    if not fired:
-        return [f"No alert came, though '{BROKEN_ROUTE}' went wrong after {outcome.fault_at:.0f} s: a miss."]
-    before, after = (_mean(*found) for found in (outcome.before, outcome.after))
-    means = f"mean relevancy {before} before the index went wrong, {after} since"
-    delay = fired[0].at - outcome.fault_at
-    return [
-        f"'{fired[0].route}' stopped answering the question: {means}.",
-        *(f"Alert {delay:.0f} s after the fault: {harmless(alert.message)}" for alert in fired),
+    found = [alert for alert in fired if alert.route == BROKEN_ROUTE and alert.at >= outcome.fault_at]
+    told = [f"Alert {alert.at - outcome.fault_at:.0f} s after the fault: {harmless(alert.message)}" for alert in found]
+    false = [
+        f"A false alarm after {alert.at:.0f} s: {harmless(alert.message)}" for alert in fired if alert not in found
     ]
+    if not found:
+        return [f"No alert came, though '{BROKEN_ROUTE}' went wrong after {outcome.fault_at:.0f} s: a miss.", *false]
+    before, after = (_mean(*means) for means in (outcome.before, outcome.after))
+    means = f"mean relevancy {before} before the index went wrong, {after} since"
+    return [f"'{BROKEN_ROUTE}' stopped answering the question: {means}.", *told, *false]
+
+
+def _worst(outcome: Outcome) -> list[str]:
+    title = f"The lowest answers of '{BROKEN_ROUTE}' since then, and the questions that the judge thought they answer:"
+    lines = [line for scored in outcome.worst for line in describe(scored)]
+    return ["", title, *lines] if lines else []
 
 
 def _command() -> str:
@@ -95,7 +100,7 @@ def _wrapped(text: str) -> str:
 
 
 def _mean(mean: float, n: int) -> str:
-    return f"{mean:.2f} (n = {n})"
+    return f"{mean:.2f} (n = {n})" if n else "unknown (n = 0)"
 
 
 def _reasons(outcome: Outcome) -> str:

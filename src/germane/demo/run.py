@@ -88,6 +88,11 @@ class Outcome:
     """Handler spans that the OTLP receiver got."""
     worst: list[Scored]
 
+    @property
+    def waiting(self) -> int:
+        """Exchanges that were drawn, and neither scored nor failed when the run ended."""
+        return self.sampled - self.scored - self.failed
+
     def as_dict(self) -> dict[str, Any]:
         """Return what a program wants to know of it, ready for JSON."""
         told = {name: getattr(self, name) for name in _TOLD}
