@@ -59,6 +59,7 @@ def test_replies_are_read(reply: str, expected: list[Question]) -> None:
     [
         "Where is the pier?",
         "Where is the pier",
+        "営業時間は何時ですか。",
         "你们几点开门？",
         "ร้านเปิดกี่โมง",
         "أين الرصيف؟",
@@ -73,7 +74,14 @@ def test_questions_of_any_language_are_usable(text: str) -> None:
     assert Question(text).is_usable
 
 
-@pytest.mark.parametrize("text", ["", " ", "?", "???", "12 + 4?", "Pier four.", "The ferry leaves at nine", "—?"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "?", "???", "12 + 4?", "Pier four.", "The ferry leaves at nine", "—?", "What", "Where is",
+        "Could not write a question", "Can't be answered from this", "Is located behind the market.",
+        "我无法生成问题。",
+    ],
+)  # fmt: skip
 def test_what_is_no_question_is_not_usable(text: str) -> None:
-    """Nothing, marks only, numbers, statements."""
+    """Nothing, marks only, numbers, statements, excuses."""
     assert not Question(text).is_usable

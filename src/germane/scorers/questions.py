@@ -28,9 +28,12 @@ _ASKING = re.compile(
     r"(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|has|have"
     r"|qu[ée]|qui[ée]n|cu[áa]l|cu[áa]ndo|d[óo]nde|c[óo]mo|cu[áa]nt[oa]s?|por qu[ée]"
     r"|qui|quel|quelle|quels|quelles|quand|o[ùu]|pourquoi|comment|combien|est-ce"
-    r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b",
+    r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b(?!'t|\u2019t| not\b)(?: +\S+){2}",
     re.IGNORECASE,
 )
+"""How a question begins that lacks its mark; "could not write a question" is none."""
+_STATING = (".", "!", "\u3002", "\uff01")
+"""Marks that end what is no question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,11 @@ class Question:
         """Whether it is a question at all, with letters in it."""
         if not has_letters(self.text):
             return False
-        ends_in_mark = self.text.rstrip(_QUOTES + ").!").endswith(tuple(MARKS))
-        return ends_in_mark or bool(_ASKING.match(self.text) or _WITHOUT_MARK.search(self.text))
+        if self.text.rstrip(_QUOTES + ").!").endswith(tuple(MARKS)):
+            return True
+        if self.text.endswith(_STATING) and not self.text.endswith("\u304b\u3002"):  # the Japanese particle that asks
+            return False
+        return bool(_ASKING.match(self.text) or _WITHOUT_MARK.search(self.text))
 
 
 def read_questions(reply: str) -> list[Question]:
