@@ -279,3 +279,25 @@ def test_rules_of_one_name_may_watch_different_things(
     floors = [Floor(threshold=0.5, route="a"), Floor(threshold=0.5, route="b"), Floor(threshold=0.5, scorer="other")]
 
     Monitor(store, [], settings(rules=floors), attach=attached)
+
+
+class Similarity:
+    """A scorer that no default rule watches."""
+
+    name, fingerprint, requires, range = "question_answer_similarity", "f1", frozenset({"answer"}), (-1.0, 1.0)
+
+    async def score(self, exchange: Exchange) -> float:
+        return 0.5
+
+
+def test_a_rule_whose_scorer_does_not_run_here_is_told(
+    store: Store, settings: Callable[..., Settings], attached: Any, caplog: Any
+) -> None:
+    """A rule that will see nothing is said at the start, with the scorer that it might watch instead."""
+    floors = [Floor(threshold=0.5), Floor(threshold=0.5, scorer="question_answer_similarity")]
+
+    Monitor(store, [Similarity()], settings(rules=floors), attach=attached)
+
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "'floor' watches answer_relevancy, which does not score here (question_answer_similarity" in caplog.text

@@ -54,6 +54,7 @@ class Monitor:
         backoff: Backoff | None = None,
     ) -> None:
         rules.check(settings.rules)
+        rules.tell_unfed(settings.rules, [scorer.name for scorer in scorers])
         parts = Parts(
             store=store,
             scorers=tuple(scorers),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from itertools import combinations
 from typing import Final
@@ -11,6 +12,8 @@ from germane.errors import SettingsError
 from germane.monitor.alerts import Alert, key_of
 from germane.settings import Floor
 from germane.storage import RouteMean, Store
+
+logger = logging.getLogger("germane.monitor")
 
 WORST: Final = 5
 """Exchanges that an alert names."""
@@ -30,6 +33,16 @@ def check(floors: Sequence[Floor]) -> None:
             raise SettingsError(
                 f"setting rules: two rules named {one.name!r} watch {one.scorer} of the same route; name them apart"
             )
+
+
+def tell_unfed(floors: Sequence[Floor], scorers: Collection[str]) -> None:
+    """Say in the log which rules watch a scorer that is not among those of this process."""
+    for floor in floors:
+        if scorers and floor.scorer not in scorers:
+            logger.warning(
+                "rule %r watches %s, which does not score here (%s does): it sees only what other processes score",
+                floor.name, floor.scorer, ", ".join(sorted(scorers)),
+            )  # fmt: skip
 
 
 class Rules:
