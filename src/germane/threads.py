@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -32,7 +33,11 @@ class Threads:
         """Call ``function`` in one of the threads, with the caller's context variables; return what it returns."""
         context, future = copy_context(), Future[Result]()
         self._calls.put((lambda: context.run(function, *arguments), future))
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(_discard)
+            raise
 
     def close(self) -> None:
         """Let the threads end once the calls made so far are done. None may be made after that."""
@@ -61,3 +66,9 @@ def _answer(function: Callable[[], Any], future: Future[Any]) -> None:
         future.set_result(function())
     except BaseException as error:  # noqa: BLE001 - not swallowed: it is raised where the call was made
         future.set_exception(error)
+
+
+def _discard(future: Future[Any]) -> None:
+    """Close a coroutine that nobody will await any more: Python would complain of it."""
+    if not future.cancelled() and future.exception() is None and inspect.iscoroutine(coroutine := future.result()):
+        coroutine.close()

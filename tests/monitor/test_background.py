@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
@@ -261,37 +262,49 @@ def test_a_forked_child_that_never_starts_it_ends_in_silence(url: str) -> None:
 
 
 WORKER = """
-import sys, time
+import asyncio, sys, time
 from germane.monitor import Monitor
-from germane.scorers import build
 from germane.settings import load
 from germane.storage import Store
 
-settings = load(tick=0.05, judge_timeout=0.3, concurrency=4, base_url=sys.argv[2], api_key="test", judge="fake-judge",
-    embedder="fake-embedder")
-workbench = build(settings)
-Monitor(Store(sys.argv[1]), workbench.scorers, settings, attach=lambda *_: "none", close=workbench.aclose).start()
-print("ready", flush=True)
+class Slow:
+    name, fingerprint, requires, range = "slow", "f1", frozenset({"answer"}), (0.0, 1.0)
+    async def score(self, exchange):
+        await asyncio.sleep(0.02)
+        return 0.5
+
+settings = load(tick=0.05, judge_timeout=0.2, concurrency=4)
+Monitor(Store(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none").start()
 time.sleep(60)
 """
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_killed_worker_loses_nothing(
-    store: Store, url: str, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+    store: Store, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """kill -9 in the middle of scoring: what it held is scored by another once the lease is over, all of it once."""
-    judge.latency = 0.05
-    store.add([new_exchange() for _ in range(60)])
-    with subprocess.Popen([sys.executable, "-c", WORKER, url, judge.base_url]) as worker:
-        until(lambda: store.counts().done >= 4)
-        os.kill(worker.pid, signal.SIGKILL)
-    held = store.counts().running
-    start_judged(store, judge)
+    store.add([new_exchange() for _ in range(200)])
+    with subprocess.Popen([sys.executable, "-c", WORKER, url]) as worker:
 
-    until(lambda: store.counts().done == 60, 30)
+        def caught_holding_something() -> bool:
+            os.kill(worker.pid, signal.SIGSTOP)
+            os.waitpid(worker.pid, os.WUNTRACED)
+            counts = store.counts()
+            if counts.done and counts.running:
+                return True
+            os.kill(worker.pid, signal.SIGCONT)
+            return False
 
-    assert held > 0
-    assert store.counts().rows == 60
+        until(caught_holding_something)
+        worker.kill()
+    assert store.counts().running > 0
+
+    start(store, [Slow(0)], settings=settings())
+    until(lambda: store.counts().done == 200, 30)
+
+    (coverage,) = store.coverage()
+    assert store.counts().rows == coverage.seen == coverage.scored == 200
 
 
 def test_what_a_job_raises_does_not_end_it(
@@ -367,14 +380,12 @@ def test_the_scheduler_says_nothing(
 ) -> None:
     """Ticks that fall due while a job still runs are daily life: the log of the application hears nothing of them."""
     caplog.set_level(logging.DEBUG)
-    hang = threading.Event()
     caplog.set_level(logging.INFO, "sqlalchemy")
     monitor = start(store, [Slow(0)], settings=settings())
     until(lambda: monitor.status().jobs["sample"].last_run)
     first = monitor.status().jobs["sample"].last_run
     until(lambda: monitor.status().jobs["sample"].last_run != first)
     monitor.stop(5)
-    hang.set()
 
     assert [record.name for record in caplog.records if "apscheduler" in record.name] == []
 
@@ -419,3 +430,29 @@ def test_a_call_that_is_no_longer_wanted_is_not_made() -> None:
     asyncio.run(use())
 
     assert made == [2]
+
+
+def test_a_coroutine_that_nobody_awaits_any_more_is_closed() -> None:
+    """A function that returns a coroutine after its caller was cancelled makes Python complain of nothing."""
+    made: list[Coroutine[Any, Any, None]] = []
+    release, called = threading.Event(), threading.Event()
+
+    def make() -> Coroutine[Any, Any, None]:
+        called.set()
+        release.wait(10)
+        made.append(asyncio.sleep(0))
+        return made[0]
+
+    async def use() -> None:
+        threads = Threads(1, name="germane-test")
+        call = asyncio.create_task(threads.run(make))
+        await asyncio.to_thread(called.wait, 10)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        release.set()
+        await threads.run(made.copy)
+        threads.close()
+
+    asyncio.run(use())
+
+    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED

@@ -235,8 +235,11 @@ def test_alerts_of_one_channel_keep_their_order() -> None:
 def test_alerts_that_never_went_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """When the end comes before a channel has taken its alerts, the log says how many."""
 
+    async def hang(alert: Alert) -> None:
+        await asyncio.Event().wait()
+
     async def deliver() -> None:
-        delivery = Delivery([Callback(lambda alert: asyncio.sleep(3600))])
+        delivery = Delivery([Callback(hang)])
         for _ in range(1002):
             delivery.send(ALERT)
         await asyncio.sleep(0)

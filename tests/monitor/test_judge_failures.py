@@ -85,15 +85,15 @@ def test_tasks_of_a_rejected_key_fail_only_after_the_time_for_retries(
 def test_an_answer_too_long_for_the_judge_pauses_nobody(
     store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """A single rejected exchange among good ones is about that exchange: the scorer goes on."""
+    """A single exchange that is refused among good ones fails alone: the scorer goes on."""
     judge.faults.append(Fault("status", status=400, code="context_length_exceeded"))
     store.add([new_exchange() for _ in range(20)])
     monitor = start_judged(store, judge, concurrency=1, backoff=Backoff(first=3600, limit=3600))
 
     until(lambda: store.counts().done == 19)
+    until(lambda: store.counts().failed_reasons == {Reason.JUDGE_REFUSED: 1})
 
     assert monitor.status().judge_problem is None
-    assert store.counts().pending == 1
 
 
 def test_a_judge_that_asks_for_a_pause_gets_it(
