@@ -96,7 +96,7 @@ def _command() -> str:
 
 
 def _wrapped(text: str) -> str:
-    return click.wrap_text(text, shutil.get_terminal_size().columns)
+    return click.wrap_text(" ".join(text.split()), shutil.get_terminal_size().columns)
 
 
 def _mean(mean: float, n: int) -> str:
