@@ -213,10 +213,10 @@ def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_is_told_by_its_code() -> None:
     """Such as one that the system killed for its memory."""
-    command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    command = [sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    with process, pytest.raises((ValueError, BrokenPipeError), match=r"ended with code -9|Broken pipe"):
+    with process, pytest.raises(ValueError, match="ended with code -9"):
         _serve(process, {})
 
 
