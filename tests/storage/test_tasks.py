@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -129,16 +130,44 @@ def test_a_score_keeps_all_it_is_made_of(store: Store, sampled: Sampled, make: M
     assert found.score.scored_at == clock.now
 
 
-def test_details_that_no_json_can_hold_do_not_stop_a_score(store: Store, sampled: Sampled, make: Make) -> None:
-    """A circle is noted as unreadable."""
-    sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+class Unspeakable:
+    """An object of a user's that has no text."""
+
+    def __str__(self) -> str:
+        raise KeyError
+
+
+def nested(depth: int) -> list[Any]:
+    """Return lists in lists."""
+    lists: list[Any] = []
+    for _ in range(depth):
+        lists = [lists]
+    return lists
+
+
+@pytest.mark.parametrize("value", [Unspeakable(), {Unspeakable(): 1}, nested(100_000)])
+def test_details_that_no_json_can_hold_do_not_stop_a_score(
+    store: Store, sampled: Sampled, make: Make, value: Any
+) -> None:
+    """A circle, an abyss, or an object that raises is noted as unreadable."""
+    sampled(make(), make())
+    first, second = tasks_of(store.claim("a", limit=2, lease=LEASE))
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
-    store.complete("a", [scored(task, details=circle)])
+    store.complete("a", [scored(first, details=circle), scored(second, details={"value": value})])
 
-    assert "unreadable" in store.worst()[0].score.details
+    assert ["unreadable" in found.score.details for found in store.worst()] == [True, True]
+
+
+def test_details_that_can_be_read_once_are_left_unread(store: Store, sampled: Sampled, make: Make) -> None:
+    """An endless iterator does not hang whoever writes it."""
+    sampled(make())
+    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+
+    store.complete("a", [scored(task, details={"endless": itertools.count()})])
+
+    assert store.worst()[0].score.details == {"endless": "count(0)"}
 
 
 @pytest.mark.parametrize(("reason", "state"), [(Reason.UNPARSABLE, "failed"), (Reason.MISSING_INPUT, "skipped")])

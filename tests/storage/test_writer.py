@@ -223,6 +223,28 @@ def test_a_poison_row_does_not_hold_up_the_others(
     assert "private" not in logged
 
 
+def test_a_poison_row_is_counted_once_though_the_line_is_cut(
+    line: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever comes between, each exchange is either written or counted and named, once."""
+    store = Store(postgresql.url(migrated_database, line.directory))
+    writer = Writer(store, capacity=1000, interval=0.05, backoff=(0.01, 0.02))
+    batch = [make(status=None) if number % 2 else make() for number in range(300)]
+    for exchange in batch:
+        writer.put(exchange)
+    until(lambda: store.counts().captured > 10)
+    line.cut()
+    until(lambda: writer.problem is not None)
+    line.mend()
+
+    assert writer.flush(LONG)
+
+    assert (store.counts().captured, writer.dropped, writer.depth) == (150, 150, 0)
+    assert len([message for message in messages(caplog, logging.WARNING) if "refuses 150" in message]) == 1
+    assert writer.stop(LONG)
+    store.close()
+
+
 def test_a_surprise_does_not_end_the_thread(make: Make, sqlite_store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """Whatever the user's list of scorers raises, exchanges are written once it stops."""
     names: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, overload
 
 REPLACEMENT = "\ufffd"
@@ -24,10 +24,14 @@ def clean(text: str | None) -> str | None:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON for whatever is given: NaN and infinities become null, other objects their plain or text form."""
+    """Return JSON for whatever is given: NaN and infinities become null, other objects their plain or text form.
+
+    Never raises: a row that cannot be made would be tried again and again, and hold up all others.
+    """
     try:
         text = _encode(value)
-    except (ValueError, TypeError):  # NaN, keys that are no text, a circle, a lone surrogate further down
+    # NaN, keys that are no text, a circle, a lone surrogate further down, or an object whose methods raise.
+    except Exception:  # noqa: BLE001
         return _repaired(value)
     if "\\u0000" in text or not (text.isascii() or _encodable(text)):
         return _repaired(value)
@@ -37,8 +41,8 @@ def to_json(value: Any) -> str:
 def _repaired(value: Any) -> str:
     try:
         return _encode(_plain(value))
-    except (RecursionError, ValueError):
-        return '{"unreadable":"a circle, or nested too deeply"}'
+    except Exception:  # noqa: BLE001 - the same
+        return '{"unreadable":"a circle, nested too deeply, or an object that raises"}'
 
 
 def _plain(value: Any) -> Any:
@@ -59,7 +63,9 @@ def _default(value: Any) -> Any:
         return dict(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+    if isinstance(value, Collection) and not isinstance(
+        value, (bytes, bytearray)
+    ):  # what can be read once stays unread
         return list(value)
     return str(value)
 

@@ -220,16 +220,19 @@ class Writer:
 
     def _write_one_by_one(self, batch: list[Exchange]) -> None:
         """Write what can be written: one row that the database will never take must not hold up the others."""
-        lost = []
-        for exchange in batch:
-            try:
-                self._store.add([exchange])
-            except ContentRefused:
-                lost.append(exchange.id)
-            self._settle(1)
-        self.dropped += len(lost)
-        named = ", ".join(str(name) for name in lost[:_NAMED])
-        logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(lost), named)
+        refused = [exchange.id for exchange in batch if not self._is_taken(exchange)]
+        with self._changed:
+            self.dropped += len(refused)
+        named = ", ".join(str(name) for name in refused[:_NAMED])
+        logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(refused), named)
+        self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
+
+    def _is_taken(self, exchange: Exchange) -> bool:
+        try:
+            self._store.add([exchange])
+        except ContentRefused:
+            return False
+        return True
 
     def _report_dropped(self) -> None:
         with self._changed:
