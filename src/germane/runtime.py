@@ -321,6 +321,23 @@ def _end_with_multiprocessing() -> None:
         multiprocessing.Finalize(None, stop, exitpriority=0)
 
 
+def _before_fork() -> None:
+    """Let imports in other threads end first: a module that is being imported now stays locked in the child for ever.
+
+    Our background imports much in its first second, which is when servers fork their workers.
+    """
+    deadline = time.monotonic() + TIMEOUT
+    while _running is not None and _others_import() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    # Private, and there since Python 3.3; without it a child may hang as it may without germane.
+    locks = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+    held = [reference() for reference in list(locks.values())]
+    return any(getattr(lock, "owner", None) not in {None, threading.get_ident()} for lock in held)
+
+
 def _after_fork() -> None:
     global _lock
     _lock = threading.RLock()
@@ -329,5 +346,5 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 atexit.register(stop)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,6 +178,31 @@ print(germane.stop(drain=30), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert query("SELECT service, count(*) FROM exchange GROUP BY 1 ORDER BY 1") == [("child", 3), ("parent", 6)]
     assert query("SELECT count(*) FROM score") == [9]
     assert sorted(span.span_id for span in spans) == sorted(query("SELECT span_id FROM exchange"))
+
+
+def test_a_fork_waits_for_imports_in_other_threads(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """A module that a thread was importing at the fork would stay locked in the child, and hang whoever imports it."""
+    (tmp_path / "slow.py").write_text("import time\nbegun.set()\ntime.sleep(0.5)\n")
+    code = """
+import builtins, importlib
+builtins.begun = threading.Event()
+germane.start()
+thread = threading.Thread(target=importlib.import_module, args=('slow',))
+thread.start()
+begun.wait()
+child = os.fork()
+if not child:
+    import slow
+    os._exit(7)
+deadline = time.monotonic() + 10
+while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(ended[0] and os.waitstatus_to_exitcode(ended[1]))
+thread.join()
+if not ended[0]:
+    os.kill(child, 9)
+"""
+    assert run(HANDLER + code, judge) == ("7\n", "")
 
 
 def test_children_of_multiprocessing_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:
