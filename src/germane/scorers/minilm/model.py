@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.util
 import weakref
@@ -83,7 +84,8 @@ class MiniLM:
         # Made when it is needed: a thread does not come along into a forked child.
         if self._thread is None or self._thread.closed:
             self._thread = Threads(1, name="germane-minilm")
-            weakref.finalize(self, _finish, self._thread)
+            weakref.finalize(self, self._thread.close).atexit = False
+            atexit.register(_finish, self._thread)
         return self._thread
 
     def _batch(self, texts: list[str]) -> Any:
@@ -119,7 +121,7 @@ class MiniLM:
 
 
 def _finish(thread: Threads) -> None:
-    """End the thread, also at the end of the program: a thread that is cut off inside the engine aborts it."""
+    """End the thread before the program does: one that is cut off inside the engine aborts the process."""
     thread.close()
     thread.join(LAST)
 
