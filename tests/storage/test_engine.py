@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from germane.errors import DatabaseUnreachable, SettingsError, StorageError
@@ -159,6 +161,27 @@ def test_closing_is_no_end(sqlite_store: Store) -> None:
     sqlite_store.close()
 
     assert sqlite_store.counts().captured == 0
+
+
+def test_closing_waits_for_what_is_under_way(store: Store) -> None:
+    """A connection that another thread still uses is closed as well, and not left to the garbage collector."""
+    under_way = threading.Event()
+    closed: list[Any] = []
+
+    def work() -> None:
+        with store._database.write() as connection:
+            closed.append(connection.connection.dbapi_connection)
+            under_way.set()
+            threading.Event().wait(0.1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert under_way.wait(10)
+    store.close()
+    thread.join()
+
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+        closed[0].cursor().execute("SELECT 1")
 
 
 def test_a_writer_waits_for_another_one(sqlite_store: Store, make: Make) -> None:

@@ -21,6 +21,8 @@ from germane.storage.refusals import ContentRefused, translated
 
 BUSY_TIMEOUT = 15.0
 """Seconds for which SQLite waits for another writer."""
+CLOSE_TIMEOUT = 1.0
+"""Seconds for which closing waits for transactions under way."""
 FORK_TIMEOUT = 20.0
 """Seconds for which a fork waits for a transaction on SQLite: longer than one can wait for another writer."""
 _READING = "germane_reading"
@@ -72,7 +74,7 @@ class Database:
         path = self.url.database or ""
         if not self._shared_by_file or path.startswith("file:"):
             return False
-        return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH - these never raise
+        return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH110, PTH112, PTH120 - these never raise
 
     @property
     def engine(self) -> Engine:
@@ -91,11 +93,15 @@ class Database:
             self._engine = None
 
     def close(self) -> None:
-        """Close the connections; the next use opens new ones."""
-        with self._lock:
-            engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.dispose()
+        """Close the connections, once nobody uses one; the next use opens new ones."""
+        self._gate.shut(CLOSE_TIMEOUT)  # else what is given back later is never closed
+        try:
+            with self._lock:
+                engine, self._engine = self._engine, None
+            if engine is not None:
+                engine.dispose()
+        finally:
+            self._gate.open()
 
     def use_write_ahead_log(self) -> None:
         """Let readers of SQLite's file go on while somebody writes; the file remembers it."""
@@ -110,7 +116,8 @@ class Database:
 
     def after_fork_in_parent(self) -> None:
         """Go on."""
-        self._gate.open()
+        if self._shared_by_file:
+            self._gate.open()
 
     def after_fork_in_child(self) -> None:
         """Begin anew: the threads that used these locks are not here."""

@@ -19,7 +19,7 @@ class Gate:
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
         self._inside = 0
-        self._shut = False
+        self._shut = 0
 
     @contextmanager
     def passed(self) -> Iterator[None]:
@@ -35,13 +35,16 @@ class Gate:
                 self._changed.notify_all()
 
     def shut(self, timeout: float) -> bool:
-        """Let nobody in; True once nobody is inside, False when that took longer than ``timeout`` seconds."""
+        """Let nobody in; True once nobody is inside, False when that took longer than ``timeout`` seconds.
+
+        Each call wants a call of :meth:`open`, whatever it returned.
+        """
         with self._changed:
-            self._shut = True
+            self._shut += 1
             return self._changed.wait_for(lambda: not self._inside, timeout)
 
     def open(self) -> None:
-        """Let everybody in again."""
+        """Let everybody in again, unless somebody else keeps it shut."""
         with self._changed:
-            self._shut = False
+            self._shut -= 1
             self._changed.notify_all()
