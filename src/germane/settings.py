@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -68,8 +68,13 @@ def _read_secret(value: Any) -> Any:
 
 
 def _is_http(value: SecretStr) -> SecretStr:
-    if not value.get_secret_value().startswith(("http://", "https://")):
-        raise ValueError("must start with http:// or https://")
+    try:
+        parts = urlsplit(value.get_secret_value())
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address; its text may quote a password
+        usable = False
+    if not usable:
+        raise ValueError("must start with http:// or https://, and name a host")
     return value
 
 

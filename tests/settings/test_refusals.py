@@ -142,3 +142,15 @@ def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
         load(**arguments)
 
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
+)
+def test_an_address_without_a_host_or_with_a_port_that_is_none_is_refused(address: str) -> None:
+    """At the start and without being quoted, rather than with the first alert."""
+    for wrong in ({"webhook": {"url": address}}, {"base_url": address}):
+        said = refusal(**wrong)
+
+        assert "must start with http:// or https://, and name a host" in said
+        assert "s3cr3t" not in said
