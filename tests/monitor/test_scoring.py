@@ -281,7 +281,7 @@ def test_an_error_of_our_own_in_scoring_is_told(
         return 0.5
 
     def clock() -> datetime:
-        if odd.is_set():
+        if odd.is_set() and threading.current_thread().name == "germane-monitor":  # where scores get their time
             odd.clear()
             raise LookupError("text of a user")
         return datetime.now(UTC)

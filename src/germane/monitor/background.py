@@ -175,7 +175,7 @@ class Background:
         # In a context of its own: here, unlike in all the rest, spans are made on purpose.
         Context().run(self._parts.attach, exchange, scores)
 
-    def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job[None]:
+    def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
         return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed)
 
     def _office(self, name: str) -> Office:
@@ -208,7 +208,7 @@ class Background:
         )
 
 
-async def _again(changed: Callable[[], Awaitable[None]], job: Job[None]) -> None:
+async def _again(changed: Callable[[], Awaitable[None]], job: Job) -> None:
     while True:
         await changed()
         await job.run()

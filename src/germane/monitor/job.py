@@ -10,11 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from germane.errors import GermaneError
 
-Result = TypeVar("Result")
 logger = logging.getLogger("germane.monitor")
 
 
@@ -28,7 +26,7 @@ class JobStatus:
     """What went wrong the last time, None when nothing did."""
 
 
-class Job(Generic[Result]):
+class Job:
     """The boundary around background work: nothing that the work raises gets past it.
 
     It says so in the log once when the work begins to fail, and once when it goes well again.
@@ -37,7 +35,7 @@ class Job(Generic[Result]):
     def __init__(
         self,
         name: str,
-        work: Callable[[], Awaitable[Result]],
+        work: Callable[[], Awaitable[None]],
         *,
         clock: Callable[[], datetime],
         quiet: Callable[[], AbstractContextManager[object]],
@@ -50,17 +48,16 @@ class Job(Generic[Result]):
         self._quiet = quiet
         self._turn = asyncio.Lock()
 
-    async def run(self) -> Result | None:
-        """Do the work once, untraced; return None when it failed."""
+    async def run(self) -> None:
+        """Do the work once, untraced; a second call meanwhile waits for its turn."""
         async with self._turn:
             try:
                 with self._quiet():
-                    result = await self._work()
+                    await self._work()
             except Exception as error:  # noqa: BLE001 - the one boundary that keeps the background alive
                 self._failed(error)
-                return None
-            self._succeeded()
-            return result
+            else:
+                self._succeeded()
 
     async def rest(self) -> None:
         """Wait until a run that is under way has ended."""
