@@ -16,7 +16,7 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Claim, Store, Task
+from germane.storage import Claim, Store, Task, tasks
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
@@ -93,6 +93,29 @@ def test_a_late_owner_is_refused_after_its_lease_was_taken(
     assert store.complete("a", [scored(old, 0.1)]) == []
     assert store.complete("b", [scored(new, 0.9)]) == [scored(new, 0.9)]
     assert [found.score.value for found in store.worst()] == [0.9]
+
+
+@pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
+def test_an_owner_that_is_late_by_a_moment_is_refused_too(
+    store: Store, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """A result that waits while its task is being taken finds it another's."""
+    sampled(make())
+    [old] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    clock.advance(seconds=60)
+    late: list[Any] = []
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    thread = threading.Thread(target=lambda: late.append(store.complete("a", [scored(old)])))
+
+    with store._database.write() as connection:
+        assert len(tasks.claim(connection, "b", 1, LEASE, clock.now)) == 1
+        thread.start()
+        while not connection.exec_driver_sql(waiting).scalar():
+            assert thread.is_alive()
+            connection.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+    thread.join()
+
+    assert late == [[]]
 
 
 def test_an_owner_may_be_late_when_nobody_minds(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
