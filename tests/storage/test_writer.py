@@ -249,8 +249,7 @@ def test_a_surprise_does_not_end_the_thread(make: Make, sqlite_store: Store, cap
     """Whatever the user's list of scorers raises, exchanges are written once it stops."""
     names: list[str] = []
     writer = Writer(sqlite_store, capacity=1, interval=60, scorers=lambda: [names[0]], backoff=(0.01, 0.02))
-    writer.put(make())
-    writer.put(make())
+    until(lambda: not writer.put(make()))  # the thread may take the first before the second comes
     writer.flush(0.05)
     until(lambda: writer.problem is not None)
     names.append("a")
