@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -148,6 +150,27 @@ def test_processes_may_migrate_at_once(database_url: str) -> None:
 
     assert [worker.communicate(timeout=60)[1] for worker in workers] == [""] * 3
     assert [worker.returncode for worker in workers] == [0] * 3
+
+
+def test_migrating_waits_for_whoever_writes(tmp_path: Path) -> None:
+    """SQLite itself refuses to begin its write-ahead log while somebody else writes."""
+    store = Store(f"sqlite:///{tmp_path / 'germane.db'}")
+    store.migrate()
+    store.close()
+    other = sqlite3.connect(tmp_path / "germane.db", isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM lease")
+    ending = threading.Timer(0.2, other.execute, ["COMMIT"])
+    ending.start()
+
+    store.migrate()
+
+    ending.join()
+    other.close()
+    with store._database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    store.close()
 
 
 def test_sqlite_keeps_a_write_ahead_log(sqlite_store: Store) -> None:

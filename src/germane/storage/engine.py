@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from weakref import WeakSet
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import QueuePool
 
-from germane.errors import DatabaseNotMigrated, SettingsError
+from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
 
@@ -107,7 +108,21 @@ class Database:
         """Let readers of SQLite's file go on while somebody writes; the file remembers it."""
         if self.dialect == "sqlite":
             with self._in_use(), self.engine.connect() as connection:
-                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+                self._change_to_wal(connection.connection.cursor())
+
+    def _change_to_wal(self, cursor: Any) -> None:
+        deadline = time.monotonic() + BUSY_TIMEOUT
+        while True:
+            try:
+                cursor.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:  # it does not wait for others, which a transaction does
+                if time.monotonic() > deadline:
+                    raise DatabaseUnreachable(f"{self.name} does not work: {error}") from None
+            else:
+                return
+            with suppress(sqlite3.OperationalError):
+                cursor.execute("BEGIN EXCLUSIVE")
+                cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
         """Close SQLite's connections, once no transaction is under way, and open none until the fork is done."""
