@@ -69,7 +69,8 @@ class Writer:
         self._room = self._capacity
         self._alarm = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
-        self._changed = threading.Condition(threading.Lock())
+        # Reentrant: the collector may end a forgotten stream, and put its exchange, on a thread that is in here.
+        self._changed = threading.Condition()
         self._settled = 0
         self._failures = 0
         self._hurry = self._overflowing = False
