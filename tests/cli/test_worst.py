@@ -39,8 +39,9 @@ def test_the_lowest_come_first_with_what_they_were_made_from(call: Call, store: 
         "       answered  It is blue.",
         "       reads as  What colour?  (0.05)",
     ]
-    assert lines[5].startswith(" 0.10  off  ask  ")
-    assert len(lines) == 9
+    assert lines[4].startswith("       scored    by answer_relevancy, exchange ")
+    assert lines[6].startswith(" 0.10  off  ask  ")
+    assert len(lines) == 11
 
 
 def test_json_holds_the_whole_answer(call: Call, store: Store, scored: Scored) -> None:
@@ -64,7 +65,7 @@ def test_captured_text_cannot_trick_a_terminal(call: Call, store: Store, scored:
 
     lines = call("worst").out.split("\n")
 
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert max(map(len, lines)) < 300
     kinds = {unicodedata.category(character) for line in lines for character in line if character != "\u200d"}
     assert {kind for kind in kinds if kind.startswith("C")} == set()

@@ -48,14 +48,15 @@ def describe(scored: Scored) -> list[str]:
     exchange, score = scored.exchange, scored.score
     source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:5.2f}  {harmless(score.label)}  {source}  {harmless(score.scorer)}  {exchange.id}",
+        f"{score.value:5.2f}  {harmless(score.label)}  {source}",
         f"       asked     {harmless(exchange.question)}",
         f"       answered  {harmless(exchange.answer)}",
     ]
-    return lines + [
+    lines += [
         f"       reads as  {harmless(str(question.get('text')))}  ({question['similarity']:.2f})"
         for question in _questions(score)
     ]
+    return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {exchange.id}"]
 
 
 def _questions(score: Score) -> list[Mapping[str, Any]]:
