@@ -256,6 +256,24 @@ def test_an_endpoint_that_is_away(call: Call, database: str, monkeypatch: pytest
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in finding["fix"]
 
 
+def test_an_endpoint_is_not_quoted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may hold a password, even where it is no address because of that."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")
+    ended = call("doctor", "--offline", "--json")
+
+    assert about(ended, "export")["message"] == "the OTLP endpoint is not a web address"
+    assert "hunter2" not in ended.out + ended.err
+
+
+def test_a_route_cannot_trick_a_terminal(call: Call, store: Store, scored: Scored) -> None:
+    """Its name stays on one line, without control characters."""
+    scored(store, [0.5], route="new\nFAULT \x1b[2Jline\u202e")
+
+    lines = call("doctor", "--offline").out.splitlines()
+
+    assert "ok     handler new FAULT \ufffd[2Jline\ufffd: 1 seen, 1 scored" in lines
+
+
 def test_no_endpoint_is_only_noted(call: Call, database: str) -> None:
     """An application may export by a provider of its own."""
     assert about(call("doctor", "--offline", "--json"), "export")["status"] == "note"

@@ -36,7 +36,7 @@ def command(
         print_json({"findings": [finding.as_dict() for finding in findings]})
     else:
         for finding in findings:
-            click.echo(f"{_SIGNS[finding.status]}  {finding.about}: {harmless(finding.message, 1000)}")
+            click.echo(f"{_SIGNS[finding.status]}  {harmless(finding.about)}: {harmless(finding.message, 1000)}")
             if finding.fix:
                 click.echo(f"       -> {harmless(finding.fix, 1000)}")
     context.exit(FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0)
