@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import SettingsError, UsageError
@@ -65,7 +67,7 @@ class Evaluation:
         return [_summary(name, [row.scores[name] for row in self.rows]) for name in names]
 
 
-def evaluate(rows: Any, scorers: Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
+def evaluate(rows: Any, scorers: str | Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
     """Score a data set; see :func:`aevaluate`.
 
     Raises:
@@ -78,7 +80,7 @@ def evaluate(rows: Any, scorers: Sequence[str | Scorer] | None = None, **options
 
 async def aevaluate(
     rows: Any,
-    scorers: Sequence[str | Scorer] | None = None,
+    scorers: str | Sequence[str | Scorer] | None = None,
     *,
     columns: Mapping[str, str] | None = None,
     **settings: Any,
@@ -104,6 +106,7 @@ async def aevaluate(
     unknown = set(columns or ()) - set(COLUMNS)
     if unknown:
         raise UsageError(f"columns maps {', '.join(COLUMNS)} to names of yours, and knows no {', '.join(unknown)}")
+    scorers = [scorers] if isinstance(scorers, str) else scorers
     exchanges = [_exchange(row, number, columns or {}) for number, row in enumerate(_records(rows))]
     with suppressed(), hushed():
         workbench = _workbench(scorers, loaded)
@@ -222,7 +225,11 @@ def _cell(row: Mapping[str, Any], number: int, name: str, columns: Mapping[str, 
 
 
 def _text(cell: Any) -> str | None:
-    return cell if isinstance(cell, str) else None
+    """Return text, or a number as text; pandas has NaN where nothing stands."""
+    if isinstance(cell, str):
+        return cell
+    is_number = isinstance(cell, Real) and not isinstance(cell, bool)
+    return str(cell) if is_number and math.isfinite(cell) else None
 
 
 def _contexts(cell: Any) -> tuple[Context, ...]:

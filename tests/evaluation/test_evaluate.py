@@ -105,6 +105,19 @@ def test_contexts_are_read_in_many_forms(cell: Any, texts: list[str]) -> None:
     assert [context.text for context in read(ROW | {"answer": "By card.", "contexts": cell}).contexts] == texts
 
 
+@pytest.mark.parametrize(("cell", "text"), [(42, "42"), (0.5, "0.5"), (float("nan"), None), (True, None), ([], None)])
+def test_a_number_is_text(cell: Any, text: str | None) -> None:
+    """As in what a handler returns: a frame makes numbers of a column that holds nothing else."""
+    assert read(ROW | {"question": cell}).question == text
+
+
+def test_one_scorer_may_be_named_alone(judge: FakeJudge) -> None:
+    """A name is not taken for a list of letters."""
+    (summary,) = germane.evaluate([ROW], "question_answer_similarity", **judge.settings()).summary()
+
+    assert summary.scorer == "question_answer_similarity"
+
+
 def test_the_names_of_ragas_are_taken() -> None:
     """A data set made for it needs no change."""
     exchange = read({"user_input": "How?", "response": "By card.", "retrieved_contexts": ["one"]})
