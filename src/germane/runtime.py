@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from germane import tracer
-from germane.errors import DatabaseNotMigrated, ModelError, StorageError
+from germane.errors import DatabaseNotMigrated, ModelError, StorageError, UsageError
 from germane.hush import hushed
 
 if TYPE_CHECKING:
@@ -180,10 +180,14 @@ def start(
     Raises:
         SettingsError: a setting is wrong or unknown; what ran before goes on. A database or judge that cannot be
             reached only warns.
+        UsageError: ``redact`` or ``on_alert`` cannot be called; what ran before goes on.
     """
     from germane.settings import load
 
     global _running
+    for name, given in {"redact": redact, "on_alert": on_alert}.items():
+        if given is not None and not callable(given):
+            raise UsageError(f"{name}={given!r:.100}: must be a function")
     runtime = Runtime(load(**settings), redact=redact, on_alert=on_alert, tracer_provider=tracer_provider)
     _rest_before_the_end()
     _end_with_multiprocessing()

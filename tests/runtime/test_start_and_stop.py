@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane.errors import SettingsError
+from germane.errors import SettingsError, UsageError
 from germane.monitor import Alert
 from germane.testing import FakeJudge, Fault
 
@@ -125,6 +125,13 @@ def test_wrong_settings_raise_and_leave_what_runs(
 
     assert germane.stop()
     assert query("SELECT count(*) FROM exchange") == [1]
+
+
+@pytest.mark.parametrize("name", ["redact", "on_alert"])
+def test_what_is_no_function_is_refused_at_the_start(name: str) -> None:
+    """Not when the first alert is to go out."""
+    with pytest.raises(UsageError, match=f"^{name}=3: must be a function$"):
+        germane.start(**{name: 3})
 
 
 def test_lifespan_runs_germane_as_long_as_the_application(judge: FakeJudge, database: str, query: Query) -> None:

@@ -96,6 +96,12 @@ class TestQuestion:
         with pytest.raises(UsageError, match="capture='all'"):
             germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
 
+    @pytest.mark.parametrize("option", ["route", "attributes", "join", "redact"])
+    def test_an_option_of_the_wrong_kind_is_refused_at_once(self, option: str) -> None:
+        """It is named, with what it was."""
+        with pytest.raises(UsageError, match=f"^{option}=3: must be a "):
+            germane.observe(**{option: 3})(lambda question: "a")  # type: ignore[call-overload]
+
     def test_it_is_read_before_the_handler_can_change_it(self, traced: Any) -> None:
         """What the caller asked counts, not what the handler made of it."""
 
@@ -356,13 +362,14 @@ class TestAttributes:
         assert answer == traced.exchange.id
 
     def test_history(self, traced: Any) -> None:
-        """Earlier turns may be pairs, mappings, objects, texts."""
+        """Earlier turns may be pairs, mappings, objects, texts; one that has no text is none."""
         turns = [
             ("user", "a"),
             {"role": "assistant", "content": "b"},
             SimpleNamespace(type="human", content="c"),
             "d",
             Turn("system", "e"),
+            {"role": "assistant", "content": None, "tool_calls": ["search"]},
             {"text": "f"},
         ]
 

@@ -41,6 +41,10 @@ class Handler:
     ) -> None:
         if capture not in {None, "span+store", "store", "none"}:
             raise UsageError(f"capture={capture!r}: must be 'span+store', 'store' or 'none'")
+        _expect("route", route, isinstance(route, str), "a name")
+        _expect("attributes", attributes, isinstance(attributes, Mapping), "a mapping of names to selectors")
+        _expect("join", join, callable(join), "a function of the chunks' texts")
+        _expect("redact", redact, callable(redact), "a function of a text")
         self.function = function
         self.signature = signature_of(function)
         self.route = clean(route or name_of(function), NAME_LIMIT)
@@ -124,8 +128,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def read_turns(value: Any) -> tuple[Turn, ...]:
-    """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts."""
-    return tuple(_read_turn(item) for item in items_of(value))
+    """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
+
+    One without text, such as an assistant's that only calls a tool, is left out.
+    """
+    return tuple(turn for item in items_of(value) if (turn := _read_turn(item)) is not None)
+
+
+def _expect(option: str, given: object, fits: bool, expected: str) -> None:  # noqa: FBT001 - said where it is found out
+    if given is not None and not fits:
+        raise UsageError(f"{option}={given!r:.100}: must be {expected}")
 
 
 def text_or_none(value: Any) -> str | None:
@@ -133,7 +145,7 @@ def text_or_none(value: Any) -> str | None:
     return None if value is None else as_text(value)
 
 
-def _read_turn(item: Any) -> Turn:
+def _read_turn(item: Any) -> Turn | None:
     if isinstance(item, Turn):
         return item
     if isinstance(item, str):
@@ -141,4 +153,4 @@ def _read_turn(item: Any) -> Turn:
     if isinstance(item, tuple | list) and len(item) == 2:
         return Turn(as_text(item[0]), as_text(item[1]))
     role, text = first_of(("role", "type"))(item), first_of(("content", "text"))(item)
-    return Turn(as_text(role or "user"), as_text(text))
+    return None if text is None else Turn(as_text(role or "user"), as_text(text))
