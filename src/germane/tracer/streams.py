@@ -66,7 +66,9 @@ def stream_of(recording: Recording, result: Any) -> Any:
         weakref.finalize(recorded, result.close).atexit = False  # else Python warns of two that were never awaited
         return _alike(result, recorded, recording)
     if hasattr(kind, "body_iterator") or "body_iterator" in getattr(result, "__dict__", ()):
-        return _record_response(recording, result)
+        return _record_response(recording, result, "body_iterator", getattr(result, "media_type", None))
+    if hasattr(kind, "is_streamed"):
+        return _record_flask_response(recording, result)
     if issubclass(kind, io.IOBase):  # an open file iterates, but nobody returns one as an answer in pieces
         return None
     return stand_in(recording, result)
@@ -161,19 +163,23 @@ def _alike(original: Any, recorded: S, recording: Recording) -> S:
     return recorded
 
 
-def _record_response(recording: Recording, response: Any) -> Any:
-    """Record the body of a streaming response (Starlette's, and what is shaped like it), in its place."""
-    if getattr(response, "media_type", None) == "text/event-stream":
+def _record_response(recording: Recording, response: Any, body: str, media_type: str | None) -> Any:
+    """Record the body of a streaming response (Starlette's, and what is shaped like it), in its place; None if it is no stream."""
+    if media_type == "text/event-stream":
         recording.expect_frames()
-    body = response.body_iterator
-    response.body_iterator = _recorded_body(recording, body)
+    recorded = stream_of(recording, getattr(response, body))
+    if recorded is None:
+        return None
+    setattr(response, body, recorded)
     weakref.finalize(response, recording.finish, "abandoned").atexit = False
     return response
 
 
-def _recorded_body(recording: Recording, body: Any) -> Any:
-    recorded = stream_of(recording, body)
-    return body if recorded is None else recorded
+def _record_flask_response(recording: Recording, response: Any) -> Any:
+    """Do the same for Flask's, which is Werkzeug's; None where its body is there already, or a file."""
+    if not response.is_streamed or response.direct_passthrough:
+        return None
+    return _record_response(recording, response, "response", response.mimetype)
 
 
 def _ended_by(value: object) -> Status:
