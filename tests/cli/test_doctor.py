@@ -256,6 +256,21 @@ def test_an_endpoint_that_is_away(call: Call, database: str, monkeypatch: pytest
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in finding["fix"]
 
 
+@pytest.mark.parametrize(
+    "switch", ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=always_off"]
+)
+def test_export_that_is_switched_off_is_noted(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    """That the endpoint takes connections would then say nothing."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv(*switch.split("="))
+
+    finding = about(call("doctor", "--offline", "--json"), "export")
+
+    assert (finding["status"], switch in finding["message"]) == ("note", True)
+
+
 def test_an_endpoint_is_not_quoted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may hold a password, even where it is no address because of that."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")

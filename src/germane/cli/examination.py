@@ -28,6 +28,12 @@ LATEST = 20
 """Exchanges of a handler that the doctor looks at."""
 _PARTS = ("question", "answer")
 _CONNECT_TIMEOUT = 3.0
+_OFF = {
+    "OTEL_SDK_DISABLED": {"true"},
+    "OTEL_TRACES_EXPORTER": {"none"},
+    "OTEL_TRACES_SAMPLER": {"always_off", "parentbased_always_off"},
+}
+"""Switches of OpenTelemetry by which no span leaves."""
 _OTLP_PORTS = {"http/protobuf": 4318, "grpc": 4317}
 
 
@@ -203,6 +209,10 @@ async def _answers(about: str, model: str, asked: Any) -> Finding:
 
 
 def _look_at_export() -> Iterator[Finding]:
+    off = [f"{name}={os.environ[name]}" for name, values in _OFF.items() if os.environ.get(name, "").lower() in values]
+    if off:
+        yield Finding("export", "note", f"no span is exported: {', '.join(off)}", "unset it, if you want spans")
+        return
     endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None:
         yield Finding("export", "note", "no OTLP endpoint is set: spans go where your own tracer provider sends them")
@@ -224,7 +234,8 @@ def _look_at_export() -> Iterator[Finding]:
 
 def _address(endpoint: str) -> tuple[str, tuple[str, int]]:
     """Return host and port, as text and to connect to."""
-    protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", general)
     parts = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}")
     port = parts.port or {"https": 443}.get(parts.scheme) or _OTLP_PORTS.get(protocol, 4318)
     return f"{parts.hostname}:{port}", (parts.hostname or "localhost", port)
