@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"scorers": ["relevance"]}, "there is no scorer 'relevance'; there are answer_relevancy"),
+        ({"scorers": ["relevance"]}, "^setting scorers: there is no scorer 'relevance'; there are answer_relevancy"),
         ({"scorers": []}, "name at least one scorer"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],

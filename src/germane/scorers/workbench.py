@@ -71,7 +71,7 @@ def build(settings: Settings) -> Workbench:
     names = _names(settings)
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise SettingsError(f"there is no scorer {unknown[0]!r}; there are {', '.join(NAMES)}")
+        raise SettingsError(f"setting scorers: there is no scorer {unknown[0]!r}; there are {', '.join(NAMES)}")
     workbench = Workbench()
     if not names:
         workbench.problem = _why_none(settings)
