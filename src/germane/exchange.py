@@ -68,6 +68,8 @@ class Exchange:
     """Seconds from the call to the return, or to the last chunk of a stream."""
     draw: float = 1.0
     """In (0, 1]: its own lottery ticket, see :func:`draw_of`."""
+    traced: bool = True
+    """Whether its span is exported: OpenTelemetry's own sampling, which decides nothing about scoring."""
 
 
 def draw_of(trace_id: str) -> float:

@@ -19,9 +19,12 @@ SCORE = "evaluations.0.evaluation.score"
 
 
 def run_application(
-    receiver: OTLPReceiver, judge: FakeJudge, database: str, *, order: str, protocol: str, max_hold: float
+    receiver: OTLPReceiver, judge: FakeJudge, database: str, *, order: str, protocol: str, max_hold: float, **more: str
 ) -> None:
-    """Run the application to its end, exporting to the receiver and scored by the judge."""
+    """Run the application to its end, exporting to the receiver and scored by the judge.
+
+    ``more`` goes to its environment.
+    """
     settings = judge.settings()
     environment = {
         **os.environ,
@@ -30,6 +33,7 @@ def run_application(
         "OPENAI_API_KEY": "test",
         "GERMANE_JUDGE": settings["judge"],
         "GERMANE_EMBEDDER": settings["embedder"],
+        **more,
     }
     command = [sys.executable, str(APPLICATION), order, database, str(max_hold), protocol]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -75,6 +79,23 @@ def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str,
     assert all(len(span.links) == 1 and span.parent_span_id is None for span in carriers)
     assert all(handlers[span.links[0].span_id].trace_id == span.links[0].trace_id for span in carriers)
     assert all(isinstance(span.attributes[SCORE], float) for span in carriers)
+
+
+@pytest.mark.parametrize("order", ["private", "before"])
+def test_a_head_sampler_leaves_no_span_without_its_score(tmp_path: Path, order: str) -> None:
+    """Late scores come for just the spans that the application's sampler let through; all answers are scored."""
+    database = f"sqlite:///{tmp_path}/germane.db"
+    sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}
+    with FakeJudge(latency=1.0) as judge, OTLPReceiver() as receiver:
+        run_application(receiver, judge, database, order=order, protocol="http/protobuf", max_hold=0.2, **sampler)
+        spans = receiver.spans
+
+    handlers = [span.span_id for span in spans if span.name == "invoke_workflow ask"]
+    carriers = [span for span in spans if span.attributes["openinference.span.kind"] == "EVALUATOR"]
+    assert sorted(span.links[0].span_id for span in carriers) == sorted(handlers)
+    store = germane.Store(database)
+    assert store.counts().rows == QUESTIONS
+    store.close()
 
 
 def test_private_providers_export_events_and_metrics_too(tmp_path: Path) -> None:

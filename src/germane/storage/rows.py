@@ -68,6 +68,7 @@ def _in_utc(moment: datetime) -> datetime:
 EXCHANGE = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "draw",
+    "traced",
 )  # fmt: skip
 
 
@@ -93,6 +94,7 @@ def exchange_values(exchange: Exchange, stamp: Stamp) -> Values:
         stamp(exchange.started_at),
         float(exchange.duration),
         float(exchange.draw),
+        bool(exchange.traced),
     )
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     JSON,
     BigInteger,
     DateTime,
@@ -88,6 +89,8 @@ class ExchangeRow(Base, table=True):
     """Seconds."""
     draw: float = Field(sa_type=Float)
     """In (0, 1]."""
+    traced: bool = Field(sa_type=Boolean)
+    """Whether its span is exported."""
     proxy: float | None = Field(default=None, sa_type=Float)
     sampling_probability: float | None = Field(default=None, sa_type=Float)
     sampling_reason: str | None = Field(default=None, sa_type=Text)

@@ -16,7 +16,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags,
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current
 from germane.tracer.privacy import QUIET_ROUTES, Privacy
-from germane.tracer.provider import holders, tracer
+from germane.tracer.provider import carrier_tracer, holders
 from germane.tracer.text import clean, encode
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
     """Bring all scores of one exchange to its span, together, and tell of each by an event and in the metrics.
 
     Save them first: what is attached is a copy. Scores without a value release a waiting span at once; when it has
-    gone, no carrier is sent for them alone.
+    gone, no carrier is sent for them alone, nor for a span that was never exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
     scores = [_screened(score, explains=_explains(exchange)) for score in scores]
@@ -42,7 +42,7 @@ def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
     placed: Place = "none"
     if _attach_to_holders(key, shown):
         placed = "original" if shown else "none"
-    elif any(score.state == "scored" for score in scores) and carry(key, shown):
+    elif exchange.traced and any(score.state == "scored" for score in scores) and carry(key, shown):
         placed = "carrier"
     for score in scores:
         _tell(exchange, key, score)
@@ -69,7 +69,7 @@ def _attach_to_holders(key: Key, shown: Mapping[str, Any]) -> bool:
 
 def carry(key: Key, shown: Mapping[str, Any]) -> bool:
     """Send a new root span that carries scores, with one link to their span; False where there are no spans at all."""
-    source = tracer()
+    source = carrier_tracer()
     if source is None or not all(key):
         return False
     attributes = {

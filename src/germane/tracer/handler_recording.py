@@ -224,6 +224,7 @@ class HandlerRecording(Recording):
             started_at=datetime.fromtimestamp(self.started / 1e9, UTC),
             duration=seconds,
             draw=draw_of(trace_id),
+            traced=self.span.get_span_context().trace_flags.sampled,
             **columns,
         )
 

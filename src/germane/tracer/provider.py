@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _lock = threading.RLock()  # making the private provider takes it twice
 _private: SDKTracerProvider | None = None
 _tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
+_carriers: tuple[trace.TracerProvider, trace.Tracer] | None = None
 _holders: tuple[Holder, ...] = ()
 
 
@@ -38,6 +39,32 @@ def tracer() -> trace.Tracer | None:
     if _tracer is None or _tracer[0] is not provider:
         _tracer = provider, provider.get_tracer(conventions.SCOPE, version("germane"))
     return _tracer[1]
+
+
+def carrier_tracer() -> trace.Tracer | None:
+    """Return the tracer for carriers: they leave by the provider in force, but past its sampler.
+
+    A carrier is a root, on which a ratio sampler would decide anew, whatever became of the span that it belongs to.
+    """
+    global _carriers
+    source, provider = tracer(), _provider()
+    if source is None or provider is None:
+        return None
+    if _carriers is None or _carriers[0] is not provider:
+        _carriers = provider, _unsampled(provider) or source
+    return _carriers[1]
+
+
+def _unsampled(provider: Any) -> trace.Tracer | None:
+    """Return a tracer that exports as a provider does, and samples everything; None for one that is not the SDK's."""
+    processor = getattr(provider, "_active_span_processor", None)
+    if processor is None:
+        return None
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+    made = TracerProvider(ALWAYS_ON, provider.resource, shutdown_on_exit=False, active_span_processor=processor)
+    return made.get_tracer(conventions.SCOPE, version("germane"))
 
 
 def _provider() -> trace.TracerProvider | None:
@@ -155,9 +182,9 @@ def release() -> None:
 
 def close() -> None:
     """Shut the private provider down, if there is one: what it has not exported yet is exported."""
-    global _private, _tracer, _holders
+    global _private, _tracer, _carriers, _holders
     with _lock:
-        provider, _private, _tracer = _private, None, None
+        provider, _private, _tracer, _carriers = _private, None, None, None
     if provider is not None:
         provider.shutdown()
     with _lock:

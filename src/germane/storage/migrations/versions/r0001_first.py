@@ -59,6 +59,7 @@ def _exchange() -> None:
         sa.Column("started_at", MOMENT, nullable=False),
         sa.Column("duration", sa.Float(), nullable=False),
         sa.Column("draw", sa.Float(), nullable=False),
+        sa.Column("traced", sa.Boolean(), nullable=False),
         sa.Column("proxy", sa.Float()),
         sa.Column("sampling_probability", sa.Float()),
         sa.Column("sampling_reason", sa.Text()),
