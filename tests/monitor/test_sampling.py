@@ -68,6 +68,16 @@ def test_a_missing_input_is_counted_whenever_it_is_missing(
     assert decision.probability == 1.0
 
 
+@pytest.mark.parametrize("status", ["abandoned", "cancelled", "error"])
+@pytest.mark.parametrize("draw", [0.01, 0.99])
+def test_an_answer_that_was_cut_short_is_not_scored(new_exchange: Any, status: str, draw: float) -> None:
+    """Half an answer says nothing of how good the answers are: it is skipped, and counted whatever its draw."""
+    decision = decide(new_exchange(status=status, draw=draw), rate=0.5, scorers=[PLAIN])
+
+    assert decision.skip == {"needs": Reason.FILTERED}
+    assert decision.probability == 1.0
+
+
 def test_an_input_that_one_scorer_lacks_is_nothing_to_the_others(new_exchange: Any) -> None:
     """A scorer that needs contexts skips an exchange without; the probability for the rest stays the rate."""
     grounded = Needs("answer", "contexts", name="grounded")

@@ -20,17 +20,25 @@ BATCH: Final = 500
 def decide(exchange: Exchange, *, rate: float, scorers: Sequence[Scorer]) -> Decision:
     """Say which scorers skip an exchange and why, and how probable it was that it is looked at.
 
-    What cannot be scored is not left to the draw: an input that is missing is counted whenever it is missing. An
-    exchange that no scorer can take was thus sure to be looked at, and has probability 1. For any other the draw alone
-    decides, whatever stands in it, so that its probability is the rate, and weighting by its inverse is unbiased.
+    What cannot be scored is not left to the draw: an input that is missing, or an answer that was cut short, is counted
+    whenever it comes. An exchange that no scorer can take was thus sure to be looked at, and has probability 1. For any
+    other the draw alone decides, whatever stands in it, so that its probability is the rate, and weighting by its
+    inverse is unbiased.
     """
-    unfit = {scorer.name: Reason.MISSING_INPUT for scorer in scorers if lacks_input(scorer, exchange)}
+    unfit = {scorer.name: reason for scorer in scorers if (reason := _unfit(exchange, scorer)) is not None}
     if len(unfit) == len(scorers):
         return Decision(exchange_id=exchange.id, probability=1.0, sampling_reason="drawn", skip=unfit)
     if exchange.draw <= rate:
         return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="drawn", skip=unfit)
     rest = {scorer.name: Reason.NOT_DRAWN for scorer in scorers}
     return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="not_drawn", skip=rest | unfit)
+
+
+def _unfit(exchange: Exchange, scorer: Scorer) -> Reason | None:
+    if lacks_input(scorer, exchange):
+        return Reason.MISSING_INPUT
+    # Half an answer, left by a caller who hung up or by an error on the way, would count as a bad one.
+    return None if exchange.status == "ok" else Reason.FILTERED
 
 
 class Sampling:
