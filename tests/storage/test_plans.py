@@ -100,8 +100,8 @@ def test_every_query_uses_an_index(store: Store, make: Make, clock: Any) -> None
 MANY = 20_000
 FILL = f"""
 INSERT INTO exchange (id, trace_id, span_id, service, route, contexts, history, attributes, status, started_at,
-    duration, draw, sampling_reason)
-SELECT 'old-' || number, '', '', 'shop', 'ask', '[]', '[]', '{{}}', 'ok', '2026-01-01Z', 0, 1, 'drawn'
+    duration, draw, traced, sampling_reason)
+SELECT 'old-' || number, '', '', 'shop', 'ask', '[]', '[]', '{{}}', 'ok', '2026-01-01Z', 0, 1, true, 'drawn'
 FROM generate_series(1, {MANY}) AS number;
 INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
 SELECT 'old-' || number, scorer, 'f1', 'pending', 0, '2026-01-01Z', '2026-01-01Z'

@@ -24,7 +24,7 @@ def test_an_exchange_comes_out_as_it_went_in(store: Store, make: Make) -> None:
         history=(Turn("user", "Hello"), Turn("assistant", "Hi")),
         model="m", prompt_version="7", session="s", user="u", status="error", error="ValueError: no",
         attributes={"tenant": "a", "retries": 2, "cached": True, "share": 0.5},
-        duration=1.25, draw=0.125,
+        duration=1.25, draw=0.125, traced=False,
     )  # fmt: skip
 
     store.add([exchange])
