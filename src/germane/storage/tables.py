@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
-    Boolean,
     JSON,
     BigInteger,
+    Boolean,
     DateTime,
     Dialect,
     Float,

@@ -248,7 +248,10 @@ class HandlerRecording(Recording):
             holder.withdraw(key)
 
     def _awaits_score(self, exchange: Exchange) -> bool:
-        connection, complete = self.privacy.connection, exchange.status == "ok" and exchange.question and exchange.answer
+        connection, complete = (
+            self.privacy.connection,
+            exchange.status == "ok" and exchange.question and exchange.answer,
+        )
         return connection.hold and bool(complete) and exchange.draw <= connection.rate
 
     def _attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:

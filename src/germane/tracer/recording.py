@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 import traceback
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import (
@@ -52,7 +53,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-class Recording:
+class Recording(ABC):
     """A call under way: its span, the context its body runs in, and what became of it.
 
     A wrapper runs each step of the body inside ``with recording:``, hands a result to :meth:`keep` or the chunks of a
@@ -119,15 +120,15 @@ class Recording:
         """Whether the call goes on, in this process: after a fork it is the parent's alone."""
         return not self.ended and self._process is _process
 
+    @abstractmethod
     def keep(self, result: Any) -> None:
         """Take what the body returned; the call is over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, chunk: Any) -> None:
         """Take one chunk of a stream."""
-        raise NotImplementedError
 
-    def expect_frames(self) -> None:
+    def expect_frames(self) -> None:  # noqa: B027 - most have no use for it
         """Be told that the stream to come consists of server-sent events."""
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
@@ -141,8 +142,8 @@ class Recording:
         """End with what the body raised."""
         self.finish(_ENDINGS.get(type(error), "error"), error)
 
-    def _finish(self, status: Status, error: BaseException | None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _finish(self, status: Status, error: BaseException | None) -> None: ...
 
     def _end_span(self, status: Status, error: BaseException | None, told: str | None) -> None:
         """Note on the span how the call ended, and end it."""

@@ -164,7 +164,7 @@ def _alike(original: Any, recorded: S, recording: Recording) -> S:
 
 
 def _record_response(recording: Recording, response: Any, body: str, media_type: str | None) -> Any:
-    """Record the body of a streaming response (Starlette's, and what is shaped like it), in its place; None if it is no stream."""
+    """Record the body of a streaming response (Starlette's, Flask's) in its place; None if it is no stream."""
     if media_type == "text/event-stream":
         recording.expect_frames()
     recorded = stream_of(recording, getattr(response, body))
