@@ -248,11 +248,9 @@ class HandlerRecording(Recording):
             holder.withdraw(key)
 
     def _awaits_score(self, exchange: Exchange) -> bool:
-        connection, complete = (
-            self.privacy.connection,
-            exchange.status == "ok" and exchange.question and exchange.answer,
-        )
-        return connection.hold and bool(complete) and exchange.draw <= connection.rate
+        connection = self.privacy.connection
+        complete = exchange.status == "ok" and bool(exchange.question and exchange.answer)
+        return connection.hold and complete and exchange.draw <= connection.rate
 
     def _attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
         """Return what the span shows; kind, question and answer last, as a full span drops its oldest attributes."""
