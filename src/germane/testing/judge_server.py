@@ -126,8 +126,10 @@ class _Handler(BaseHTTPRequestHandler):
         )
         judge = self.server.judge
         with judge.serving(request) as fault:
-            if fault is None or not self._fail(fault, request):
-                self._send(judge.reply(request, fault))
+            failed = fault is not None and self._fail(fault, request)
+            reply = None if failed else judge.reply(request, fault)
+        if reply is not None:  # no longer in flight: whoever has its reply may ask again at once
+            self._send(reply)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""
