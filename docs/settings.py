@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from germane.settings import PREFIX, Floor, Settings, Webhook
+from germane.settings import PREFIX, Floor, Price, Settings, Webhook
 
 HEAD = """\
 # Settings
@@ -30,6 +30,7 @@ def page() -> str:
     """Return the page."""
     parts = [HEAD, _table(Settings.model_fields, PREFIX)]
     parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
+    parts += ["\n## A price\n", "One of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
     parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields)]
     return "\n".join(parts)
 
@@ -52,7 +53,7 @@ def _default(name: str, field: FieldInfo) -> str:
         return DEFAULTS[name]
     if field.is_required():
         return "needed"
-    if field.default in (None, ()):
+    if field.default in (None, ()) or field.default_factory is dict:
         return "none"
     return f"`{str(field.default).lower()}`" if isinstance(field.default, bool) else f"`{field.default}`"
 

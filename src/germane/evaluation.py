@@ -159,7 +159,7 @@ async def _score(scorer: Scorer, exchange: Exchange) -> Score:
     from germane.scorers import run
 
     # Under the scorer's own name, whatever it writes into its scores.
-    return replace(await run(scorer, exchange), scorer=scorer.name, fingerprint=scorer.fingerprint)
+    return replace(await run(scorer, exchange), scorer=scorer.name)
 
 
 def _summary(name: str, scores: Sequence[Score]) -> ScorerSummary:

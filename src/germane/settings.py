@@ -129,6 +129,17 @@ class Floor(BaseModel):
     """The alert is over once the mean reaches threshold + recovery."""
 
 
+class Price(BaseModel):
+    """What a model costs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    input: float = Field(ge=0)
+    """US dollars for a million tokens that it reads."""
+    output: float = Field(default=0.0, ge=0)
+    """US dollars for a million tokens that it writes."""
+
+
 class Webhook(BaseModel):
     """A channel: alerts are POSTed here as JSON."""
 
@@ -180,6 +191,16 @@ class Settings(BaseSettings):
     """How many questions the judge writes for one answer."""
     noncommittal_votes: bool = False
     """Whether the judge's votes may make a score noncommittal. Small judges vote wrongly nine times in ten."""
+    scorer_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Options of single scorers, by name: `[scorer_options.answer_relevancy]`, then `similarity = "judge"`."""
+    imports: Names = ()
+    """Modules of yours that are imported at the start: those in which scorers of your own are registered."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Judge requests a minute, of all processes on one database together; by default unlimited."""
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Tokens a minute, read and written, of all processes on one database together; by default unlimited."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Prices by model, which come before those that germane knows: `[prices."my-model"]`, then `input = 0.15`."""
 
     rate: float = Field(default=1.0, ge=0, le=1)
     """Share of exchanges that is drawn for scoring."""
@@ -264,8 +285,8 @@ def _explain(detail: Any) -> str:
 
 
 _SECRET = {"database", "api_key", "base_url", "webhook"}
-_NESTED: dict[str, type[BaseModel]] = {"rules": Floor, "webhook": Webhook}
-_LISTS = {"rules", "scorers"}
+_NESTED: dict[str, type[BaseModel]] = {"rules": Floor, "webhook": Webhook, "prices": Price}
+_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices"}
 """Settings whose parts have no variables of their own."""
 _OF_KUBERNETES = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
 """It tells every process of a service named germane, or germane-worker, by such variables."""

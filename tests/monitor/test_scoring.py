@@ -243,15 +243,15 @@ def test_a_score_that_no_column_takes_holds_up_no_other(
 def test_a_score_is_kept_under_the_name_of_its_scorer(
     store: Store, start: Start, attached: Any, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """What a scorer calls itself in its scores does not matter: scorer and fingerprint are those that were asked."""
+    """What a scorer calls itself in its scores does not matter; the fingerprint is that of what it really did."""
     odd = Score(scorer="somebody else", fingerprint="f9", value=0.5)
     store.add([new_exchange()])
     start(store, [Custom(lambda _: odd)], settings=settings())
 
     until(lambda: attached.calls)
 
-    assert [(score.scorer, score.fingerprint) for score in attached.scores] == [("custom", "f1")]
-    assert [(found.score.scorer, found.score.fingerprint) for found in store.worst()] == [("custom", "f1")]
+    assert [(score.scorer, score.fingerprint) for score in attached.scores] == [("custom", "f9")]
+    assert [(found.score.scorer, found.score.fingerprint) for found in store.worst()] == [("custom", "f9")]
 
 
 @pytest.mark.parametrize("requires", [{"answr"}, None])

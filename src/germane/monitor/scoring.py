@@ -194,8 +194,8 @@ class Scoring:
                 return self._paused(task, pause)
             try:
                 score = await self._ask(scorer, exchange, deadline)
-                # Under the names of the task, whatever a scorer of a user's own says.
-                score = replace(score, scorer=task.scorer, fingerprint=task.fingerprint)
+                # Under the task's name, whatever a scorer says; the fingerprint is that of what was really done.
+                score = replace(score, scorer=task.scorer)
                 pause.note(score, admission)
             finally:
                 pause.abandon(admission)

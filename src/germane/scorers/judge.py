@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
     import openai
     from openai.types.chat import ChatCompletion
 
-_OPTIONS = ("response_format", "max_tokens", "temperature", "stop", "n")
+_OPTIONS = ("response_format", "logprobs", "max_tokens", "temperature", "stop", "n")
 """What some servers and models refuse with HTTP 400, in the order in which they are suspected."""
+_OPTIONAL = frozenset({"response_format", "logprobs", "n"})
+"""Those that are suspected although the server does not name them."""
+FEW_TOKENS = 8
+"""What a judge may write that is only asked who it is."""
 
 
 class OpenAIJudge:
@@ -28,6 +34,8 @@ class OpenAIJudge:
         self._client = server.connect()
         self._refused: frozenset[str] = frozenset()
         self._taken: frozenset[str] = frozenset()
+        self._served: str | None = None
+        self._identifying = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.model!r})"
@@ -41,6 +49,7 @@ class OpenAIJudge:
         max_tokens: int = 512,
         stop: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
+        top_tokens: int = 0,
     ) -> Reply:
         """Return ``n`` choices, or fewer where the server ignores ``n``.
 
@@ -57,9 +66,32 @@ class OpenAIJudge:
                 "type": "json_schema",
                 "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)},
             }
+        if top_tokens:
+            wanted |= {"logprobs": True, "top_logprobs": top_tokens}
         turns = [{"role": message.role, "content": message.text} for message in messages]
         async with self.server.request():
-            return _reply(await self._complete(turns, wanted))
+            completion = await self._complete(turns, wanted)
+            self._served = _served(completion) or self._served
+            return _reply(completion)
+
+    async def identify(self) -> str:
+        """Return the model as the server named it last, before any reply by a tiny request.
+
+        Raises:
+            ScoringError: as :meth:`ask`.
+        """
+        async with self._identifying:
+            if self._served is None:
+                await self._introduce()
+        return self._served or self.model
+
+    async def _introduce(self) -> None:
+        try:
+            await self.ask([Message("user", "Reply with: ok")], max_tokens=FEW_TOKENS)
+        except ScoringError as error:
+            if error.reason is not Reason.UNPARSABLE:  # one that thinks first says nothing within a few tokens
+                raise
+        self._served = self._served or self.model
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -95,11 +127,12 @@ class OpenAIJudge:
             return None
         said = f"{error.param} {said_by(error)}"
         named = [name for name in left if name in said.split() or f"'{name}'" in said or f'"{name}"' in said]
-        unproven = [name for name in left if name in {"response_format", "n"} - self._taken]
+        unproven = [name for name in left if name in _OPTIONAL - self._taken]
         return next(iter(named + unproven), None)
 
 
 def _without(wanted: Mapping[str, Any], refused: frozenset[str]) -> dict[str, Any]:
+    refused |= {"top_logprobs"} if "logprobs" in refused else set()
     sent = {name: value for name, value in wanted.items() if name not in refused}
     if "max_tokens" in refused and "max_tokens" in wanted:
         sent["max_completion_tokens"] = wanted["max_tokens"]
@@ -119,8 +152,25 @@ def _reply(completion: ChatCompletion) -> Reply:
         texts=texts,
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_written(_count(usage, "completion_tokens"), texts),
-        model=shorten(clean(str(getattr(completion, "model", None) or "")), 200) or None,
+        model=_served(completion),
+        first_token=_first_token(choices[0]),
     )
+
+
+def _served(completion: Any) -> str | None:
+    return shorten(clean(str(getattr(completion, "model", None) or "")), 200) or None
+
+
+def _first_token(choice: Any) -> dict[str, float]:
+    """Return how likely the likeliest first tokens were; none where the server does not tell."""
+    tokens = getattr(getattr(choice, "logprobs", None), "content", None)
+    likeliest = getattr(tokens[0], "top_logprobs", None) if isinstance(tokens, list) and tokens else None
+    pairs = ((getattr(each, "token", None), getattr(each, "logprob", None)) for each in likeliest or ())
+    return {
+        token: math.exp(min(logprob, 0.0))
+        for token, logprob in pairs
+        if isinstance(token, str) and isinstance(logprob, (int, float)) and not math.isnan(logprob)
+    }
 
 
 def _text(choice: Any) -> str:

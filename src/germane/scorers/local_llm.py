@@ -87,6 +87,7 @@ class LocalJudge:
         max_tokens: int = 512,
         stop: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
+        top_tokens: int = 0,
     ) -> Reply:
         """Return ``n`` choices; the first call loads the model.
 
@@ -97,7 +98,14 @@ class LocalJudge:
             judge = self._judge if self.pid is not None else None
             if judge is None:
                 judge = await self._start()
-        return await judge.ask(messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema)
+        return await judge.ask(
+            messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema,
+            top_tokens=top_tokens,
+        )  # fmt: skip
+
+    async def identify(self) -> str:
+        """Return the name of the weights: they are on this machine, and nobody else changes them."""
+        return self.model
 
     async def aclose(self) -> None:
         """End the server and wait for its end."""

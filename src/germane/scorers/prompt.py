@@ -11,6 +11,7 @@ from typing import cast
 from germane.scorers.protocols import Message, Role
 
 _TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
+_SECTION = re.compile(r"\{#(\w+)\}(.*?)\{/\1\}", re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -24,11 +25,16 @@ class Prompt:
     """The file as it is: part of the fingerprint."""
 
     def fill(self, **values: str) -> list[Message]:
-        """Return the turns with each ``{name}`` replaced. What is filled in is not searched for places again."""
-        return [
-            Message(turn.role, _PLACE.sub(lambda place: values.get(place[1], place[0]), turn.text))
-            for turn in self.turns
-        ]
+        """Return the turns with each ``{name}`` replaced, and ``{#name}...{/name}`` left out where name is empty.
+
+        What is filled in is not searched for places again.
+        """
+
+        def filled(text: str) -> str:
+            kept = _SECTION.sub(lambda section: section[2] if values.get(section[1]) else "", text)
+            return _PLACE.sub(lambda place: values.get(place[1], place[0]), kept)
+
+        return [Message(turn.role, filled(turn.text)) for turn in self.turns]
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -35,6 +35,10 @@ class Reply:
     output_tokens: int | None = None
     model: str | None = None
     """The model as the server names it."""
+    cost: float | None = None
+    """US dollars, where a price is known."""
+    first_token: Mapping[str, float] = field(default_factory=dict)
+    """How likely each of the likeliest first tokens of the first choice was, 0 to 1; empty where no server told."""
 
 
 class Judge(Protocol):
@@ -42,7 +46,15 @@ class Judge(Protocol):
 
     @property
     def model(self) -> str:
-        """Name of the model: part of the fingerprint."""
+        """Name of the model, as it was configured."""
+        ...
+
+    async def identify(self) -> str:
+        """Return the model as its server names it: from the last reply, before any by a tiny request.
+
+        Raises:
+            ScoringError: it gave no answer.
+        """
         ...
 
     async def ask(
@@ -54,8 +66,11 @@ class Judge(Protocol):
         max_tokens: int = 512,
         stop: Sequence[str] = (),
         schema: Mapping[str, Any] | None = None,
+        top_tokens: int = 0,
     ) -> Reply:
         """Return ``n`` choices, or fewer. ``schema`` is a JSON schema that a server may or may not honour.
+
+        With ``top_tokens`` the reply's ``first_token`` holds that many of the likeliest, where the server tells them.
 
         Raises:
             ScoringError: one of the ``judge_...`` reasons, or ``unparsable``.

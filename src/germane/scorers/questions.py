@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from germane.scorers.parsing import json_values, without_thinking
 from germane.scorers.text import clean, has_letters
 
 LONGEST = 20_000
 """Characters of a reply that are read."""
 MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
 """Question marks of the scripts; the fourth is the Greek one."""
-_THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
-"""Some servers leave out where it begins."""
-_OPENING = re.compile(r"[{\[]")
 _BROKEN = re.compile(
     r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
 )
@@ -58,26 +56,12 @@ class Question:
 
 def read_questions(reply: str) -> list[Question]:
     """Return the questions in a judge's reply, in order. One that is no question comes too, and is not usable."""
-    text = clean(_THINKING.sub("", reply)[:LONGEST]).strip()
-    for value in _json_values(text):
+    text = without_thinking(reply)[:LONGEST]
+    for value in json_values(text):
         found = list(_from_json(value))
         if found:
             return found
     return _from_broken_json(text) or _from_lines(text)
-
-
-def _json_values(text: str) -> Iterator[Any]:
-    """Return the JSON values that stand somewhere in the text, outermost first."""
-    decoder = json.JSONDecoder()
-    end = 0
-    for opening in list(_OPENING.finditer(text))[:50]:
-        if opening.start() < end:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, opening.start())
-        except (ValueError, RecursionError):
-            continue
-        yield value
 
 
 def _from_json(value: Any) -> Iterator[Question]:

@@ -1,0 +1,102 @@
+"""What makes scorers out of settings: one judge and one embedder, made when the first scorer needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from germane.errors import SettingsError
+from germane.scorers.batcher import Batcher
+from germane.scorers.catalogue import CATALOGUE
+from germane.scorers.embedder import OpenAIEmbedder
+from germane.scorers.judge import OpenAIJudge
+from germane.scorers.protocols import Embedder, Judge, Scorer
+from germane.scorers.server import Server
+from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
+
+if TYPE_CHECKING:
+    from germane.scorers.local_llm import LocalJudge
+    from germane.scorers.minilm import MiniLM
+
+
+class Maker:
+    """Makes the scorers of one process. A part that several of them need is made once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.closers: list[Callable[[], Awaitable[None]]] = []
+        """What is to be called at the end, last first."""
+        self._made: dict[str, Scorer] = {}
+
+    def scorer(self, name: str) -> Scorer:
+        """Return the scorer of that name, always the same one.
+
+        Raises:
+            SettingsError: there is none, its options are wrong, or it needs a judge or embedder that is not configured.
+            ModelError: the weights of an embedded model are missing or are not the ones they should be.
+        """
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    @cached_property
+    def judge(self) -> Judge:
+        """The judge of the settings."""
+        judge = self._local_judge() if self.settings.judge == LOCAL else self._server_judge()
+        self.closers.append(judge.aclose)
+        return judge
+
+    @cached_property
+    def embedder(self) -> Batcher:
+        """The embedder of the settings, for many callers at once."""
+        embedder = self._embedder()
+        batcher = Batcher(embedder)
+        self.closers += [embedder.aclose, batcher.aclose]
+        return batcher
+
+    @property
+    def made(self) -> tuple[Judge | None, Embedder | None]:
+        """Judge and embedder, as far as a scorer needed them."""
+        return self.__dict__.get("judge"), self.__dict__.get("embedder")
+
+    def _make(self, name: str) -> Scorer:
+        make = CATALOGUE.get(name)
+        if make is None:
+            raise SettingsError(f"setting scorers: there is no scorer {name!r}; there are {', '.join(CATALOGUE)}")
+        try:
+            return make(self, self.settings.scorer_options.get(name, {}))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SettingsError):
+                raise
+            raise SettingsError(f"setting scorer_options.{name}: {error}") from None
+
+    def _server_judge(self) -> OpenAIJudge:
+        return OpenAIJudge(self.settings.judge, self._server(f"the judge {self.settings.judge!r}"))
+
+    def _local_judge(self) -> LocalJudge:
+        from germane.scorers.local_llm import LocalJudge
+
+        settings = self.settings
+        return LocalJudge(settings.local_llm, questions=settings.questions, timeout=settings.judge_timeout)
+
+    def _embedder(self) -> MiniLM | OpenAIEmbedder:
+        at_server = self.settings.has_server and self.settings.judge != LOCAL
+        name = self.settings.embedder or (DEFAULT_EMBEDDER if at_server else LOCAL)
+        if name == LOCAL:
+            from germane.scorers.minilm import MiniLM
+
+            return MiniLM()
+        return OpenAIEmbedder(name, self._server(f"the embedder {name!r}"))
+
+    def _server(self, what: str) -> Server:
+        settings = self.settings
+        if not settings.has_server:
+            raise SettingsError(
+                f"{what} needs a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for one that needs no key"
+            )
+        return Server(
+            api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+            base_url=settings.base_url.get_secret_value() if settings.base_url else None,
+            timeout=settings.judge_timeout,
+        )

@@ -1,0 +1,91 @@
+"""The texts of an exchange as a judge may see them: clean, cut to size, copies of the question taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from germane.exchange import Exchange
+from germane.scorers.copies import without_copies
+from germane.scorers.fence import fence_for
+from germane.scorers.text import clean, cut, is_blank
+
+ANSWER_LIMIT = 16_000
+"""Bytes of the answer that a judge is shown: no tokenizer makes more tokens than bytes."""
+QUESTION_LIMIT = 4_000
+CONTEXTS_LIMIT = 32_000
+"""Bytes of all contexts together; each has an equal share, and what one leaves over goes to the others."""
+TURNS = 4
+"""Earlier turns that are shown, the last ones."""
+TURN_LIMIT = 1_000
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a judge may be shown of one exchange."""
+
+    question: str
+    answer: str
+    contexts: tuple[str, ...] = ()
+    """Those with anything in them, in their order."""
+    history: str = ""
+    """The last earlier turns, a line each; empty where there were none."""
+    cut: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Which texts were cut: characters shown and there, by name."""
+    copies_removed: bool = False
+    """Whether copies of the question were taken out of the answer."""
+
+    @property
+    def only_copies(self) -> bool:
+        """Whether the answer was nothing but copies of the question."""
+        return self.copies_removed and not any(character.isalnum() for character in self.answer)
+
+    def values(self, **more: str) -> dict[str, str]:
+        """Return what fills a prompt: question, answer, history, a fence that none of them could know, and more."""
+        given = {"question": self.question, "answer": self.answer, "history": self.history, **more}
+        return {**given, "fence": fence_for(*given.values())}
+
+    def details(self) -> dict[str, object]:
+        """Return what a score's details must say of how the texts were changed; nothing where they were not."""
+        changed: dict[str, object] = (
+            {"cut": {name: dict(sizes) for name, sizes in self.cut.items()}} if self.cut else {}
+        )
+        return {**changed, "copies_removed": True} if self.copies_removed else changed
+
+
+def material_of(exchange: Exchange, *, remove_copies: bool = True, answer_limit: int = ANSWER_LIMIT) -> Material:
+    """Return the exchange's texts; with ``remove_copies`` copies of the question are taken out of the answer."""
+    question, answer = clean(exchange.question or ""), clean(exchange.answer or "")
+    rest = without_copies(answer, question) if remove_copies else answer
+    contexts = [clean(context.text) for context in exchange.contexts if not is_blank(context.text)]
+    shown = dict(zip((f"context {place}" for place in range(len(contexts))), _shared(contexts), strict=True))
+    texts = {"question": cut(question, QUESTION_LIMIT), "answer": cut(rest, answer_limit)}
+    whole = {"question": question, "answer": rest, **dict(zip(shown, contexts, strict=True))}
+    return Material(
+        question=texts["question"],
+        answer=texts["answer"],
+        contexts=tuple(shown.values()),
+        history=_history(exchange),
+        cut={
+            name: {"shown": len(text), "of": len(whole[name])}
+            for name, text in {**texts, **shown}.items()
+            if text != whole[name]
+        },
+        copies_removed=rest != answer,
+    )
+
+
+def _shared(texts: list[str]) -> list[str]:
+    """Cut the texts so that all fit: the short ones stay whole, the long ones share what those leave."""
+    left, kept = CONTEXTS_LIMIT, [""] * len(texts)
+    for waiting, place in zip(
+        range(len(texts), 0, -1), sorted(range(len(texts)), key=lambda at: len(texts[at])), strict=True
+    ):
+        kept[place] = cut(texts[place], left // waiting)
+        left -= len(kept[place].encode("utf-8", "replace"))
+    return kept
+
+
+def _history(exchange: Exchange) -> str:
+    turns = [turn for turn in exchange.history if not is_blank(turn.text)][-TURNS:]
+    return "\n".join(f"{clean(turn.role)}: {cut(' '.join(clean(turn.text).split()), TURN_LIMIT)}" for turn in turns)
