@@ -1,0 +1,119 @@
+"""The parts of a score that is put together from others: run side by side, weighted, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers.boundary import may_succeed_later, run
+from germane.scorers.protocols import Scorer
+from germane.scorers.text import shorten
+
+REASON_LIMIT = 200
+"""Characters of a part's explanation that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one scorer contributes to a score."""
+
+    name: str
+    score: Score
+    weight: float
+
+    @property
+    def value(self) -> float | None:
+        """The part's value, clipped to 0..1 as cosines may be negative; None where it is missing."""
+        return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
+
+    def details(self) -> dict[str, object]:
+        """Return what is kept of it, as JSON: value, weight, label or reason, and the explanation."""
+        score = self.score
+        kept = {
+            "value": self.value,
+            "weight": self.weight,
+            "label": score.label,
+            "reason": None if score.reason is None else str(score.reason),
+            "explanation": score.explanation and shorten(score.explanation, REASON_LIMIT),
+            "fingerprint": score.fingerprint,
+        }
+        return {name: value for name, value in kept.items() if value is not None or name == "value"}
+
+
+async def run_parts(scorers: Mapping[str, Scorer], exchange: Exchange) -> dict[str, Score]:
+    """Return what each scorer says of the exchange, asked side by side; see :func:`germane.scorers.run`."""
+    scores = await asyncio.gather(*(run(scorer, exchange) for scorer in scorers.values()))
+    return dict(zip(scorers, scores, strict=True))
+
+
+def weighted_mean(parts: Iterable[Part]) -> float:
+    """Return the mean of the parts that are there, each by its weight: the missing ones are left out, never 0.
+
+    Raises:
+        ScoringError: no part with a weight is there; with the reason of the first that is missing.
+    """
+    parts = list(parts)
+    present = [(part.value, part.weight) for part in parts if part.value is not None]
+    total = math.fsum(weight for _, weight in present)
+    if total <= 0:
+        raise missing_error([part for part in parts if part.value is None])
+    return math.fsum(value * weight for value, weight in present) / total
+
+
+def missing_error(missing: Sequence[Part]) -> ScoringError:
+    """Return the error of a score that cannot do without these parts: it has the reason of the first."""
+    if not missing:
+        return ScoringError(Reason.MISSING_INPUT, "no part has a weight")
+    first = missing[0].score
+    names = ", ".join(part.name for part in missing)
+    reason = first.reason or Reason.MISSING_INPUT
+    why = f": {shorten(first.explanation, REASON_LIMIT)}" if first.explanation else ""
+    return ScoringError(reason, f"without {names}{why}", retry_after=_longest_wait(missing))
+
+
+def expect_no_more(parts: Sequence[Part]) -> None:
+    """Return if every part is what it will ever be.
+
+    Raises:
+        ScoringError: a part may get its value later, once the judge is back, less busy, or has its key or quota. The
+            whole waits for it, or a moment's trouble would stay in the score.
+    """
+    awaited = [part for part in parts if _is_awaited(part.score)]
+    if awaited:
+        raise missing_error(awaited)
+
+
+def expenses(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the fields of :class:`Score` that say who made the parts, and what that took in all."""
+    return {
+        "judge": _joined(parts, "judge"),
+        "embedder": _joined(parts, "embedder"),
+        "input_tokens": _sum(parts, "input_tokens"),
+        "output_tokens": _sum(parts, "output_tokens"),
+        "cost": _sum(parts, "cost"),
+    }
+
+
+def _is_awaited(score: Score) -> bool:
+    return score.reason is Reason.JUDGE_REJECTED or may_succeed_later(score)
+
+
+def _longest_wait(parts: Sequence[Part]) -> float | None:
+    waits = [part.score.details.get("retry_after") for part in parts]
+    return max((wait for wait in waits if isinstance(wait, (int, float))), default=None)
+
+
+def _joined(parts: Sequence[Part], field: Literal["judge", "embedder"]) -> str | None:
+    names = dict.fromkeys(name for part in parts if (name := getattr(part.score, field)))
+    return ", ".join(names) or None
+
+
+def _sum(parts: Sequence[Part], field: Literal["input_tokens", "output_tokens", "cost"]) -> Any:
+    found = [taken for part in parts if (taken := getattr(part.score, field)) is not None]
+    return sum(found) if found else None
