@@ -5,7 +5,9 @@ from __future__ import annotations
 from germane.testing.collect import collect
 from germane.testing.embedder import FakeEmbedder
 from germane.testing.fake_judge import FakeJudge, questions_about
-from germane.testing.judge_server import Fault, hashed_words
+from germane.testing.fault import Fault
+from germane.testing.judge_request import Request
+from germane.testing.judge_server import hashed_words
 from germane.testing.otlp import OTLPReceiver
 from germane.testing.otlp_records import (
     ReceivedEvent,
@@ -28,6 +30,7 @@ __all__ = [
     "ReceivedMetric",
     "ReceivedPoint",
     "ReceivedSpan",
+    "Request",
     "collect",
     "hashed_words",
     "questions_about",

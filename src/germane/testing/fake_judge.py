@@ -10,19 +10,19 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from germane.testing.judge_server import (
-    Fault,
-    JudgeServer,
-    Reply,
-    Request,
-    answer_in,
-    hashed_words,
-    wants_json,
-    wants_list,
-)
+from germane.testing.fault import Fault, spoil_choices, spoil_rows
+from germane.testing.instance import instance_of
+from germane.testing.judge_request import Request
+from germane.testing.judge_server import JudgeServer, Reply, hashed_words
+from germane.testing.logprobs import FirstToken, Likely, likeliest, tell
 
 Questions = Callable[[str], Sequence[str]]
 Votes = bool | Sequence[bool] | None
+Said = str | Mapping[str, Any] | Sequence[str] | None
+"""A text, JSON, a text for each choice, or None for what the judge would say by itself."""
+Replies = Callable[[Request], Said]
+Treatment = Literal["honoured", "ignored", "refused"]
+"""What a server does with an option of a request; it refuses with HTTP 400."""
 
 
 def questions_about(answer: str) -> list[str]:
@@ -39,8 +39,10 @@ class FakeJudge:
         with FakeJudge(questions=lambda answer: ["What is the capital of France?"]) as judge:
             germane.start(**judge.settings())
 
-    It answers ``/v1/chat/completions`` (with ``n`` and ``response_format``), ``/v1/embeddings`` (see
-    :func:`germane.testing.hashed_words`) and ``/v1/models``. Every attribute below may be changed while it runs.
+    It answers ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
+    :func:`germane.testing.hashed_words`) and ``/v1/models``. Asked for questions, it writes ``questions``; asked for
+    any other JSON schema, a small instance of it; ``replies`` says otherwise. Every attribute below may be changed
+    while it runs.
     """
 
     def __init__(
@@ -48,12 +50,16 @@ class FakeJudge:
         *,
         questions: Questions = questions_about,
         noncommittal: Votes | Callable[[str], Votes] = False,
+        replies: Replies | Iterable[Said] = (),
+        first_token: FirstToken = None,
         vectors: Mapping[str, Sequence[float]] | None = None,
         latency: float = 0.0,
+        embedding_latency: float | None = None,
         faults: Iterable[Fault | None] = (),
         embedding_faults: Iterable[Fault | None] = (),
         honours_n: bool = True,
-        response_format: Literal["honoured", "ignored", "refused"] = "honoured",
+        response_format: Treatment = "honoured",
+        logprobs: Treatment = "honoured",
         model: str = "fake-judge",
         embedding_model: str = "fake-embedder",
         dimension: int = 256,
@@ -64,10 +70,16 @@ class FakeJudge:
         """Answer -> the questions that the judge writes: choice i gets question i, from the start again if short."""
         self.noncommittal = noncommittal
         """The judge's vote, one for all choices or one for each, or a function of the answer; None: no vote."""
+        self.replies = replies
+        self.first_token = first_token
+        """How likely the first tokens of a chat reply are, or a function of the request that returns it. None: the
+        server tells nothing of them. A reply of one token that nothing scripts is the likeliest."""
         self.vectors = dict(vectors or {})
         """Text -> its vector, for texts whose vectors are to be known; all of one dimension. Others are hashed."""
         self.latency = latency
         """Seconds before each reply."""
+        self.embedding_latency = embedding_latency
+        """The same for embeddings, where it differs."""
         self.faults: deque[Fault | None] = deque(faults)
         """What happens to the next chat requests, one by one; None: all goes well."""
         self.embedding_faults: deque[Fault | None] = deque(embedding_faults)
@@ -76,13 +88,17 @@ class FakeJudge:
         """What happens to every request while it is set."""
         self.honours_n = honours_n
         self.response_format = response_format
+        self.logprobs = logprobs
         self.model = model
         self.embedding_model = embedding_model
         self.dimension = dimension
         self.requests: list[Request] = []
         """Everything that was asked, in order of arrival."""
         self.in_flight = 0
+        """Chat requests that wait for their reply."""
         self.most_in_flight = 0
+        self.embeddings_in_flight = 0
+        self.most_embeddings_in_flight = 0
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = JudgeServer(("127.0.0.1", port), self)
@@ -98,6 +114,19 @@ class FakeJudge:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def replies(self) -> Replies | deque[Said]:
+        """What the judge says: a function of the request, or a script that is played once, reply by reply.
+
+        A text is sent as it is, a mapping as JSON, both once for each choice asked for; of a list each item is the
+        text of a choice. None, and the end of a script, is what the judge would say by itself.
+        """
+        return self._replies
+
+    @replies.setter
+    def replies(self, replies: Replies | Iterable[Said]) -> None:
+        self._replies = replies if callable(replies) else deque(replies)
 
     @property
     def base_url(self) -> str:
@@ -131,19 +160,28 @@ class FakeJudge:
     @contextmanager
     def serving(self, request: Request) -> Iterator[Fault | None]:
         """Count a request in and out; yields how it is to fail."""
+        embeds = request.path.endswith("/embeddings")
         with self._lock:
             self.requests.append(request)
-            self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
-            script = self.embedding_faults if request.path.endswith("/embeddings") else self.faults
+            self._count(embeds, 1)
+            script = self.embedding_faults if embeds else self.faults
             scripted = script.popleft() if script else None
+        latency = self.latency if self.embedding_latency is None or not embeds else self.embedding_latency
         try:
-            if self.latency:
-                self.closing.wait(self.latency)
+            if latency:
+                self.closing.wait(latency)
             yield self.outage or scripted
         finally:
             with self._lock:
-                self.in_flight -= 1
+                self._count(embeds, -1)
+
+    def _count(self, embeds: bool, by: int) -> None:  # noqa: FBT001 - one of two counts
+        if embeds:
+            self.embeddings_in_flight += by
+            self.most_embeddings_in_flight = max(self.most_embeddings_in_flight, self.embeddings_in_flight)
+        else:
+            self.in_flight += by
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
     def reply(self, request: Request, fault: Fault | None) -> Reply:
         """Return the reply to a request, made bad by the fault."""
@@ -154,20 +192,25 @@ class FakeJudge:
         if fault is not None and fault.kind == "not_json":
             return Reply(b'{"choices": [')
         if request.path.endswith("/chat/completions"):
-            return self._chat(request.body, fault)
+            return self._chat(request, fault)
         if request.path.endswith("/embeddings"):
             return self._embed(request.body, fault)
         return Reply({"error": {"message": "no such path"}}, 404)
 
-    def _chat(self, body: Mapping[str, Any], fault: Fault | None) -> Reply:
-        if "response_format" in body and self.response_format == "refused":
-            return _error(Fault("status", status=400, message="json_schema is not supported here"))
-        answer = answer_in(body.get("messages", ()))
-        contents = self._contents(body, list(self.questions(answer)), answer)
+    def _chat(self, request: Request, fault: Fault | None) -> Reply:
+        refused = [name for name in ("response_format", "logprobs") if getattr(self, name) == "refused"]
+        for name in refused:
+            if request.body.get(name):
+                return _error(Fault("status", status=400, message=f"{name} is not supported here"))
+        tokens = self.first_token(request) if callable(self.first_token) else self.first_token
+        contents = self._contents(request, tokens)
         choices = [_choice(place, content) for place, content in enumerate(contents)]
+        if tokens and request.body.get("logprobs") and self.logprobs == "honoured":
+            for choice in choices:
+                choice["logprobs"] = tell(tokens, int(request.body.get("top_logprobs") or 0))
         said = sum(len(content.split()) for content in contents)
-        _spoil_choices(choices, fault)
-        words = sum(len(str(message.get("content")).split()) for message in body.get("messages", ()))
+        spoil_choices(choices, fault)
+        words = sum(len(text.split()) for text in request.texts)
         return Reply(
             {
                 "id": "chatcmpl-fake",
@@ -179,25 +222,44 @@ class FakeJudge:
             }
         )
 
-    def _contents(self, body: Mapping[str, Any], questions: Sequence[str], answer: str) -> list[str]:
-        votes = self.noncommittal(answer) if callable(self.noncommittal) else self.noncommittal
+    def _contents(self, request: Request, tokens: Likely | None) -> list[str]:
+        with self._lock:
+            scripted = self._scripted(request)
+        if isinstance(scripted, Sequence) and not isinstance(scripted, str):
+            return list(scripted)
+        n = request.choices if self.honours_n else 1
+        if scripted is not None:
+            return [scripted if isinstance(scripted, str) else json.dumps(scripted, ensure_ascii=False)] * n
+        if tokens and request.one_token:
+            return [likeliest(tokens)] * n
+        said = self._of_itself(request)
+        return [said[place % len(said)] if said else "" for place in range(n)]
+
+    def _scripted(self, request: Request) -> Said:
+        replies = self._replies
+        if isinstance(replies, deque):
+            return replies.popleft() if replies else None
+        return replies(request)
+
+    def _of_itself(self, request: Request) -> list[str]:
+        """Return what the judge says by itself, for one choice after another."""
+        if request.schema is not None and not request.wants_questions:
+            content = json.dumps(instance_of(request.schema))
+            return [f"Here you are: {content} - any time." if self.response_format == "ignored" else content]
+        questions = list(self.questions(request.answer))
+        if not request.wants_questions:
+            return questions
+        if self.response_format == "ignored":
+            return ["\n".join(questions)] if request.wants_list else questions
+        votes = self.noncommittal(request.answer) if callable(self.noncommittal) else self.noncommittal
         voted = [_json_question(question, _vote(votes, place)) for place, question in enumerate(questions)]
-        if not wants_json(body):
-            asked_for = list(questions)
-        elif self.response_format == "ignored":
-            asked_for = ["\n".join(questions)] if wants_list(body) else list(questions)
-        elif wants_list(body):
-            asked_for = [json.dumps({"questions": voted})]
-        else:
-            asked_for = [json.dumps(each) for each in voted]
-        n = int(body.get("n") or 1) if self.honours_n else 1
-        return [asked_for[place % len(asked_for)] if asked_for else "" for place in range(n)]
+        return [json.dumps({"questions": voted})] if request.wants_list else [json.dumps(each) for each in voted]
 
     def _embed(self, body: Mapping[str, Any], fault: Fault | None) -> Reply:
         given = body.get("input", [])
         texts = [given] if isinstance(given, str) else list(given)
         rows = [list(self.vectors.get(text) or self._hashed(text)) for text in texts]
-        rows = _spoil_rows(rows, fault)
+        rows = spoil_rows(rows, fault)
         data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
         words = sum(len(text.split()) for text in texts)
         usage = {"prompt_tokens": words, "total_tokens": words}
@@ -225,33 +287,3 @@ def _error(fault: Fault) -> Reply:
     body = {"error": {"message": fault.message, "type": fault.code or "test_error", "code": fault.code, "param": None}}
     headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
     return Reply(body, fault.status, headers)
-
-
-def _spoil_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
-    kind = fault.kind if fault else None
-    if kind == "no_choices":
-        choices.clear()
-    elif kind == "malformed":
-        choices[0]["message"]["content"] = '{"question": {"a": [1, '
-    for choice in choices:
-        if kind == "empty":
-            choice["message"]["content"] = ""
-        elif kind == "refusal":
-            choice["message"] = {"role": "assistant", "content": None, "refusal": "I can't help with that."}
-        elif kind == "thinking":
-            choice["message"]["content"], choice["finish_reason"] = "", "length"
-        elif kind == "content_filter":
-            choice["message"]["content"], choice["finish_reason"] = "", "content_filter"
-
-
-def _spoil_rows(rows: list[list[float]], fault: Fault | None) -> list[list[float]]:
-    kind = fault.kind if fault else None
-    if kind == "nan":
-        return [[float("nan")] * len(row) for row in rows]
-    if kind == "zeros":
-        return [[0.0] * len(row) for row in rows]
-    if kind == "wrong_dimension":
-        return [[] for _ in rows]
-    if kind == "uneven_dimension":
-        return [*rows[:-1], rows[-1][:-1]]
-    return rows[:-1] if kind == "wrong_count" else rows

@@ -10,48 +10,17 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from germane.testing.fault import Fault
+from germane.testing.judge_request import Request
 
 if TYPE_CHECKING:
     from germane.testing.fake_judge import FakeJudge
 
-Kind = Literal[
-    "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed",
-    "thinking", "refusal", "content_filter", "nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count",
-]  # fmt: skip
-_FENCED = re.compile(r"<text-([0-9a-f]+)>\n(.*)\n</text-\1>", re.DOTALL)
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One way in which a request fails.
-
-    ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``. ``hang``: no reply until the
-    judge closes. ``reset``: the connection breaks. ``truncated``: half a body. ``drip``: one byte at a time, for ever.
-    ``garbage``: a web page. ``not_json``: calls itself JSON and is not. Chat only: ``no_choices``; ``empty`` contents;
-    ``thinking`` until the tokens are used up; one ``malformed`` choice among good ones; ``refusal``;
-    ``content_filter``. Embeddings only: ``nan``, ``zeros``, ``wrong_dimension`` (of every vector),
-    ``uneven_dimension`` (of one), ``wrong_count``.
-    """
-
-    kind: Kind
-    status: int = 500
-    code: str | None = None
-    message: str = "this is a test"
-    retry_after: float | str | None = None
-
-
-class Request(NamedTuple):
-    """One request as it came."""
-
-    path: str
-    body: dict[str, Any]
-    headers: Mapping[str, str]
-    """Names in lower case."""
 
 
 @dataclass
@@ -184,23 +153,6 @@ class _Handler(BaseHTTPRequestHandler):
             while not self.server.judge.closing.wait(0.02):
                 self.wfile.write(b" ")
                 self.wfile.flush()
-
-
-def answer_in(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text that the judge was asked about: between the marks, else the last turn."""
-    last = str(messages[-1]["content"]) if messages else ""
-    fenced = _FENCED.search(last)
-    return fenced[2] if fenced else last
-
-
-def wants_list(body: Mapping[str, Any]) -> bool:
-    """Return whether the prompt asks for a list of questions in one choice."""
-    return any('{"questions"' in str(message.get("content")) for message in body.get("messages", ()))
-
-
-def wants_json(body: Mapping[str, Any]) -> bool:
-    """Return whether the prompt asks for JSON at all."""
-    return any('{"question' in str(message.get("content")) for message in body.get("messages", ()))
 
 
 def hashed_words(text: str, dimension: int = 256) -> list[float]:
