@@ -17,7 +17,7 @@ import pytest
 from germane.storage import Store
 
 MIGRATED = "germane_migrated"
-TABLES = ("exchange", "scoring_task", "score", "tally", "lease")
+TABLES = ("exchange", "scoring_task", "score", "tally", "lease", "rate_limit")
 
 
 class PostgreSQL:

@@ -165,3 +165,11 @@ def migrated_database(postgresql: Any) -> str:
     store.migrate()
     store.close()
     return name
+
+
+@pytest.fixture
+def other_store(migrated_url: str, clock: Clock) -> Iterator[Store]:
+    """The same database, as another process has it."""
+    opened = Store(migrated_url, clock=clock)
+    yield opened
+    opened.close()

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, event
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Decision, Store
+from germane.storage import Decision, Limit, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -31,6 +31,8 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.claim("me", limit=1, lease=LEASE)
     store.release("me")
     store.elect("job", "me", ttl=LEASE)
+    store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
+    store.limit_uses()
     store.declare("shop", ["ask"])
     store.count_dropped({("shop", "ask"): 1}, ["a"])
     store.exchanges()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from germane.storage.estimate import Estimate
+from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
@@ -17,6 +18,8 @@ __all__ = [
     "Coverage",
     "Decision",
     "Estimate",
+    "Limit",
+    "LimitUse",
     "RouteMean",
     "RouteSummary",
     "Scored",

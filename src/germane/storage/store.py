@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,8 +10,9 @@ from uuid import uuid4
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import leases, migrate, readings, rows, sampling, tables, tally, tasks
+from germane.storage import leases, limits, migrate, readings, rows, sampling, tables, tally, tasks
 from germane.storage.engine import Database
+from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
 from germane.storage.sampling import Decision
@@ -135,6 +137,37 @@ class Store:
         """Take or renew the lease ``name``; False while another owner has it."""
         with self._database.write() as connection:
             return leases.elect(connection, name, owner, ttl, self._clock())
+
+    def reserve(
+        self,
+        limits_: Sequence[Limit],
+        amounts: Sequence[Sequence[float]],
+        *,
+        settled: Sequence[float] = (),
+        waited: float = 0.0,
+        within: float = math.inf,
+    ) -> list[float]:
+        """Give requests their places under the limits that all processes share; return how long each has to wait.
+
+        Args:
+            limits_: What holds.
+            amounts: By request, first come first served, what it takes of each limit.
+            settled: By limit, what earlier requests took more than was reserved for them, or less: below 0.
+            waited: Seconds that the first of the requests has waited already.
+            within: Who would have to wait for longer than these seconds gets no place: then fewer waits are returned.
+
+        Returns:
+            Seconds from now, in the order of the requests.
+        """
+        with self._database.write() as connection:
+            return limits.reserve(
+                connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._clock()
+            )
+
+    def limit_uses(self) -> list[LimitUse]:
+        """Return how the limits were used last, by name."""
+        with self._database.read() as connection:
+            return limits.uses(connection)
 
     def exchanges(
         self,

@@ -211,9 +211,23 @@ class LeaseRow(Base, table=True):
     expires_at: datetime = Field(sa_type=UtcDateTime)
 
 
+class RateLimitRow(Base, table=True):
+    """How fast judge requests may start, for all processes together."""
+
+    __tablename__ = "rate_limit"
+
+    name: str = Field(primary_key=True, sa_type=Text)
+    arrival: float = Field(sa_type=Float)
+    """Theoretical arrival of the next one, in seconds since 1970."""
+    waited: float = Field(sa_type=Float)
+    """Seconds that the one waited which took its place last."""
+    used_at: datetime = Field(sa_type=UtcDateTime)
+
+
 metadata = Base.metadata
 exchange = metadata.tables["exchange"]
 scoring_task = metadata.tables["scoring_task"]
 score = metadata.tables["score"]
 tally = metadata.tables["tally"]
 lease = metadata.tables["lease"]
+rate_limit = metadata.tables["rate_limit"]
