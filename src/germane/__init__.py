@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from germane.exchange import Context, Exchange, Turn
+from germane.registry import scorer
 from germane.runtime import lifespan, start, stop
 from germane.score import Reason, Score
-from germane.tracer import add_contexts, current_exchange, hold, observe, retrieval, set_attribute
+from germane.tracer import add_contexts, current_exchange, feedback, hold, observe, record, retrieval, set_attribute
 
 if TYPE_CHECKING:
     from germane.evaluation import Evaluation, aevaluate, evaluate
@@ -25,10 +26,13 @@ __all__ = [
     "aevaluate",
     "current_exchange",
     "evaluate",
+    "feedback",
     "hold",
     "lifespan",
     "observe",
+    "record",
     "retrieval",
+    "scorer",
     "set_attribute",
     "start",
     "stop",

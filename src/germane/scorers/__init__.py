@@ -9,12 +9,16 @@ from __future__ import annotations
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
 from germane.scorers.boundary import lacks_input, may_succeed_later, run
+from germane.scorers.combined_relevancy import CombinedRelevancy
+from germane.scorers.custom import CustomScorer, scorer
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.fingerprint import fingerprint
+from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.noncommittal import find_noncommittal
 from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
+from germane.scorers.question_coverage import QuestionCoverage
 from germane.scorers.server import Server
 from germane.scorers.workbench import NAMES, Workbench, build
 
@@ -22,12 +26,16 @@ __all__ = [
     "NAMES",
     "AnswerRelevancy",
     "Batcher",
+    "CombinedRelevancy",
+    "CustomScorer",
     "Embedder",
+    "IntentMatch",
     "Judge",
     "Message",
     "OpenAIEmbedder",
     "OpenAIJudge",
     "QuestionAnswerSimilarity",
+    "QuestionCoverage",
     "Reply",
     "Scorer",
     "Server",
@@ -39,4 +47,5 @@ __all__ = [
     "lacks_input",
     "may_succeed_later",
     "run",
+    "scorer",
 ]

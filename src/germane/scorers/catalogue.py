@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from germane.scorers.answer_relevancy import AnswerRelevancy
+from germane.scorers.combined_relevancy import CombinedRelevancy, checked_weights
+from germane.scorers.intent_match import IntentMatch
 from germane.scorers.protocols import Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
+from germane.scorers.question_coverage import QuestionCoverage
 from germane.settings import LOCAL
 
 if TYPE_CHECKING:
@@ -29,7 +32,23 @@ def _question_answer_similarity(maker: Maker, options: Mapping[str, Any]) -> Sco
     return QuestionAnswerSimilarity(maker.embedder, **options)
 
 
+def _question_coverage(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return QuestionCoverage(maker.judge, **options)
+
+
+def _intent_match(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return IntentMatch(maker.judge, **options)
+
+
+def _combined_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    parts = {name: maker.scorer(name) for name in checked_weights(options.get("weights"))}
+    return CombinedRelevancy(parts, **options)
+
+
 CATALOGUE: Mapping[str, Callable[[Maker, Mapping[str, Any]], Scorer]] = {
     AnswerRelevancy.name: _answer_relevancy,
     QuestionAnswerSimilarity.name: _question_answer_similarity,
+    QuestionCoverage.name: _question_coverage,
+    IntentMatch.name: _intent_match,
+    CombinedRelevancy.name: _combined_relevancy,
 }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from germane.errors import SettingsError
+from germane import registry
+from germane.errors import SettingsError, UsageError
 from germane.scorers.batcher import Batcher
 from germane.scorers.catalogue import CATALOGUE
+from germane.scorers.custom import CustomScorer
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.judge import OpenAIJudge
+from germane.scorers.plugins import lacking, plugin, plugin_names
 from germane.scorers.protocols import Embedder, Judge, Scorer
 from germane.scorers.server import Server
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
@@ -28,6 +32,24 @@ class Maker:
         self.closers: list[Callable[[], Awaitable[None]]] = []
         """What is to be called at the end, last first."""
         self._made: dict[str, Scorer] = {}
+
+    def take(self, given: object) -> Scorer:
+        """Return the scorer that is meant by a name, a function of an exchange, or a scorer itself.
+
+        Raises:
+            UsageError: it is none of these.
+            SettingsError, ModelError: see :meth:`scorer`.
+        """
+        if isinstance(given, str):
+            return self.scorer(given)
+        if inspect.isclass(given):
+            raise UsageError(f"the class {given.__qualname__} is no scorer: make one of it")
+        if not hasattr(given, "score") and callable(given):
+            known = registry.declaration_of(given)
+            return self.scorer(known.name) if known else self._custom(registry.declare(given))
+        if absent := lacking(given):
+            raise UsageError(f"{given!r:.100} is no scorer: it has no {', no '.join(absent)}")
+        return cast("Scorer", given)
 
     def scorer(self, name: str) -> Scorer:
         """Return the scorer of that name, always the same one.
@@ -63,13 +85,29 @@ class Maker:
     def _make(self, name: str) -> Scorer:
         make = CATALOGUE.get(name)
         if make is None:
-            raise SettingsError(f"setting scorers: there is no scorer {name!r}; there are {', '.join(CATALOGUE)}")
+            return self._of_others(name)
         try:
             return make(self, self.settings.scorer_options.get(name, {}))
         except (TypeError, ValueError) as error:
             if isinstance(error, SettingsError):
                 raise
             raise SettingsError(f"setting scorer_options.{name}: {error}") from None
+
+    def _of_others(self, name: str) -> Scorer:
+        """Return a scorer that is not germane's own: a declared function, else one of an installed package."""
+        declaration = registry.declared(name)
+        found = self._custom(declaration) if declaration else plugin(name)
+        if found is None:
+            known = dict.fromkeys([*CATALOGUE, *registry.names(), *plugin_names()])
+            raise SettingsError(f"setting scorers: there is no scorer {name!r}; there are {', '.join(known)}")
+        if self.settings.scorer_options.get(name):
+            raise SettingsError(f"setting scorer_options.{name}: a scorer of your own takes no options")
+        return found
+
+    def _custom(self, declaration: registry.Declaration) -> CustomScorer:
+        scorer = CustomScorer(declaration)
+        self.closers.append(scorer.aclose)
+        return scorer
 
     def _server_judge(self) -> OpenAIJudge:
         return OpenAIJudge(self.settings.judge, self._server(f"the judge {self.settings.judge!r}"))

@@ -33,10 +33,10 @@ class Part:
         return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
 
     def details(self) -> dict[str, object]:
-        """Return what is kept of it, as JSON: value, weight, label or reason, and the explanation."""
+        """Return what is kept of it, as JSON: its value as it was, weight, label or reason, and the explanation."""
         score = self.score
         kept = {
-            "value": self.value,
+            "value": score.value,
             "weight": self.weight,
             "label": score.label,
             "reason": None if score.reason is None else str(score.reason),

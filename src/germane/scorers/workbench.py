@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.catalogue import CATALOGUE
+from germane.scorers.imports import import_modules
 from germane.scorers.maker import Maker
 from germane.scorers.protocols import Embedder, Judge, Message, Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
@@ -56,22 +57,29 @@ class Workbench:
             await self.closers.pop()()
 
 
-def build(settings: Settings) -> Workbench:
+def build(settings: Settings, scorers: Sequence[object] | None = None) -> Workbench:
     """Return the scorers that the settings name, or those that judge and extras at hand allow.
 
-    Nothing is connected or started before the first score.
+    Nothing is connected or started before the first score; the modules of the setting ``imports`` are imported.
+
+    Args:
+        settings: Those of this process.
+        scorers: These instead of the settings' own: names, functions of an exchange, and scorers.
 
     Raises:
-        SettingsError: a scorer is unknown, or needs a judge or embedder that is not configured.
+        SettingsError: a scorer is unknown, needs a judge or embedder that is not configured, or is of an installed
+            package and cannot be loaded; or a module cannot be imported.
+        UsageError: something in ``scorers`` is no scorer.
         ModelError: the weights of an embedded model are missing or are not the ones they should be.
     """
-    names = _names(settings)
-    if not names:
-        return Workbench(problem=_why_none(settings))
+    import_modules(settings.imports)
+    given = _names(settings) if scorers is None else scorers
+    if not given:
+        return Workbench(problem=_why_none(settings) if scorers is None else None)
     maker = Maker(settings)
-    scorers = tuple(maker.scorer(name) for name in dict.fromkeys(names))
+    made = {id(scorer): scorer for scorer in map(maker.take, given)}
     judge, embedder = maker.made
-    return Workbench(scorers, judge, embedder, closers=maker.closers)
+    return Workbench(tuple(made.values()), judge, embedder, closers=maker.closers)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

@@ -1,0 +1,129 @@
+"""Does the answer address all that was asked? A judge breaks the question into parts, and looks for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.scorers.inquiry import Inquiry
+from germane.scorers.judged import Judged
+from germane.scorers.material import ANSWER_LIMIT, Material, material_of
+from germane.scorers.parsing import Unreadable, as_choice, as_list, as_text
+from germane.scorers.prompt import Prompt, read_prompt
+from germane.scorers.protocols import Judge
+from germane.scorers.text import shorten
+
+MOST = 8
+"""Sub-questions that one question may have."""
+TEXT_LIMIT = 300
+"""Characters of a sub-question that are kept."""
+VERDICTS = {"yes": True, "no": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "sub_questions": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "question": {"type": "string"},
+                    "addressed": {"type": "string", "enum": list(VERDICTS)},
+                },
+                "required": ["question", "addressed"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["sub_questions"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuestion:
+    """One thing that the question asks for."""
+
+    text: str
+    addressed: bool
+
+
+class QuestionCoverage(Judged):
+    """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
+
+    The judge breaks the question into 1 to 8 sub-questions and says of each, yes or no, whether the answer addresses
+    it: one request for an exchange. Half an answer to a question of two parts has .5, however much it says of the one.
+    It does not see whether what is said is true; of a question with one part it says 0 or 1 only.
+    """
+
+    name = "question_coverage"
+    version = "1"
+
+    def __init__(self, judge: Judge, *, remove_copies: bool = True) -> None:
+        """With ``remove_copies`` the judge does not see copies of the question inside the answer."""
+        super().__init__(judge)
+        self.remove_copies = remove_copies
+
+    def prompts(self) -> Sequence[Prompt]:
+        """Return the one prompt."""
+        return (read_prompt("question_coverage"),)
+
+    def parameters(self) -> Mapping[str, object]:
+        """Return options, schema and limits."""
+        return {"remove_copies": self.remove_copies, "schema": SCHEMA, "answer_limit": ANSWER_LIMIT}
+
+    async def score(self, exchange: Exchange) -> Score:
+        """Return the score; ``details`` holds ``covered``, ``total`` and each sub-question with its verdict.
+
+        Raises:
+            ScoringError: the judge failed, or its reply could not be read twice in a row.
+        """
+        material = material_of(exchange, remove_copies=self.remove_copies)
+        if material.only_copies:
+            explanation = "The answer only repeats the question."
+            return await self.unasked(0.0, explanation=explanation, details=material.details())
+        inquiry = Inquiry(self.judge)
+        found = await inquiry.ask_json(read_prompt("question_coverage"), material.values(), SCHEMA, _read)
+        return self._scored(found, inquiry, material)
+
+    def _scored(self, found: Sequence[SubQuestion], inquiry: Inquiry, material: Material) -> Score:
+        covered = sum(each.addressed for each in found)
+        details = {
+            "covered": covered,
+            "total": len(found),
+            "sub_questions": [
+                {"question": shorten(each.text, TEXT_LIMIT), "addressed": each.addressed} for each in found
+            ],
+            **material.details(),
+        }
+        return self.scored(covered / len(found), inquiry, details=details, explanation=_explain(found))
+
+
+def _read(reply: Mapping[str, Any]) -> list[SubQuestion]:
+    """Return the sub-questions, each once: a judge that runs on says the same again."""
+    items = as_list(reply.get("sub_questions"))
+    if not 1 <= len(items) <= MOST:
+        raise Unreadable(f"{len(items)} sub-questions, not 1 to {MOST}")
+    found: dict[str, SubQuestion] = {}
+    for item in items:
+        each = _read_one(item)
+        if found.setdefault(each.text.casefold(), each).addressed != each.addressed:
+            raise Unreadable(f"two verdicts on {each.text!r:.80}")
+    return list(found.values())
+
+
+def _read_one(item: Any) -> SubQuestion:
+    if not isinstance(item, Mapping):
+        raise Unreadable(f"{item!r:.80} is not a sub-question with its verdict")
+    return SubQuestion(as_text(item.get("question")), as_choice(item.get("addressed"), VERDICTS))
+
+
+def _explain(found: Sequence[SubQuestion]) -> str:
+    missed = [f'"{shorten(each.text, TEXT_LIMIT)}"' for each in found if not each.addressed]
+    covered, total = len(found) - len(missed), len(found)
+    head = f"The answer addresses {covered} of {total} part{'s' if total > 1 else ''} of the question"
+    return f"{head}; it misses {', '.join(missed)}." if missed else f"{head}."
