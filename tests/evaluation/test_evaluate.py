@@ -219,7 +219,9 @@ def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) 
         ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input"),
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "knows no quesion"),
-        ({"rows": {"question": ["How?"]}}, "row 0 is a str, not a mapping"),
+        ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
+        ({"rows": {"question": ["How?"]}}, "rows is one mapping: give a list of mappings"),
+        ({"rows": 7}, "rows is a int: give mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a name of its own: length, length"),
     ],
 )

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from germane.shown import harmless as harmless
+
 SCHEMA_VERSION = 1
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_JOINER = "\u200d"
-"""Holds emoji together."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 database = click.option("--database", metavar="URL", help="Database, when it is not the one of the settings.")
@@ -41,13 +41,6 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def harmless(text: str | None, width: int = 200) -> str:
-    """Return captured text for a terminal: one line, no control characters, cut."""
-    line = " ".join((text or "").split())
-    shown = "".join(one if one.isprintable() or one == _JOINER else "\ufffd" for one in line)
-    return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,0 +1,25 @@
+"""The same scorers over a data set."""
+
+from __future__ import annotations
+
+from germane.evaluation.check import ENOUGH, Check, Finding
+from germane.evaluation.entry import aevaluate, evaluate
+from germane.evaluation.result import Evaluation, Problem, RowScores
+from germane.evaluation.rows import Row, read_rows
+from germane.evaluation.spending import Spending
+from germane.evaluation.summary import ScorerSummary
+
+__all__ = [
+    "ENOUGH",
+    "Check",
+    "Evaluation",
+    "Finding",
+    "Problem",
+    "Row",
+    "RowScores",
+    "ScorerSummary",
+    "Spending",
+    "aevaluate",
+    "evaluate",
+    "read_rows",
+]

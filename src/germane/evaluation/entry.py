@@ -1,0 +1,124 @@
+"""Scoring a data set: rows in, an evaluation out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import SettingsError, UsageError
+from germane.evaluation.columns import Columns
+from germane.evaluation.progress import progress as shown
+from germane.evaluation.result import Evaluation, RowScores
+from germane.evaluation.rows import Row, read_rows
+from germane.evaluation.scoring import Bench, score_all
+from germane.evaluation.sources import records_of
+
+if TYPE_CHECKING:
+    from germane.evaluation.cache import Cache
+    from germane.scorers import Scorer, Workbench
+    from germane.settings import Settings
+
+
+def evaluate(rows: Any, scorers: str | Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
+    """Score a data set; see :func:`aevaluate`.
+
+    Raises:
+        UsageError: an event loop runs here already, in a notebook for one.
+    """
+    if _in_event_loop():
+        raise UsageError("an event loop runs here: use 'await germane.aevaluate(...)'")
+    return asyncio.run(aevaluate(rows, scorers, **options))
+
+
+async def aevaluate(
+    rows: Any,
+    scorers: str | Sequence[str | Scorer] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    limit: int | None = None,
+    **settings: Any,
+) -> Evaluation:
+    """Score a data set.
+
+    Args:
+        rows: Mappings, a pandas frame, a Hugging Face data set, or the name of a file (JSONL, JSON, CSV, Parquet), with
+            ``question``, ``answer`` and ``contexts``; Ragas' names are taken too. Contexts are a list, or a JSON list
+            in a string. ``id``, ``history``, ``route`` and ``model`` are used where they are there; other columns
+            that hold plain values become attributes of the exchange.
+        scorers: Names, or scorers of your own; by default those of the settings.
+        columns: Your names for those columns, such as ``{"question": "q"}``.
+        cache: A file that keeps each score as soon as it is there. Run again with it, only what is missing is asked.
+        progress: Whether to show how far it is on stderr; by default on a terminal and in a notebook.
+        limit: Score only that many rows, the first ones.
+        **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
+
+    Raises:
+        UsageError: rows, columns or cache cannot be used, or two scorers have one name. All rows are read before the
+            first of them is scored.
+        SettingsError: a setting is wrong or unknown, or nothing can be scored with these.
+    """
+    from germane.hush import hushed
+    from germane.settings import load
+    from germane.tracer import suppressed
+
+    loaded = load(**settings)
+    scorers = [scorers] if isinstance(scorers, str) else scorers
+    read = list(read_rows(islice(records_of(rows), limit), Columns(columns)))
+    with suppressed(), hushed(), _opened(cache) as kept:
+        workbench = _workbench(scorers, loaded)
+        try:
+            return await _run(read, Bench(_chosen(scorers, workbench), kept), loaded, progress)
+        finally:
+            await workbench.aclose()
+
+
+async def _run(rows: Sequence[Row], bench: Bench, settings: Settings, progress: bool | None) -> Evaluation:  # noqa: FBT001 - handed through
+    started = time.perf_counter()
+    with shown(progress, len(rows)) as tell:
+        scores = await score_all(rows, bench, at_once=settings.concurrency, tell=lambda: tell(bench.spending))
+    found = tuple(RowScores(row.exchange, each, row.place) for row, each in zip(rows, scores, strict=True))
+    return Evaluation(found, replace(bench.spending, seconds=time.perf_counter() - started))
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _opened(cache: str | os.PathLike[str] | None) -> Cache | nullcontext[None]:
+    if cache is None:
+        return nullcontext()
+    from germane.evaluation.cache import Cache
+
+    return Cache(cache)
+
+
+def _workbench(scorers: Sequence[str | Scorer] | None, settings: Settings) -> Workbench:
+    """Return those of our own scorers that are asked for."""
+    from germane.scorers import Workbench, build
+
+    if scorers is None:
+        return build(settings)
+    names = tuple(scorer for scorer in scorers if isinstance(scorer, str))
+    return build(settings.model_copy(update={"scorers": names})) if names else Workbench()
+
+
+def _chosen(scorers: Sequence[str | Scorer] | None, workbench: Workbench) -> list[Scorer]:
+    chosen = [*workbench.scorers, *(scorer for scorer in scorers or () if not isinstance(scorer, str))]
+    names = [scorer.name for scorer in chosen]
+    if not names:
+        raise SettingsError(workbench.problem or "name at least one scorer")
+    if len(set(names)) < len(names):
+        raise UsageError(f"each scorer needs a name of its own: {', '.join(names)}")
+    return chosen

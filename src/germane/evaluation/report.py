@@ -1,0 +1,172 @@
+"""A report for people and for programs. Questions and answers are hostile text in each kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import UsageError
+from germane.evaluation.check import ENOUGH
+from germane.evaluation.page import page
+from germane.evaluation.plain import as_dict
+from germane.shown import markdown
+
+if TYPE_CHECKING:
+    from germane.evaluation.result import Evaluation, Problem, RowScores
+    from germane.evaluation.summary import ScorerSummary
+
+SCHEMA_VERSION = 1
+WORST = 20
+"""Rows that a report shows as its worst."""
+HEADINGS = ("scorer", "n", "mean", "95 % interval", "low", "refused", "scored of rows")
+
+
+def report(evaluation: Evaluation, kind: str) -> str:
+    """Return a report of that kind.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    make = _KINDS.get(kind)
+    if make is None:
+        raise UsageError(f"there is no report {kind!r}; there are {', '.join(_KINDS)}")
+    return make(evaluation)
+
+
+def cells(found: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str, ...]:
+    """Return the row of a summary under :data:`HEADINGS`."""
+    ways = sum(other.scorer == found.scorer for other in summaries)
+    name = found.scorer if ways == 1 else f"{found.scorer} {found.fingerprint}"
+    seen = f"{found.scored} of {found.asked}"
+    estimate = found.estimate
+    if estimate is None or estimate.n < ENOUGH:
+        mean = "-" if estimate is None else f"{estimate.mean:.3f}"
+        return name, str(found.n), mean, f"not enough data (need {ENOUGH})", "-", "-", seen
+    interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
+    shares = f"{estimate.low_share:.0%}", f"{estimate.noncommittal_share:.0%}"
+    return name, str(found.n), f"{estimate.mean:.3f}", interval, *shares, seen
+
+
+def absences(summaries: Sequence[ScorerSummary]) -> list[tuple[str, int, str]]:
+    """Return scorer, number of rows and reason of what could not be scored."""
+    found = {(each.scorer, reason): count for each in summaries for reason, count in each.reasons.items()}
+    return [(scorer, count, reason) for (scorer, reason), count in found.items()]
+
+
+def took(evaluation: Evaluation) -> str:
+    """Return what the run took, in a sentence."""
+    tokens = "" if evaluation.tokens is None else f", {evaluation.tokens:,} tokens"
+    cost = "" if evaluation.cost is None else f", ${evaluation.cost:.4f}"
+    return f"{len(evaluation.rows)} rows in {evaluation.seconds:.1f} s{tokens}{cost}."
+
+
+def summary_dict(found: ScorerSummary) -> dict[str, Any]:
+    """Return a summary as JSON holds it."""
+    estimate = found.estimate
+    return {
+        "scorer": found.scorer,
+        "fingerprint": found.fingerprint,
+        "rows": found.asked,
+        "scored": found.scored,
+        "coverage": found.coverage,
+        "n": found.n,
+        "enough": found.n >= ENOUGH,
+        "mean": estimate and estimate.mean,
+        "interval": estimate and estimate.interval,
+        "low_share": estimate and estimate.low_share,
+        "noncommittal_share": estimate and estimate.noncommittal_share,
+        "reasons": dict(found.reasons),
+    }
+
+
+def spending_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what the run took as JSON holds it."""
+    spent = evaluation.spending
+    return {
+        "seconds": spent.seconds,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cost": spent.cost,
+    }
+
+
+def problem_dict(problem: Problem) -> dict[str, Any]:
+    """Return a problem as JSON holds it."""
+    return {**_texts(problem.row), **as_dict(problem.score)}
+
+
+def _texts(row: RowScores) -> dict[str, Any]:
+    exchange = row.exchange
+    return {"place": row.place, "id": exchange.id, "question": exchange.question, "answer": exchange.answer}
+
+
+def _json(evaluation: Evaluation) -> str:
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "summary": [summary_dict(found) for found in evaluation.summary()],
+        "spending": spending_dict(evaluation),
+        "rows": [_row_dict(row) for row in evaluation.rows],
+    }
+    return json.dumps(content, allow_nan=False) + "\n"
+
+
+def _row_dict(row: RowScores) -> dict[str, Any]:
+    exchange = row.exchange
+    return {
+        **_texts(row),
+        "contexts": [context.text for context in exchange.contexts],
+        "history": [{"role": turn.role, "text": turn.text} for turn in exchange.history],
+        "route": exchange.route,
+        "model": exchange.model,
+        "attributes": dict(exchange.attributes),
+        "scores": {name: as_dict(score) for name, score in row.scores.items()},
+    }
+
+
+def _markdown(evaluation: Evaluation) -> str:
+    summaries, problems = evaluation.summary(), evaluation.problems()
+    lines = ["# Evaluation", "", markdown(took(evaluation)), ""]
+    lines += _table(HEADINGS, [cells(found, summaries) for found in summaries])
+    if missing := absences(summaries):
+        lines += ["", "## Without a score", "", *_table(("scorer", "rows", "reason"), missing)]
+    if problems:
+        title = f"## Worst {min(WORST, len(problems))} of {len(problems)} low or failed"
+        headings = ("score", "scorer", "row", "question", "answer", "why")
+        lines += ["", title, "", *_table(headings, [problem_cells(problem) for problem in problems[:WORST]])]
+    return "\n".join(lines) + "\n"
+
+
+def problem_cells(problem: Problem) -> tuple[str, ...]:
+    """Return value or reason, scorer, place, question, answer, and why."""
+    score, exchange = problem.score, problem.row.exchange
+    value = str(score.reason) if score.value is None else f"{score.value:.2f}"
+    texts = (exchange.question or "", exchange.answer or "", score.explanation or score.label or "")
+    return value, score.scorer, problem.row.place, *texts
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    lines = [" | ".join(headings), " | ".join("---" for _ in headings)]
+    lines += [" | ".join(markdown(str(cell)) for cell in row) for row in rows]
+    return [f"| {line} |" for line in lines]
+
+
+def _html(evaluation: Evaluation) -> str:
+    summaries, problems = evaluation.summary(), evaluation.problems()
+    headings = ("score", "scorer", "row", "question", "answer", "why")
+    return page(
+        "Evaluation",
+        took(evaluation),
+        [
+            ("Scores", HEADINGS, [cells(found, summaries) for found in summaries]),
+            ("Without a score", ("scorer", "rows", "reason"), absences(summaries)),
+            (
+                f"Worst {min(WORST, len(problems))} of {len(problems)} low or failed",
+                headings,
+                [problem_cells(problem) for problem in problems[:WORST]],
+            ),
+        ],
+    )
+
+
+_KINDS: Mapping[str, Callable[[Evaluation], str]] = {"markdown": _markdown, "json": _json, "html": _html}

@@ -1,0 +1,21 @@
+"""Captured text made fit to be shown: questions and answers are hostile input wherever they appear."""
+
+from __future__ import annotations
+
+import re
+
+_JOINER = "\u200d"
+"""Holds emoji together."""
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+
+
+def harmless(text: str | None, width: int = 200) -> str:
+    """Return captured text for a terminal: one line, no control characters, cut."""
+    line = " ".join((text or "").split())
+    shown = "".join(one if one.isprintable() or one == _JOINER else "\ufffd" for one in line)
+    return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
+
+
+def markdown(text: str | None, width: int = 200) -> str:
+    """Return captured text for Markdown: one line in which nothing is a link, an image, a tag or the end of a cell."""
+    return _PUNCTUATION.sub(r"\\\1", harmless(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
