@@ -17,7 +17,7 @@ import pytest
 from germane.storage import Store
 
 MIGRATED = "germane_migrated"
-TABLES = ("exchange", "scoring_task", "score", "tally", "lease", "rate_limit")
+TABLES = ("exchange", "scoring_task", "score", "tally", "lease", "rate_limit", "feedback", "calibration")
 
 
 class PostgreSQL:

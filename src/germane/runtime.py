@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from germane.exchange import Exchange
     from germane.monitor import Alert, Monitor
+    from germane.remark import Remark
     from germane.scorers import Workbench
     from germane.settings import Settings
     from germane.storage import Store
@@ -59,6 +60,7 @@ class Runtime:
         self._provider = tracer_provider
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
+        self._names = frozenset(names)
         self.writer = Writer(self.store, capacity=settings.queue, scorers=names)
         self._asleep = self._stopped = False
         self._waking: threading.Thread | None = None
@@ -78,7 +80,9 @@ class Runtime:
         self.writer.problem = _prepare(self.store, self.settings)
         tracer.connect(
             sink=self._take,
+            remarks=self._take,
             service=self.settings.service,
+            scorers=self._names,
             capture=self.settings.capture,
             redact=self._redact,
             text_limit=self.settings.text_limit,
@@ -90,10 +94,10 @@ class Runtime:
         if self.monitor is not None:
             self.monitor.start()
 
-    def _take(self, exchange: Exchange) -> None:
+    def _take(self, item: Exchange | Remark) -> None:
         if self._stopped:  # the handler was called before the stop, and returned after it
             return
-        self.writer.put(exchange)
+        self.writer.put(item)
         if self._asleep:
             self._wake()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from germane.storage.estimate import Estimate
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.remarks import Labelled
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
@@ -18,6 +19,7 @@ __all__ = [
     "Coverage",
     "Decision",
     "Estimate",
+    "Labelled",
     "Limit",
     "LimitUse",
     "RouteMean",

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+from sqlalchemy import Connection
+
+from germane.calibration import Calibration
 from germane.exchange import Exchange
+from germane.remark import Feedback, Recorded
 from germane.score import Reason, Score
-from germane.storage import leases, limits, migrate, readings, rows, sampling, tables, tally, tasks
+from germane.storage import (
+    calibrations,
+    leases,
+    limits,
+    migrate,
+    readings,
+    remarks,
+    rows,
+    sampling,
+    tables,
+    tally,
+    tasks,
+)
 from germane.storage.engine import Database
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
+from germane.storage.remarks import Labelled
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
@@ -79,6 +97,21 @@ class Store:
         if values:
             with self._database.write() as connection:
                 rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
+
+    def add_feedback(self, given: Sequence[Feedback]) -> None:
+        """Write people's labels, also of exchanges that are not here yet; one that is here already is ignored."""
+        with self._writing() as connection:
+            remarks.add_feedback(connection, given)
+
+    def record(self, given: Sequence[Recorded]) -> list[Recorded]:
+        """Write scores made elsewhere, each in place of an earlier one; return those whose exchange is not here."""
+        with self._writing() as connection:
+            return remarks.record(connection, self._process, given)
+
+    def add_calibrations(self, found: Sequence[Calibration]) -> None:
+        """Write floors of cosines; the newest of each embedder and scorer counts."""
+        with self._writing() as connection:
+            calibrations.add(connection, found)
 
     def count_dropped(
         self,
@@ -181,6 +214,31 @@ class Store:
         with self._database.read() as connection:
             return readings.exchanges(connection, since, until, route, limit)
 
+    def feedback(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        limit: int = 100,
+    ) -> list[Labelled]:
+        """Return people's labels given since <= created_at < until, with their exchanges, newest first.
+
+        A label whose exchange is not here (yet) is left out.
+        """
+        with self._database.read() as connection:
+            return remarks.labelled(connection, since, until, route, limit)
+
+    def scores_of(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+        """Return the scores of exchanges, by exchange; one that has none is left out."""
+        with self._database.read() as connection:
+            return remarks.scores_of(connection, exchange_ids)
+
+    def calibrations(self) -> list[Calibration]:
+        """Return the newest floor of each embedder and scorer."""
+        with self._database.read() as connection:
+            return calibrations.newest(connection)
+
     def worst(
         self,
         *,
@@ -227,6 +285,15 @@ class Store:
         """Return how much there is of everything."""
         with self._database.read() as connection:
             return readings.counts(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Open a transaction for rows that others made; what no column takes is the same to whoever asked."""
+        try:
+            with self._database.write() as connection:
+                yield connection
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ContentRefused(f"a row holds what no column takes ({type(error).__name__})") from error
 
     @property
     def _process(self) -> str:

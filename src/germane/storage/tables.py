@@ -224,10 +224,49 @@ class RateLimitRow(Base, table=True):
     used_at: datetime = Field(sa_type=UtcDateTime)
 
 
+class FeedbackRow(Base, table=True):
+    """A person's label of one answer."""
+
+    __tablename__ = "feedback"
+    __table_args__ = (
+        Index("ix_feedback_created_at", "created_at"),
+        Index("ix_feedback_exchange_id", "exchange_id"),
+    )
+
+    id: str = Field(primary_key=True, sa_type=Text)
+    exchange_id: str = Field(sa_type=Text)
+    score: float = Field(sa_type=Float)
+    """0 to 1."""
+    comment: str | None = Field(default=None, sa_type=Text)
+    user: str | None = Field(default=None, sa_type=Text)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class CalibrationRow(Base, table=True):
+    """What one embedder makes of texts that have nothing to do with one another. The newest one counts."""
+
+    __tablename__ = "calibration"
+    __table_args__ = (Index("ix_calibration_made_at", "made_at"),)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Key)
+    embedder: str = Field(sa_type=Text)
+    scorer: str = Field(sa_type=Text)
+    fingerprint: str = Field(sa_type=Text)
+    """Of how the floor was found."""
+    floor: float = Field(sa_type=Float)
+    high: float = Field(sa_type=Float)
+    """The value that 95 % of unrelated pairs stay under."""
+    n: int = Field(sa_type=Integer)
+    """Exchanges that it was found from."""
+    made_at: datetime = Field(sa_type=UtcDateTime)
+
+
 metadata = Base.metadata
 exchange = metadata.tables["exchange"]
 scoring_task = metadata.tables["scoring_task"]
 score = metadata.tables["score"]
 tally = metadata.tables["tally"]
 lease = metadata.tables["lease"]
+feedback = metadata.tables["feedback"]
+calibration = metadata.tables["calibration"]
 rate_limit = metadata.tables["rate_limit"]

@@ -1,4 +1,4 @@
-"""The thread that carries exchanges from a queue in memory to the database."""
+"""The thread that carries exchanges, and what is said of them, from a queue in memory to the database."""
 
 from __future__ import annotations
 
@@ -17,19 +17,28 @@ from functools import partial
 
 from germane.errors import StorageError
 from germane.exchange import Exchange
+from germane.remark import Feedback, Recorded, Remark
 from germane.storage.refusals import ContentRefused
 from germane.storage.store import Store
+from germane.storage.waiting import Waiting
 
 AT_EXIT = 5.0
 """Seconds that the end of the process waits for the queue to be written."""
+PATIENCE = 600.0
+"""Seconds for which a score made elsewhere waits for its exchange."""
 _NEVER = sys.maxsize
 _NAMED = 20
+
+Item = Exchange | Remark
 
 logger = logging.getLogger("germane.storage")
 
 
 class Writer:
     """A bounded queue before the database. :meth:`put` is for any thread; a thread of its own does the writing.
+
+    Beside exchanges it takes people's labels, and scores made elsewhere. These need their exchange's row; until that is
+    there, they are tried again.
 
     While the database is away the queue is held; once it is full, the newest exchanges are dropped, and counted in the
     tally when the database is back. A forked child starts with an empty queue: what was in it is the parent's to write.
@@ -41,6 +50,8 @@ class Writer:
         interval: seconds that a first exchange waits for others to be written with it.
         scorers: the names under which dropped exchanges are counted, or what returns them.
         backoff: seconds between attempts while the database is away: the first, and the longest.
+        patience: seconds for which a score made elsewhere waits for its exchange.
+        pauses: seconds between its tries: the first, and the longest.
     """
 
     def __init__(
@@ -52,6 +63,8 @@ class Writer:
         interval: float = 0.1,
         scorers: Callable[[], Iterable[str]] | Iterable[str] = (),
         backoff: tuple[float, float] = (0.1, 5.0),
+        patience: float = PATIENCE,
+        pauses: tuple[float, float] = (0.5, 30.0),
     ) -> None:
         self._store = store
         self._capacity = capacity
@@ -59,12 +72,14 @@ class Writer:
         self._interval = interval
         self._scorers = scorers
         self._backoff = backoff
+        self._waits = partial(Waiting, patience=patience, pauses=pauses, capacity=capacity)
         self._begin()
         _writers.add(self)
 
     def _begin(self) -> None:
-        self._queue: deque[Exchange] = deque()
-        self._in_flight: list[Exchange] = []
+        self._queue: deque[Item] = deque()
+        self._in_flight: list[Item] = []
+        self._waiting = self._waits()
         self._dropped_cells: Counter[tuple[datetime, str, str]] = Counter()
         self._room = self._capacity
         self._alarm = 1  # length of the queue at which put() wakes the thread
@@ -79,6 +94,8 @@ class Writer:
         self._last_words: Callable[[], None] | None = None
         self.dropped = 0
         """Exchanges that were put and never became rows."""
+        self.lost = 0
+        """Labels, and scores made elsewhere, that were put and never became rows."""
         self.problem: str | None = None
         """What keeps the database from taking exchanges; None when it does."""
 
@@ -88,15 +105,15 @@ class Writer:
 
     @property
     def depth(self) -> int:
-        """Exchanges that wait to be written."""
+        """What waits to be written, but for scores whose exchange is not there yet."""
         return len(self._queue) + len(self._in_flight)
 
-    def put(self, exchange: Exchange) -> bool:
-        """Queue an exchange; False when it was dropped. Never waits and never raises."""
+    def put(self, item: Item) -> bool:
+        """Queue an exchange, or what is said of one; False when it was dropped. Never waits and never raises."""
         length = len(self._queue)
         if length >= self._room:
-            return self._drop(exchange)
-        self._queue.append(exchange)
+            return self._drop(item)
+        self._queue.append(item)
         if length + 1 >= self._alarm:
             self._ring()
         return True
@@ -150,11 +167,14 @@ class Writer:
             self._last_words = partial(_stop, weakref.ref(self))
             atexit.register(self._last_words)
 
-    def _drop(self, exchange: Exchange) -> bool:
-        minute = exchange.started_at.replace(second=0, microsecond=0)
+    def _drop(self, item: Item) -> bool:
         with self._changed:
-            self.dropped += 1
-            self._dropped_cells[(minute, exchange.service, exchange.route)] += 1
+            if isinstance(item, Exchange):
+                minute = item.started_at.replace(second=0, microsecond=0)
+                self.dropped += 1
+                self._dropped_cells[(minute, item.service, item.route)] += 1
+            else:
+                self.lost += 1
             first, self._overflowing = not self._overflowing, True
         if first:
             logger.warning("the queue of %d exchanges is full: further ones are dropped, and counted", self._capacity)
@@ -166,15 +186,17 @@ class Writer:
                 self._gather()
             if self._has_work() and not self._attempt():
                 self._pause()
+        self._give_up()
 
     def _has_work(self) -> bool:
-        return bool(self._queue or self._in_flight or self._dropped_cells)
+        due = self._deadline is None and self._waiting.left(time.monotonic()) == 0
+        return bool(self._queue or self._in_flight or self._dropped_cells or due)
 
     def _gather(self) -> None:
         """Wait for a first exchange, then a little for others to go with it."""
         if not self._has_work():
             self._hurry = False
-            self._sleep(1, None)
+            self._sleep(1, self._waiting.left(time.monotonic()))
         self._sleep(self._batch, self._interval)
 
     def _sleep(self, alarm: int, timeout: float | None) -> None:
@@ -199,6 +221,7 @@ class Writer:
         try:
             self._write(self._taken())
             self._report_dropped()
+            self._try_again()
         except StorageError as error:
             return self._went(str(error))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: without it one surprise ends all capture
@@ -207,30 +230,74 @@ class Writer:
         self._settle(len(self._in_flight))
         return True
 
-    def _taken(self) -> list[Exchange]:
+    def _taken(self) -> list[Item]:
         with self._changed:
             for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
                 self._in_flight.append(self._queue.popleft())
         return list(self._in_flight)
 
-    def _write(self, batch: list[Exchange]) -> None:
+    def _write(self, batch: list[Item]) -> None:
         try:
-            self._store.add(batch)
+            self._save(batch)
         except ContentRefused:
             self._write_one_by_one(batch)
 
-    def _write_one_by_one(self, batch: list[Exchange]) -> None:
+    def _save(self, batch: list[Item]) -> None:
+        """Write exchanges first: what is said of them may be in the same batch."""
+        self._store.add([item for item in batch if isinstance(item, Exchange)])
+        if labels := [item for item in batch if isinstance(item, Feedback)]:
+            self._store.add_feedback(labels)
+        if scores := [item for item in batch if isinstance(item, Recorded)]:
+            missing = self._store.record(scores)
+            self._lose(self._waiting.add(missing, time.monotonic()), "too many wait for their exchange")
+
+    def _try_again(self) -> None:
+        """Write the scores whose exchange has come meanwhile, and give up those that have waited for too long."""
+        now = time.monotonic()
+        due = self._waiting.due(now)
+        if not due:
+            return
+        try:
+            missing = self._store.record(due)
+        except ContentRefused:
+            self._waiting.settle(due, [], now)
+            self._lose(due, f"{self._store.name} refuses them")
+        else:
+            self._lose(self._waiting.settle(due, missing, now), "their exchange never came")
+
+    def _give_up(self) -> None:
+        """Try once more, at the end, what still waits for its exchange."""
+        rest = self._waiting.everything()
+        if not rest:
+            return
+        try:
+            missing = self._store.record(rest)
+        except StorageError:
+            missing = rest
+        self._waiting = self._waits()
+        self._lose(missing, "the end came before their exchange")
+
+    def _lose(self, scores: list[Recorded], why: str) -> None:
+        if scores:
+            with self._changed:
+                self.lost += len(scores)
+            named = ", ".join(one.exchange_id for one in scores[:_NAMED])
+            logger.warning("%d recorded scores are lost, %s: %s", len(scores), why, named)
+
+    def _write_one_by_one(self, batch: list[Item]) -> None:
         """Write what can be written: one row that the database will never take must not hold up the others."""
-        refused = [exchange.id for exchange in batch if not self._is_taken(exchange)]
+        refused = [item for item in batch if not self._is_taken(item)]
+        exchanges = sum(isinstance(item, Exchange) for item in refused)
         with self._changed:
-            self.dropped += len(refused)
-        named = ", ".join(str(name) for name in refused[:_NAMED])
+            self.dropped += exchanges
+            self.lost += len(refused) - exchanges
+        named = ", ".join(str(_name(item)) for item in refused[:_NAMED])
         logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(refused), named)
         self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
 
-    def _is_taken(self, exchange: Exchange) -> bool:
+    def _is_taken(self, item: Item) -> bool:
         try:
-            self._store.add([exchange])
+            self._save([item])
         except ContentRefused:
             return False
         return True
@@ -267,6 +334,10 @@ class Writer:
         if self._overflowing and len(self._queue) <= self._room // 2:
             self._overflowing = False
             logger.info("the queue has room again; %d exchanges were dropped so far", self.dropped)
+
+
+def _name(item: Item) -> str:
+    return item.exchange_id if isinstance(item, Recorded) else item.id
 
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()

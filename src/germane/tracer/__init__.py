@@ -11,6 +11,7 @@ from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
 from germane.tracer.observe import observe, retrieval, routes
 from germane.tracer.provider import hold
+from germane.tracer.remarks import feedback, record
 from germane.tracer.selectors import Call, Selector
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "connect",
     "current_exchange",
     "disconnect",
+    "feedback",
     "flush",
     "hold",
     "observe",
+    "record",
     "retrieval",
     "routes",
     "set_attribute",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from germane.exchange import Exchange
+    from germane.remark import Remark
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
@@ -33,6 +35,12 @@ class Connection:
     sink: Callable[[Exchange], object]
     """Takes an exchange on the caller's thread; must return at once."""
     service: str
+    remarks: Callable[[Remark], object] | None = None
+    """Takes feedback and scores made elsewhere, likewise."""
+    scorers: frozenset[str] = frozenset()
+    """Names of this process's scorers, which no other score may bear."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """How often a function was called in a way in which it cannot work."""
     capture: Capture = "span+store"
     redact: Redact | None = None
     text_limit: int = 100_000

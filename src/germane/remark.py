@@ -1,0 +1,66 @@
+"""What is said of an exchange from outside: a person's label, or a score that was made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+RECORDED = "recorded"
+"""The fingerprint of scores made elsewhere: what made them is not known here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """A person's label of one answer."""
+
+    id: str
+    exchange_id: str
+    """Of an exchange that may not be in the database yet."""
+    score: float
+    """0 (bad) to 1 (good)."""
+    comment: str | None = None
+    user: str | None = None
+    """Who said it."""
+    created_at: datetime
+    """UTC, with its zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A score made elsewhere, of one exchange."""
+
+    exchange_id: str
+    name: str
+    """Stands where a scorer's name would."""
+    value: float
+    """-1 to 1, higher is better."""
+    label: str | None = None
+    explanation: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    recorded_at: datetime
+    """UTC, with its zone. Of two records of one name, the later one stays."""
+
+
+Remark = Feedback | Recorded
+BUILT_IN = frozenset(
+    {
+        "answer_quality",
+        "answer_relevancy",
+        "combined_relevancy",
+        "context_coverage",
+        "context_relevance",
+        "context_similarity",
+        "direct_relevancy",
+        "faithfulness",
+        "guarded_relevancy",
+        "intent_match",
+        "noncommittal",
+        "question_answer_similarity",
+        "question_coverage",
+        "question_overlap",
+    }
+)
+"""Names of germane's own scorers, which no other score may bear. Here, so that a process that captures need not load
+the scorers."""

@@ -1,0 +1,70 @@
+"""The tables feedback and calibration, and in the view answers the weight of scores that were made elsewhere."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+MOMENT = sa.DateTime(timezone=True)
+KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+ANSWERS = """
+CREATE VIEW answers AS
+SELECT exchange.id AS exchange_id, exchange.trace_id, exchange.service, exchange.route, exchange.model,
+    exchange.prompt_version, exchange.started_at, exchange.duration, exchange.question, exchange.answer,
+    exchange.status, scoring_task.scorer, scoring_task.fingerprint, scoring_task.state, scoring_task.reason,
+    score.value, score.label, score.explanation, score.judge, score.cost, score.scored_at,
+    1.0 / NULLIF({probability}, 0) AS weight
+FROM scoring_task
+JOIN exchange ON exchange.id = scoring_task.exchange_id
+LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer = scoring_task.scorer
+    AND score.fingerprint = scoring_task.fingerprint
+"""
+
+
+def upgrade() -> None:
+    """Create the tables; the weight is the score's own where there is one."""
+    _feedback()
+    _calibration()
+    _answers("COALESCE(score.sampling_probability, exchange.sampling_probability)")
+
+
+def downgrade() -> None:
+    """Drop the tables; the weight is the exchange's."""
+    _answers("exchange.sampling_probability")
+    op.drop_table("calibration")
+    op.drop_table("feedback")
+
+
+def _answers(probability: str) -> None:
+    op.execute("DROP VIEW answers")
+    op.execute(ANSWERS.format(probability=probability))
+
+
+def _feedback() -> None:
+    op.create_table(
+        "feedback",
+        sa.Column("id", sa.Text(), primary_key=True),
+        sa.Column("exchange_id", sa.Text(), nullable=False),
+        sa.Column("score", sa.Float(), nullable=False),
+        sa.Column("comment", sa.Text()),
+        sa.Column("user", sa.Text()),
+        sa.Column("created_at", MOMENT, nullable=False),
+    )
+    op.create_index("ix_feedback_created_at", "feedback", ["created_at"])
+    op.create_index("ix_feedback_exchange_id", "feedback", ["exchange_id"])
+
+
+def _calibration() -> None:
+    op.create_table(
+        "calibration",
+        sa.Column("id", KEY, primary_key=True),
+        *(sa.Column(name, sa.Text(), nullable=False) for name in ("embedder", "scorer", "fingerprint")),
+        sa.Column("floor", sa.Float(), nullable=False),
+        sa.Column("high", sa.Float(), nullable=False),
+        sa.Column("n", sa.Integer(), nullable=False),
+        sa.Column("made_at", MOMENT, nullable=False),
+    )
+    op.create_index("ix_calibration_made_at", "calibration", ["made_at"])

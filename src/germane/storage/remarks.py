@@ -1,0 +1,163 @@
+"""What is said of exchanges from outside: people's labels, and scores made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Insert, RowMapping, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.exchange import Exchange
+from germane.remark import RECORDED, Feedback, Recorded
+from germane.score import Score
+from germane.storage.rows import batched, exchange_of, insert, score_of, stamp_for
+from germane.storage.tables import exchange, feedback, score, scoring_task
+from germane.storage.tally import Deltas
+from germane.storage.text import clean
+
+FEEDBACK = ("id", "exchange_id", "score", "comment", "user", "created_at")
+_AT_ONCE = 50
+"""Rows with all their values in one statement: every SQLite takes that many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A person's label, with the exchange that it is of."""
+
+    feedback: Feedback
+    exchange: Exchange
+
+
+def add_feedback(connection: Connection, given: Sequence[Feedback]) -> None:
+    """Write labels; one whose id is there already is ignored."""
+    stamp = stamp_for(connection.dialect.name)
+    rows = [
+        (one.id, clean(one.exchange_id), float(one.score), clean(one.comment), clean(one.user), stamp(one.created_at))
+        for one in given
+    ]
+    insert(connection, feedback, FEEDBACK, rows)
+
+
+def labelled(
+    connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
+) -> list[Labelled]:
+    """Return labels whose exchange is there, newest label first."""
+    columns = [feedback.c[name].label(f"feedback_{name}") for name in FEEDBACK]
+    query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
+    if since is not None:
+        query = query.where(feedback.c.created_at >= since)
+    if until is not None:
+        query = query.where(feedback.c.created_at < until)
+    if route is not None:
+        query = query.where(exchange.c.route == route)
+    query = query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(limit)
+    return [_labelled(row) for row in connection.execute(query).mappings()]
+
+
+def _labelled(row: RowMapping) -> Labelled:
+    given: dict[str, Any] = {name: row[f"feedback_{name}"] for name in FEEDBACK}
+    return Labelled(Feedback(**given), exchange_of(row))
+
+
+def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+    """Return the scores of exchanges, by exchange."""
+    found: dict[str, list[Score]] = {}
+    for some in batched(exchange_ids):
+        for row in connection.execute(select(score).where(score.c.exchange_id.in_(some))).mappings():
+            found.setdefault(row["exchange_id"], []).append(score_of(row))
+    return found
+
+
+def record(connection: Connection, process: str, given: Sequence[Recorded]) -> list[Recorded]:
+    """Write scores made elsewhere, and return those whose exchange is not there.
+
+    Each has a task that is done, as every score has, so that the counts hold: seen = scored.
+    """
+    latest: dict[tuple[str, str], Recorded] = {}
+    for one in sorted(given, key=lambda one: one.recorded_at):
+        latest[clean(one.exchange_id), clean(one.name)] = one
+    exchanges = _exchanges(connection, sorted({exchange_id for exchange_id, _ in latest}))
+    # Sorted, so that two processes lock the rows in the same order.
+    known = [(exchanges[key[0]], one) for key, one in sorted(latest.items()) if key[0] in exchanges]
+    for start in range(0, len(known), _AT_ONCE):
+        _record(connection, process, known[start : start + _AT_ONCE])
+    return [one for one in given if clean(one.exchange_id) not in exchanges]
+
+
+def _exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    found: dict[str, RowMapping] = {}
+    for some in batched(ids):
+        rows = connection.execute(select(*columns).where(exchange.c.id.in_(some))).mappings()
+        found |= {row["id"]: row for row in rows}
+    return found
+
+
+def _record(connection: Connection, process: str, known: Sequence[tuple[RowMapping, Recorded]]) -> None:
+    dialect, deltas = connection.dialect.name, Deltas()
+    tasks = _TASKS[dialect].values([_task(row["id"], one) for row, one in known])
+    new = {tuple(task) for task in connection.execute(tasks)}
+    for row, one in known:
+        if (row["id"], clean(one.name)) in new:
+            names = (row["service"], row["route"], clean(one.name))
+            deltas.count(row["started_at"], names, "seen")
+            deltas.count(row["started_at"], names, "scored")
+    connection.execute(_SCORES[dialect], [_score(row, one) for row, one in known])
+    deltas.write(connection, process)
+
+
+def _task(exchange_id: str, one: Recorded) -> dict[str, Any]:
+    return {
+        "exchange_id": exchange_id,
+        "scorer": clean(one.name),
+        "fingerprint": RECORDED,
+        "state": "done",
+        "attempts": 0,
+        "first_pending_at": one.recorded_at,
+    }
+
+
+def _score(row: RowMapping, one: Recorded) -> dict[str, Any]:
+    return {
+        "exchange_id": row["id"],
+        "scorer": clean(one.name),
+        "fingerprint": RECORDED,
+        "service": row["service"],
+        "route": row["route"],
+        "started_at": row["started_at"],
+        "sampling_probability": 1.0,  # our draw had no part in which exchanges were scored elsewhere
+        "value": float(one.value),
+        "label": clean(one.label),
+        "explanation": clean(one.explanation),
+        "details": dict(one.details),
+        "scored_at": one.recorded_at,
+    }
+
+
+def _task_inserts() -> dict[str, Any]:
+    key = (scoring_task.c.exchange_id, scoring_task.c.scorer)
+    return {
+        dialect: make(scoring_task).on_conflict_do_nothing().returning(*key)
+        for dialect, make in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+    }
+
+
+def _score_upserts() -> dict[str, Insert]:
+    changed = ("value", "label", "explanation", "details", "scored_at")
+    key = (score.c.exchange_id, score.c.scorer, score.c.fingerprint)
+    found: dict[str, Insert] = {}
+    for dialect, make in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert)):
+        statement = make(score)
+        found[dialect] = statement.on_conflict_do_update(
+            index_elements=key,
+            set_={name: statement.excluded[name] for name in changed},
+            where=score.c.scored_at <= statement.excluded.scored_at,
+        )
+    return found
+
+
+_TASKS = _task_inserts()
+_SCORES = _score_upserts()

@@ -1,0 +1,163 @@
+"""What an application says of an exchange afterwards, from any thread or process: feedback, and scores of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import UsageError
+from germane.exchange import new_exchange_id
+from germane.remark import BUILT_IN, Feedback, Recorded
+from germane.tracer.connection import current
+from germane.tracer.guard import attempt, say_once
+from germane.tracer.privacy import Privacy
+from germane.tracer.text import NAME_LIMIT, as_text, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from germane.remark import Remark
+    from germane.tracer.connection import Connection
+
+DETAILS_LIMIT = 16_384
+"""Characters of details, as JSON."""
+DEPTH = 8
+"""How deep details may be nested."""
+
+
+def feedback(exchange_id: str, score: float, comment: str | None = None, user: str | None = None) -> None:
+    """Keep a person's label of an answer: ``score`` is 0 (bad) to 1 (good).
+
+    It is written in the background. It never waits, and never raises into the caller: what cannot be kept is said once
+    in the log. The exchange may have been captured by another process, or be written later. The comment goes through
+    ``redact``, is cut to ``text_limit``, and is dropped where ``capture`` is ``none``.
+
+    Args:
+        exchange_id: From :func:`germane.current_exchange`, handed to the front end and back.
+        score: 0 to 1.
+        comment: What the person wrote.
+        user: Who it was. Where a person labels one answer twice, the later label counts.
+
+    Raises:
+        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+    """
+    _send("feedback", _feedback, exchange_id, score, comment, user)
+
+
+def record(
+    exchange_id: str,
+    name: str,
+    value: float,
+    *,
+    label: str | None = None,
+    explanation: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Keep a score that was made elsewhere: it stands in trends, reports and rules beside germane's own.
+
+    It is written in the background, as feedback is; once the exchange is in the database, for which it waits ten
+    minutes. A second record of the same exchange and name replaces the first.
+
+    Args:
+        exchange_id: From :func:`germane.current_exchange`.
+        name: What the score is called; not the name of a scorer of germane's or of this process.
+        value: -1 to 1, higher is better.
+        label: One word for it, such as a band.
+        explanation: Why it is so, for people; treated as a comment of :func:`feedback` is.
+        details: What it was made from: plain JSON, at most 16 kB.
+
+    Raises:
+        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+    """
+    _send("record", _recorded, exchange_id, name, value, label, explanation, details)
+
+
+def _send(what: str, make: Callable[..., Remark], *given: Any) -> None:
+    connection = current()
+    if connection is None or connection.remarks is None:
+        say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
+    elif (made := attempt(f"germane.{what}()", make, connection, *given)) is None:
+        connection.refused[what] += 1
+    else:
+        attempt(f"germane.{what}()", connection.remarks, made)
+
+
+def _feedback(connection: Connection, exchange_id: Any, score: Any, comment: Any, user: Any) -> Feedback:
+    return Feedback(
+        id=new_exchange_id(),
+        exchange_id=_identity(exchange_id),
+        score=_number("score", score, least=0.0),
+        comment=_screened(connection, "comment", comment),
+        user=None if user is None else clean(as_text(user), NAME_LIMIT),
+        created_at=datetime.now(UTC),
+    )
+
+
+def _recorded(
+    connection: Connection, exchange_id: Any, name: Any, value: Any, label: Any, explanation: Any, details: Any
+) -> Recorded:
+    return Recorded(
+        exchange_id=_identity(exchange_id),
+        name=_free_name(connection, name),
+        value=_number("value", value, least=-1.0),
+        label=None if label is None else clean(as_text(label), NAME_LIMIT),
+        explanation=_screened(connection, "explanation", explanation),
+        details={} if details is None else _details(connection, details),
+        recorded_at=datetime.now(UTC),
+    )
+
+
+def _identity(exchange_id: Any) -> str:
+    if not isinstance(exchange_id, str) or not exchange_id:
+        raise UsageError("exchange_id must be the id of an exchange: germane.current_exchange().id")
+    return clean(exchange_id, NAME_LIMIT)
+
+
+def _free_name(connection: Connection, name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError("name must be text: what the score is called")
+    if name in BUILT_IN or name in connection.scorers:
+        raise UsageError(f"{name:.100} is the name of a scorer: call the score something else")
+    return clean(name, NAME_LIMIT)
+
+
+def _number(what: str, value: Any, *, least: float) -> float:
+    """Return a number in its range; of numpy's kinds, too, and a thumb up or down as True or False."""
+    if not isinstance(value, Real) and not hasattr(value, "__float__"):
+        raise UsageError(f"{what} must be a number, not {type(value).__name__}")
+    number = float(value)
+    if not math.isfinite(number) or not least <= number <= 1:
+        raise UsageError(f"{what} must be from {least:g} to 1, higher is better")
+    return number
+
+
+def _screened(connection: Connection, what: str, text: Any) -> str | None:
+    return None if text is None else Privacy(connection).screen(what, as_text(text), [])
+
+
+def _details(connection: Connection, details: Any) -> dict[str, Any]:
+    if not isinstance(details, Mapping):
+        raise UsageError(f"details must be a mapping, not {type(details).__name__}")
+    plain: dict[str, Any] = _plain(connection, details, DEPTH)
+    if len(json.dumps(plain, ensure_ascii=False)) > DETAILS_LIMIT:
+        raise UsageError(f"details must be at most {DETAILS_LIMIT} characters of JSON")
+    return plain
+
+
+def _plain(connection: Connection, value: Any, depth: int) -> Any:
+    """Return what JSON can hold, made now: the caller may change it later. Its texts are screened, its keys are not."""
+    if depth < 0:
+        raise UsageError(f"details must be nested less than {DEPTH} deep")
+    if isinstance(value, Mapping):
+        return {clean(str(key), NAME_LIMIT): _plain(connection, item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(connection, item, depth - 1) for item in value]
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, Real) or hasattr(value, "__float__"):
+        return float(value) if math.isfinite(value) else None
+    return _screened(connection, "details", value)
