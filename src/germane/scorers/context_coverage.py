@@ -1,0 +1,59 @@
+"""How many of the answer's words stand in the contexts? No model, no request."""
+
+from __future__ import annotations
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score, band
+from germane.scorers.fingerprint import fingerprint
+from germane.scorers.text import clean, shorten
+from germane.scorers.words import words
+
+VERSION = "1"
+SHOWN = 20
+"""Words that were not found and are kept for whoever looks."""
+
+
+class ContextCoverage:
+    """Share of the answer's distinct words that stand in the contexts, from 0 to 1.
+
+    It costs nothing, works in every language, and is hard to beat where faithfulness is measured. It does not
+    understand: a contradiction made of the contexts' own words scores high, a true paraphrase low, and an answer that
+    does not commit itself is scored like any other.
+    """
+
+    name = "context_coverage"
+    requires = frozenset({"answer", "contexts"})
+    range = (0.0, 1.0)
+
+    def __repr__(self) -> str:
+        return "ContextCoverage()"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its version: there is nothing to configure."""
+        return fingerprint(scorer=self.name, version=VERSION, parameters={})
+
+    async def score(self, exchange: Exchange) -> Score:
+        """Return the score; ``details`` tells how many words were found, and some that were not.
+
+        Raises:
+            ScoringError: ``missing_input``; there is no word in the answer.
+        """
+        wanted = dict.fromkeys(words(clean(exchange.answer or "")))
+        if not wanted:
+            raise ScoringError(Reason.MISSING_INPUT, "there is no word in the answer")
+        there = {word for context in exchange.contexts for word in words(clean(context.text))}
+        absent = [word for word in wanted if word not in there]
+        value = (len(wanted) - len(absent)) / len(wanted)
+        return Score(
+            scorer=self.name,
+            fingerprint=self.fingerprint,
+            value=value,
+            label=band(value),
+            details={
+                "words": len(wanted),
+                "found": len(wanted) - len(absent),
+                "not_found": [shorten(word, 50) for word in absent[:SHOWN]],
+            },
+        )
