@@ -21,11 +21,15 @@ from germane.evaluation.sources import records_of
 
 if TYPE_CHECKING:
     from germane.evaluation.cache import Cache
+    from germane.registry import ScoringFunction
     from germane.scorers import Scorer, Workbench
     from germane.settings import Settings
 
+    OneScorer = str | ScoringFunction | Scorer
+    Scorers = OneScorer | Sequence[OneScorer]
 
-def evaluate(rows: Any, scorers: str | Sequence[str | Scorer] | None = None, **options: Any) -> Evaluation:
+
+def evaluate(rows: Any, scorers: Scorers | None = None, **options: Any) -> Evaluation:
     """Score a data set; see :func:`aevaluate`.
 
     Raises:
@@ -38,7 +42,7 @@ def evaluate(rows: Any, scorers: str | Sequence[str | Scorer] | None = None, **o
 
 async def aevaluate(
     rows: Any,
-    scorers: str | Sequence[str | Scorer] | None = None,
+    scorers: Scorers | None = None,
     *,
     columns: Mapping[str, str] | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -53,7 +57,8 @@ async def aevaluate(
             ``question``, ``answer`` and ``contexts``; Ragas' names are taken too. Contexts are a list, or a JSON list
             in a string. ``id``, ``history``, ``route`` and ``model`` are used where they are there; other columns
             that hold plain values become attributes of the exchange.
-        scorers: Names, or scorers of your own; by default those of the settings.
+        scorers: Names, functions of an exchange, or scorers of your own; by default those of the settings. One alone
+            needs no list.
         columns: Your names for those columns, such as ``{"question": "q"}``.
         cache: A file that keeps each score as soon as it is there. Run again with it, only what is missing is asked.
         progress: Whether to show how far it is on stderr; by default on a terminal and in a notebook.
@@ -61,8 +66,8 @@ async def aevaluate(
         **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
 
     Raises:
-        UsageError: rows, columns or cache cannot be used, or two scorers have one name. All rows are read before the
-            first of them is scored.
+        UsageError: rows, columns or cache cannot be used, something is no scorer, or two have one name. All rows are
+            read before the first of them is scored.
         SettingsError: a setting is wrong or unknown, or nothing can be scored with these.
     """
     from germane.hush import hushed
@@ -70,12 +75,11 @@ async def aevaluate(
     from germane.tracer import suppressed
 
     loaded = load(**settings)
-    scorers = [scorers] if isinstance(scorers, str) else scorers
     read = list(read_rows(islice(records_of(rows), limit), Columns(columns)))
     with suppressed(), hushed(), _opened(cache) as kept:
         workbench = _workbench(scorers, loaded)
         try:
-            return await _run(read, Bench(_chosen(scorers, workbench), kept), loaded, progress)
+            return await _run(read, Bench(_chosen(workbench), kept), loaded, progress)
         finally:
             await workbench.aclose()
 
@@ -104,21 +108,21 @@ def _opened(cache: str | os.PathLike[str] | None) -> Cache | nullcontext[None]:
     return Cache(cache)
 
 
-def _workbench(scorers: Sequence[str | Scorer] | None, settings: Settings) -> Workbench:
-    """Return those of our own scorers that are asked for."""
-    from germane.scorers import Workbench, build
+def _workbench(scorers: Scorers | None, settings: Settings) -> Workbench:
+    from germane.scorers import build
 
-    if scorers is None:
-        return build(settings)
-    names = tuple(scorer for scorer in scorers if isinstance(scorer, str))
-    return build(settings.model_copy(update={"scorers": names})) if names else Workbench()
+    return build(settings, None if scorers is None else _listed(scorers))
 
 
-def _chosen(scorers: Sequence[str | Scorer] | None, workbench: Workbench) -> list[Scorer]:
-    chosen = [*workbench.scorers, *(scorer for scorer in scorers or () if not isinstance(scorer, str))]
-    names = [scorer.name for scorer in chosen]
+def _listed(scorers: Scorers) -> Sequence[OneScorer]:
+    """Return a list of what may be one alone."""
+    return scorers if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
+
+
+def _chosen(workbench: Workbench) -> Sequence[Scorer]:
+    names = [scorer.name for scorer in workbench.scorers]
     if not names:
         raise SettingsError(workbench.problem or "name at least one scorer")
     if len(set(names)) < len(names):
         raise UsageError(f"each scorer needs a name of its own: {', '.join(names)}")
-    return chosen
+    return workbench.scorers
