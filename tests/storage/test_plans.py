@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, event
 
+from germane.calibration import Calibration
 from germane.exchange import Exchange
+from germane.remark import Feedback, Recorded
 from germane.score import Reason, Score
 from germane.storage import Decision, Limit, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 Statement = tuple[str, Any]
+A_CALIBRATION = Calibration(
+    embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
+)
 
 
 def use_everything(store: Store, make: Make, clock: Any) -> None:
@@ -35,6 +40,13 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.limit_uses()
     store.declare("shop", ["ask"])
     store.count_dropped({("shop", "ask"): 1}, ["a"])
+    store.add_feedback([Feedback(id="f1", exchange_id=exchanges[0].id, score=1.0, created_at=clock.now)])
+    store.record([Recorded(exchange_id=exchanges[0].id, name="mine", value=0.5, recorded_at=clock.now)])
+    store.add_calibrations([A_CALIBRATION])
+    store.feedback()
+    store.feedback(route="route-1", **window)
+    store.scores_of([one.id for one in exchanges])
+    store.calibrations()
     store.exchanges()
     store.exchanges(route="route-1", **window)
     store.worst()

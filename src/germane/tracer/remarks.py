@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from germane.remark import Remark
     from germane.tracer.connection import Connection
+
+_logger = logging.getLogger("germane.tracer")
 
 DETAILS_LIMIT = 16_384
 """Characters of details, as JSON."""
@@ -84,6 +87,13 @@ def _send(what: str, make: Callable[..., Remark], *given: Any) -> None:
         connection.refused[what] += 1
     else:
         attempt(f"germane.{what}()", connection.remarks, made)
+
+
+def tell_refused(connection: Connection | None) -> None:
+    """Say at the end how often it happened; that it did was said the first time."""
+    for what, count in connection.refused.items() if connection is not None else ():
+        if count > 1:
+            _logger.warning("germane.%s() was called %d times in a way in which nothing can be kept", what, count)
 
 
 def _feedback(connection: Connection, exchange_id: Any, score: Any, comment: Any, user: Any) -> Feedback:

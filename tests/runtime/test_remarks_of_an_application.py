@@ -1,0 +1,98 @@
+"""Feedback and recorded scores, from a handler or later, in one process and in several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import germane
+
+Query = Callable[[str], list[Any]]
+Run = Callable[..., tuple[str, str]]
+
+HANDLER = """
+import os, sys, germane
+ids = []
+@germane.observe
+def ask(question: str) -> str:
+    ids.append(germane.current_exchange().id)
+    germane.record(ids[-1], "length", 0.5)
+    return "By card."
+"""
+
+
+@germane.observe
+def ask(question: str) -> str:
+    """Return the id of the exchange, and record a score of it before it ends."""
+    identity = germane.current_exchange().id or ""
+    germane.record(identity, "length", 0.25, details={"words": 1})
+    return identity
+
+
+def test_a_stop_writes_what_was_said(database: str, query: Query) -> None:
+    """A score recorded within its handler, and feedback of a request that came later."""
+    germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
+    identity = ask("How do I pay?")
+    germane.feedback(identity, score=0.0, comment="no card", user="ann")
+
+    assert germane.stop()
+
+    assert query("SELECT exchange_id, score, comment, user FROM feedback") == [(identity, 0.0, "no ****", "ann")]
+    assert query("SELECT exchange_id, scorer, value FROM score") == [(identity, "length", 0.25)]
+    store = germane.Store(database)
+    assert [(one.scorer, one.seen, one.scored) for one in store.coverage() if one.scorer] == [("length", 1, 1)]
+    store.close()
+
+
+def test_feedback_may_come_in_another_process(run: Run, query: Query) -> None:
+    """The front end's requests go anywhere: the exchange's row is found by its id."""
+    start = "germane.start(role='capture')\n"
+    printed, _ = run(HANDLER + start + "ask('How?'); print(ids[0])")
+    identity = printed.strip()
+    later = f"import germane\n{start}germane.feedback('{identity}', 1.0)\ngermane.record('{identity}', 'x', 1)"
+
+    assert run(later) == ("", "")
+
+    assert query("SELECT exchange_id FROM feedback") == [identity]
+    assert sorted(query("SELECT scorer FROM score")) == ["length", "x"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_worker_writes_its_own(run: Run, query: Query) -> None:
+    """Nothing twice, nothing lost, whether said before the fork or after."""
+    code = """
+germane.start(role='capture')
+ask('before')
+child = os.fork()
+ask('child' if child == 0 else 'parent')
+germane.feedback(ids[-1], 1.0)
+if child:
+    os.waitpid(child, 0)
+germane.stop()
+"""
+    assert run(HANDLER + code) == ("", "")
+
+    assert query("SELECT count(*) FROM exchange") == [3]
+    assert query("SELECT count(*) FROM score") == [3]
+    assert query("SELECT count(DISTINCT exchange_id) FROM feedback") == [2]
+
+
+def test_names_of_running_scorers_are_taken(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
+    """A score of one's own never mixes with germane's."""
+    germane.start(role="capture", database=database)
+    germane.record(ask("How?"), "answer_relevancy", 1.0)
+    germane.stop()
+
+    assert query("SELECT scorer FROM score") == ["length"]
+    assert "answer_relevancy is the name of a scorer" in warnings()[0]
+
+
+def test_every_scorer_of_ours_has_its_name_reserved() -> None:
+    """A process that only captures refuses these names too, without loading the scorers: add new ones to BUILT_IN."""
+    from germane.remark import BUILT_IN
+    from germane.scorers import NAMES
+
+    assert set(NAMES) <= BUILT_IN
