@@ -27,6 +27,9 @@ class IdleJudge:
     def __init__(self, model: str = "judge-1") -> None:
         self.model = model
 
+    async def identify(self) -> str:
+        return self.model
+
     async def ask(self, messages: Any, **options: Any) -> Reply:
         raise AssertionError("nobody was to ask")
 
@@ -85,10 +88,20 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
     assert len(score.details["questions"]) == score.details["requested"] == score.details["usable"] == count
 
 
-def test_no_questions_at_all_cannot_be_asked_for() -> None:
-    """A scorer for less than one question is refused."""
-    with pytest.raises(ValueError, match="questions must be 1 or more"):
-        AnswerRelevancy(IdleJudge(), FakeEmbedder(), questions=0)
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"questions": 0}, "questions must be from 1 to 10, not 0"),
+        ({"questions": 11}, "questions must be from 1 to 10, not 11"),
+        ({"form": "prose"}, "form must be 'instructions' or 'few_shot', not 'prose'"),
+        ({"similarity": "taste"}, "similarity must be 'embedding' or 'judge', not 'taste'"),
+        ({"embedder": None}, "similarity 'embedding' needs an embedder"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], why: str) -> None:
+    """With what they may be."""
+    with pytest.raises(ValueError, match=why):
+        AnswerRelevancy(**{"judge": IdleJudge(), "embedder": FakeEmbedder(), **options})
 
 
 def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: Make) -> None:
@@ -118,7 +131,7 @@ def test_a_question_asked_again_is_not_embedded_again(bench: Any, exchange: Make
 
 
 def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
-    """The first time the shortfall is topped up; afterwards one request brings all."""
+    """The first time a second request brings the list; afterwards one request brings all."""
     bench.fake.honours_n = False
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -126,7 +139,8 @@ def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, ex
 
     assert len(bench.fake.chats) == 3
     assert (first.details["requests"], second.details["requests"]) == (2, 1)
-    assert (first.details["asked"], second.details["asked"]) == ("choices", "list")
+    assert (first.details["asked"], second.details["asked"]) == ("list", "list")
+    assert first.fingerprint == second.fingerprint
     assert len(first.details["questions"]) == len(second.details["questions"]) == 3
     assert [each["text"] for each in second.details["questions"]] == QUESTIONS
 
@@ -173,7 +187,7 @@ def test_one_malformed_choice_costs_one_question(bench: Any) -> None:
     assert len(bench.fake.chats) == 1
 
 
-@pytest.mark.parametrize("useless", ["", "???", "Pier four.", "12?", "\u200b?"])
+@pytest.mark.parametrize("useless", [" ?", "???", "Pier four.", "12?", "\u200b?"])
 def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -> None:
     """Empty, without letters, or no question: never a number."""
     bench.fake.questions = lambda answer: [useless]
@@ -187,6 +201,7 @@ def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -
 @pytest.mark.parametrize("habit", ["honoured", "ignored", "refused"])
 def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, habit: Any) -> None:
     """The form of the reply changes nothing about the score."""
+    bench.options["noncommittal_votes"] = True
     bench.fake.response_format = habit
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -198,6 +213,7 @@ def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, ha
 
 def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
     """The refusal is remembered: two requests for the first exchange, one for the next."""
+    bench.options["noncommittal_votes"] = True
     bench.fake.response_format = "refused"
 
     bench.score(exchange(), exchange())
@@ -209,23 +225,45 @@ def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
 # Noncommittal answers
 
 
-def test_a_noncommittal_answer_is_zero_and_spends_no_request(bench: Any, exchange: Make) -> None:
-    """The rules come before the judge, and say which of them matched."""
+def test_a_noncommittal_answer_is_zero_and_is_shown_to_nobody(bench: Any, exchange: Make) -> None:
+    """The rules come before the judge, and say which of them matched. The judge is only asked who it is."""
     (score,) = bench.score(exchange(answer="I'm sorry, but I don't have that information."))
 
     assert (score.value, score.label, score.state) == (0.0, "noncommittal", "scored")
     assert score.details["noncommittal"]["rule"] == "it says that it does not know, or refuses"
-    assert bench.fake.requests == []
+    assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
 
 
-def test_votes_are_kept_and_do_not_count_by_default(bench: Any) -> None:
-    """Small judges vote wrongly nine times in ten."""
+@pytest.mark.parametrize("honours_n", [True, False])
+def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange: Make, honours_n: bool) -> None:
+    """Whichever comes first, both are of one fingerprint, in one process and after a restart."""
+    bench.fake.honours_n = honours_n
+    refusal = exchange(answer="I don't know.")
+
+    scores = [*bench.score(refusal, exchange()), *bench.score(exchange(), refusal)]
+
+    assert len({score.fingerprint for score in scores}) == 1
+
+
+def test_choices_and_lists_are_of_two_fingerprints(bench: Any) -> None:
+    """Questions of one list differ more from one another than those of N choices."""
+    (choices,) = bench.score()
+    bench.fake.honours_n = False
+    (listed,) = bench.score()
+
+    assert choices.fingerprint != listed.fingerprint
+
+
+def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
+    """Small judges vote wrongly nine times in ten, and a plain question costs fewer tokens."""
     bench.fake.noncommittal = True
 
     (score,) = bench.score()
 
     assert score.label != "noncommittal"
-    assert [each["noncommittal"] for each in score.details["questions"]] == [True, True, True]
+    assert [each["noncommittal"] for each in score.details["questions"]] == [None, None, None]
+    assert "noncommittal" not in prompt_of(bench.fake.chats[0])
+    assert "response_format" not in bench.fake.chats[0].body
 
 
 @pytest.mark.parametrize(
@@ -248,14 +286,15 @@ def test_a_strict_majority_of_votes_decides_when_it_is_asked_for(bench: Any, vot
 
 
 def test_an_answer_that_only_repeats_the_question_is_off(bench: Any, exchange: Make) -> None:
-    """An echo gets 0 and the lowest band, and costs nothing."""
+    """An echo gets 0 and the lowest band, and is shown to nobody."""
     (score,) = bench.score(
         exchange(answer="Where does the ferry to the island leave? WHERE DOES the ferry to the island leave")
     )
 
     assert (score.value, score.label) == (0.0, "off")
     assert score.explanation == "The answer only repeats the question."
-    assert bench.fake.requests == []
+    assert score.details["copies_removed"] is True
+    assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
 
 
 def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Make) -> None:
@@ -264,6 +303,16 @@ def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Mak
 
     assert "ferry" not in prompt_of(bench.fake.chats[0]).lower()
     assert "Bananas are rich in potassium." in prompt_of(bench.fake.chats[0])
+
+
+def test_copies_may_stay(bench: Any, exchange: Make) -> None:
+    """The rule is an option."""
+    bench.options["remove_copies"] = False
+
+    (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))
+
+    assert "ferry" in prompt_of(bench.fake.chats[0])
+    assert "copies_removed" not in score.details
 
 
 # Hostile answers
@@ -287,18 +336,19 @@ def test_hostile_answers_are_data(bench: Any, exchange: Make, answer: str) -> No
 
     assert score.state == "scored"
     told = bench.fake.chats[0].body["messages"][-1]["content"]
-    fence = told.splitlines()[0].removeprefix("<text-").removesuffix(">")
-    assert len(fence) == 16
-    assert told.count(f"</text-{fence}>") == 1
+    fence = told.splitlines()[0].removeprefix("<answer-").removesuffix(">")
+    assert len(fence) == 8
+    assert told.count(f"</answer-{fence}>") == 1
     json.dumps(score.details).encode()
 
 
-def test_each_request_has_its_own_fence(bench: Any, exchange: Make) -> None:
-    """A mark that was seen once closes nothing the next time."""
-    bench.score(exchange(), exchange())
+def test_each_answer_has_its_own_fence(bench: Any, exchange: Make) -> None:
+    """A mark that was seen once closes nothing in another answer; of equal answers the requests are equal."""
+    bench.score(exchange(), exchange(), exchange(answer="It leaves at nine from pier four."))
 
-    first, second = (request.body["messages"][-1]["content"].splitlines()[0] for request in bench.fake.chats)
-    assert first != second
+    first, again, other = (request.body["messages"] for request in bench.fake.chats)
+    assert first == again
+    assert first[-1]["content"].splitlines()[0] != other[-1]["content"].splitlines()[0]
 
 
 def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make) -> None:
@@ -306,7 +356,7 @@ def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make)
     (score,) = bench.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.state == "scored"
-    assert score.details["cut"] == {"shown": 16_000, "of": 1_056_000}
+    assert score.details["cut"] == {"answer": {"shown": 16_000, "of": 1_056_000}}
     assert len(prompt_of(bench.fake.chats[0])) < 18_000
 
 
@@ -342,8 +392,8 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 
 def test_the_fingerprint_is_stable() -> None:
     """Scores of one fingerprint are averaged: when this changes, so must the version or the prompt."""
-    assert scorer().fingerprint == "adbbe0cf8289"
-    assert scorer(form="few_shot").fingerprint == "81431eda4535"
+    assert scorer().fingerprint == "2d0eececb40a"
+    assert scorer(form="few_shot").fingerprint == "ec67b9a5586a"
 
 
 def test_every_part_changes_the_fingerprint() -> None:
@@ -355,6 +405,8 @@ def test_every_part_changes_the_fingerprint() -> None:
         scorer(questions=4),
         scorer(form="few_shot"),
         scorer(noncommittal_votes=True),
+        scorer(similarity="judge"),
+        scorer(remove_copies=False),
     ]
 
     assert len({kind.fingerprint for kind in kinds}) == len(kinds)

@@ -33,7 +33,9 @@ def test_the_order_of_parameters_is_no_difference() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["one_question", "list_of_questions", "few_shot"])
+@pytest.mark.parametrize(
+    "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
+)
 def test_prompts_come_with_the_package(name: str) -> None:
     """Each has a version, begins with the system's turn and has a place for the answer."""
     prompt = read_prompt(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,146 +10,122 @@ from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Reason, Score, band
 from germane.scorers.batcher import Batcher
-from germane.scorers.copies import without_copies
-from germane.scorers.fingerprint import fingerprint
-from germane.scorers.noncommittal import RULES, find_noncommittal
-from germane.scorers.prompt import Prompt, read_prompt
-from germane.scorers.protocols import Embedder, Judge, Message, Reply, Vectors
-from germane.scorers.questions import Question, read_questions
-from germane.scorers.text import clean, cut, shorten
+from germane.scorers.inquiry import Inquiry
+from germane.scorers.judged import Judged
+from germane.scorers.material import ANSWER_LIMIT, Material, material_of
+from germane.scorers.noncommittal import NONCOMMITTAL, RULES, find_noncommittal
+from germane.scorers.prompt import Prompt
+from germane.scorers.protocols import Embedder, Judge
+from germane.scorers.question_similarity import PROMPT, embedded, judged
+from germane.scorers.question_writer import Form, QuestionWriter, Written, way_for
+from germane.scorers.text import shorten
 from germane.scorers.vectors import mean_pairwise
 
-Form = Literal["instructions", "few_shot"]
+Similarity = Literal["embedding", "judge"]
 
-VERSION = "1"
-NONCOMMITTAL = "noncommittal"
-EMBEDDED_LIMIT = 8_000
-"""Bytes of one text that go to the embedder."""
-_VOTE = {
-    "type": "object",
-    "properties": {"question": {"type": "string"}, "noncommittal": {"type": "boolean"}},
-    "required": ["question", "noncommittal"],
-    "additionalProperties": False,
-}
-_VOTES = {
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": _VOTE}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+MOST_QUESTIONS = 10
+CUTS = (
+    (0.8, "The answer addresses the question directly"),
+    (0.6, "The answer addresses the question partially"),
+    (0.4, "The answer misses key aspects of the question"),
+    (-1.0, "The answer does not address the question"),
+)
+"""Least mean similarity and what it is said to mean, best first."""
 
 
 @dataclass(frozen=True)
-class _Way:
-    """How a kind of judge is asked."""
+class _Compared:
+    """How near each usable question is to the one asked."""
 
-    one: Prompt
-    many: Prompt | None
-    """For servers that ignore ``n``; None where the judge is too small to write a list."""
-    temperature: float
-    max_tokens: int
-    stop: tuple[str, ...]
-    schema: bool
-    limit: int
-    """Bytes of the answer that the judge is shown."""
-
-    def parameters(self) -> dict[str, object]:
-        return {"temperature": self.temperature, "max_tokens": self.max_tokens, "stop": self.stop, "limit": self.limit}
-
-
-def _way(form: Form) -> _Way:
-    if form == "few_shot":
-        return _Way(
-            one=read_prompt("few_shot"), many=None, temperature=0.3, max_tokens=32, stop=("\n",), schema=False,
-            limit=1_000,
-        )  # fmt: skip
-    return _Way(
-        one=read_prompt("one_question"), many=read_prompt("list_of_questions"), temperature=0.7, max_tokens=800,
-        stop=(), schema=True, limit=16_000,
-    )  # fmt: skip
-
-
-@dataclass
-class _Asked:
-    """What came of asking the judge about one answer."""
-
-    questions: list[Question]
-    """One per choice that came: a choice without any question in it is an empty one."""
-    replies: list[Reply]
-    asked: Literal["choices", "list"]
+    similarities: Sequence[float]
+    diversity: float | None = None
+    """Mean cosine of the written questions to one another; None without vectors, or of one question."""
 
     @property
-    def usable(self) -> list[Question]:
-        return [question for question in self.questions if question.is_usable]
-
-    @property
-    def noncommittal(self) -> bool:
-        votes = [question.noncommittal for question in self.questions if question.noncommittal is not None]
-        return 2 * sum(votes) > len(votes)
-
-    def tokens(self, kind: Literal["input_tokens", "output_tokens"]) -> int | None:
-        counts = [count for reply in self.replies if (count := getattr(reply, kind)) is not None]
-        return sum(counts) if counts else None
+    def mean(self) -> float:
+        return sum(self.similarities) / len(self.similarities)
 
 
-class AnswerRelevancy:
-    """Mean cosine similarity of the question asked to N questions that a judge wrote from the answer alone.
+class AnswerRelevancy(Judged):
+    """Mean similarity to the question asked of N questions that a judge wrote from the answer alone.
 
-    From -1 to 1; in practice from about 0 for another topic to 1. It says whether the answer addresses the question,
-    not whether it is true or complete. An answer that does not commit itself ("I don't know", a question back) is
-    found by rules, before any judge is asked, and gets 0 and the label ``noncommittal``.
+    With ``similarity="embedding"`` the similarity is the cosine of two vectors, so that the value lies from -1 to 1, in
+    practice from about 0 for another topic to 1. With ``"judge"`` the judge rates each written question as 1
+    (identical), .75, .5, .25 or 0; the value lies from 0 to 1 and no embedder is needed.
+
+    It says whether the answer addresses the question, not whether it is true or complete. An answer that does not
+    commit itself ("I don't know", a question back) is found by rules, before any judge is asked, and gets 0 and the
+    label ``noncommittal``. One judge request per exchange, two with ``"judge"``; one more where something is missing.
+
+    Source: Es et al. 2023, arXiv 2309.15217, section 3.
     """
 
     name = "answer_relevancy"
-    requires = frozenset({"question", "answer"})
+    version = "2"
     range = (-1.0, 1.0)
 
     def __init__(
         self,
         judge: Judge,
-        embedder: Embedder | Batcher,
+        embedder: Embedder | None = None,
         *,
         questions: int = 3,
         form: Form = "instructions",
+        similarity: Similarity = "embedding",
         noncommittal_votes: bool = False,
+        remove_copies: bool = True,
     ) -> None:
-        """Ask for ``questions`` questions (1 or more).
+        """Ask for ``questions`` questions, 1 to 10.
 
-        ``form``: ``few_shot`` for the smallest models, which take examples and no instructions. With
-        ``noncommittal_votes`` a strict majority of the judge's votes, too, makes a score noncommittal.
+        Args:
+            judge: Who writes the questions.
+            embedder: Needed for ``similarity="embedding"``.
+            questions: How many; the value is the mean over those that can be used.
+            form: ``few_shot`` for the smallest models, which take examples and no instructions.
+            similarity: Who compares the questions: ``embedding`` or ``judge``.
+            noncommittal_votes: The judge says, too, whether the answer is noncommittal; a strict majority of its votes
+                makes the score 0. Costs a longer prompt, and small judges vote wrongly.
+            remove_copies: Cut copies of the question out of the answer first.
+
+        Raises:
+            ValueError: an argument has a value that it cannot have.
         """
-        if questions < 1:
-            raise ValueError(f"questions must be 1 or more, not {questions}")
-        self.judge = judge
-        self.embedder = embedder if isinstance(embedder, Batcher) else Batcher(embedder)
+        if not 1 <= questions <= MOST_QUESTIONS:
+            raise ValueError(f"questions must be from 1 to {MOST_QUESTIONS}, not {questions}")
+        if form not in ("instructions", "few_shot"):
+            raise ValueError(f"form must be 'instructions' or 'few_shot', not {form!r}")
+        if similarity not in ("embedding", "judge"):
+            raise ValueError(f"similarity must be 'embedding' or 'judge', not {similarity!r}")
+        if similarity == "embedding" and embedder is None:
+            raise ValueError("similarity 'embedding' needs an embedder")
+        self._batcher = _batched(embedder) if embedder is not None and similarity == "embedding" else None
+        super().__init__(judge, self._batcher)
         self.questions = questions
         self.form = form
+        self.similarity = similarity
         self.noncommittal_votes = noncommittal_votes
-        self._way = _way(form)
-        self._ignores_n = False
+        self.remove_copies = remove_copies
+        self.range = (-1.0, 1.0) if similarity == "embedding" else (0.0, 1.0)
+        self._writer = QuestionWriter(judge, way_for(form, votes=noncommittal_votes), questions)
 
     def __repr__(self) -> str:
         return f"AnswerRelevancy({self.judge!r}, questions={self.questions}, form={self.form!r})"
 
-    @property
-    def fingerprint(self) -> str:
-        """Of version, N, prompts, rules, judge and embedder."""
-        way = self._way
-        return fingerprint(
-            scorer=self.name,
-            version=VERSION,
-            parameters={
-                **way.parameters(),
-                "questions": self.questions,
-                "form": self.form,
-                "noncommittal": RULES,
-                "noncommittal_votes": self.noncommittal_votes,
-                "copies_removed": True,
-            },
-            prompt=way.one.text + (way.many.text if way.many else ""),
-            judge=self.judge.model,
-            embedder=self.embedder.model,
-        )
+    def prompts(self) -> Sequence[Prompt]:
+        """Return those for writing questions, and the one for comparing them if the judge does."""
+        return (*self._writer.prompts(), PROMPT) if self.similarity == "judge" else self._writer.prompts()
+
+    def parameters(self) -> Mapping[str, object]:
+        """Return N, the rules and all options."""
+        return {
+            **self._writer.way.parameters(),
+            "questions": self.questions,
+            "form": self.form,
+            "similarity": self.similarity,
+            "noncommittal": RULES,
+            "noncommittal_votes": self.noncommittal_votes,
+            "remove_copies": self.remove_copies,
+        }
 
     async def score(self, exchange: Exchange) -> Score:
         """Return the score; ``details`` holds every question with its similarity, and how many were asked for.
@@ -158,77 +133,55 @@ class AnswerRelevancy:
         Raises:
             ScoringError: the judge or the embedder failed, or no reply held a usable question.
         """
-        question, answer = clean(exchange.question or ""), clean(exchange.answer or "")
-        rest = without_copies(answer, question)
-        if rest != answer and not any(character.isalnum() for character in rest):
-            return self._value(0.0, label=band(0.0), explanation="The answer only repeats the question.")
-        found = find_noncommittal(rest)
+        material = self._material(exchange, ANSWER_LIMIT)
+        if material.only_copies:
+            return await self._without_judge("The answer only repeats the question.", band(0.0), material.details())
+        found = find_noncommittal(material.answer)
         if found is not None:
-            return self._value(
-                0.0, label=NONCOMMITTAL, explanation=f"The answer does not commit itself: {found.rule}.",
-                details={"noncommittal": {"rule": found.rule, "text": shorten(found.text, 200)}},
-            )  # fmt: skip
-        shown = cut(rest, self._way.limit)
-        asked = await self._ask(shown)
-        cut_off = {} if shown == rest else {"cut": {"shown": len(shown), "of": len(rest)}}
-        return await self._judged(question, asked, cut_off)
+            why = f"The answer does not commit itself: {found.rule}."
+            return await self._without_judge(why, NONCOMMITTAL, {**material.details(), "noncommittal": found.details()})
+        return await self._judged(self._material(exchange, self._writer.way.limit))
 
-    async def _judged(self, question: str, asked: _Asked, cut_off: Mapping[str, Any]) -> Score:
-        usable = asked.usable
-        if self.noncommittal_votes and asked.noncommittal:
-            details = {**self._details(asked, None), **cut_off}
-            return self._value(
-                0.0, label=NONCOMMITTAL, explanation="The judge holds the answer for noncommittal.", details=details,
-                asked=asked,
-            )  # fmt: skip
-        if not usable:
-            raise ScoringError(Reason.NO_USABLE_QUESTION, f"of {len(asked.questions)} texts none is a usable question")
-        texts = [cut(text, EMBEDDED_LIMIT) for text in (question, *(each.text for each in usable))]
-        rows = await self.embedder.embed(texts, keep=1)
-        value = float((rows[1:] @ rows[0]).mean())
-        details = {**self._details(asked, rows), **cut_off}
-        return self._value(value, label=band(value), details=details, asked=asked)
+    def _material(self, exchange: Exchange, limit: int) -> Material:
+        return material_of(exchange, remove_copies=self.remove_copies, answer_limit=limit, contexts=False)
 
-    async def _ask(self, answer: str) -> _Asked:
-        """Ask for N choices; of a server that ignores ``n``, for a list. What is short is asked for once more."""
-        many = self._way.many
-        if many is not None and self._ignores_n:
-            asked = _Asked([], [], "list")
-            await self._ask_list(many, answer, asked, self.questions)
-        else:
-            asked = _Asked([], [], "choices")
-            await self._ask_choices(answer, asked, self.questions)
-        short = self.questions - len(asked.questions)
-        if short <= 0:
-            return asked
-        if many is None:
-            await self._ask_choices(answer, asked, short)
-        else:
-            self._ignores_n = self._ignores_n or len(asked.questions) == 1  # a filter may swallow one of several
-            await self._ask_list(many, answer, asked, short)
-        return asked
-
-    async def _ask_choices(self, answer: str, asked: _Asked, count: int) -> None:
-        schema = _VOTE if self._way.schema else None
-        reply = await self._send(self._way.one.fill(answer=answer, fence=_fence()), count, schema)
-        read = [read_questions(text) for text in reply.texts[:count]]
-        asked.replies.append(reply)
-        asked.questions += [found[0] if found else Question("") for found in read]
-
-    async def _ask_list(self, prompt: Prompt, answer: str, asked: _Asked, count: int) -> None:
-        messages = prompt.fill(answer=answer, fence=_fence(), count=str(count))
-        reply = await self._send(messages, 1, _VOTES)
-        asked.replies.append(reply)
-        asked.questions += read_questions(reply.texts[0])[:count]
-
-    async def _send(self, messages: Sequence[Message], n: int, schema: Mapping[str, Any] | None) -> Reply:
-        way = self._way
-        return await self.judge.ask(
-            messages, n=n, temperature=way.temperature, max_tokens=way.max_tokens, stop=way.stop, schema=schema
+    async def _judged(self, material: Material) -> Score:
+        inquiry = Inquiry(self.judge)
+        written = await self._writer.write(inquiry, material.answer)
+        if self.noncommittal_votes and written.noncommittal:
+            details = {**self._details(written, None), **material.details()}
+            explanation = "The judge holds the answer for noncommittal."
+            return self._made(0.0, inquiry, written, label=NONCOMMITTAL, explanation=explanation, details=details)
+        if not written.usable:
+            raise ScoringError(
+                Reason.NO_USABLE_QUESTION, f"of {len(written.questions)} texts none is a usable question"
+            )
+        compared = await self._compare(inquiry, material.question, [question.text for question in written.usable])
+        return self._made(
+            compared.mean,
+            inquiry,
+            written,
+            explanation=_explanation(written, compared),
+            details={**self._details(written, compared), **material.details()},
         )
 
-    def _details(self, asked: _Asked, rows: Vectors | None) -> dict[str, Any]:
-        similarities = iter(() if rows is None else (rows[1:] @ rows[0]).tolist())
+    async def _compare(self, inquiry: Inquiry, question: str, written: Sequence[str]) -> _Compared:
+        if self._batcher is None:
+            return _Compared(await judged(inquiry, question, written))
+        rows = await embedded(self._batcher, question, written)
+        return _Compared((rows[1:] @ rows[0]).tolist(), mean_pairwise(rows[1:]))
+
+    def _made(self, value: float, inquiry: Inquiry, written: Written, **parts: Any) -> Score:
+        return self.scored(value, inquiry, fingerprint=self.fingerprint_by(inquiry.model, asked=written.asked), **parts)
+
+    async def _without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
+        """Return 0, of the same fingerprint as if the judge had been asked: trends count both together."""
+        asked = await self._writer.asked()
+        fingerprint = self.fingerprint_by(await self.judge.identify(), asked=asked)
+        return await self.unasked(0.0, fingerprint=fingerprint, label=label, explanation=explanation, details=details)
+
+    def _details(self, written: Written, compared: _Compared | None) -> dict[str, Any]:
+        similarities = iter(compared.similarities if compared else ())
         return {
             "questions": [
                 {
@@ -236,39 +189,24 @@ class AnswerRelevancy:
                     "similarity": next(similarities, None) if question.is_usable else None,
                     "noncommittal": question.noncommittal,
                 }
-                for question in asked.questions
+                for question in written.questions
             ],
             "requested": self.questions,
-            "usable": len(asked.usable),
-            "diversity": None if rows is None else mean_pairwise(rows[1:]),
-            "asked": asked.asked,
-            "requests": len(asked.replies),
-            "judge": asked.replies[-1].model,
+            "usable": len(written.usable),
+            "diversity": compared.diversity if compared else None,
+            "asked": written.asked,
+            "similarity": self.similarity,
         }
 
-    def _value(
-        self,
-        value: float,
-        *,
-        label: str,
-        explanation: str | None = None,
-        details: Mapping[str, Any] | None = None,
-        asked: _Asked | None = None,
-    ) -> Score:
-        return Score(
-            scorer=self.name,
-            fingerprint=self.fingerprint,
-            value=value,
-            label=label,
-            explanation=explanation,
-            details=details or {},
-            judge=self.judge.model,
-            embedder=self.embedder.model,
-            input_tokens=asked.tokens("input_tokens") if asked else None,
-            output_tokens=asked.tokens("output_tokens") if asked else None,
-        )
+
+def _batched(embedder: Embedder) -> Batcher:
+    return embedder if isinstance(embedder, Batcher) else Batcher(embedder)
 
 
-def _fence() -> str:
-    """Return a mark that the answer's author could not know."""
-    return secrets.token_hex(8)
+def _explanation(written: Written, compared: _Compared) -> str:
+    """Return what the mean is said to mean, with the nearest and the farthest written question."""
+    meaning = next(meaning for edge, meaning in CUTS if compared.mean >= edge or edge == CUTS[-1][0])
+    pairs = sorted(zip(compared.similarities, (question.text for question in written.usable), strict=True))
+    (least, farthest), (most, nearest) = pairs[0], pairs[-1]
+    told = f'{meaning}. Nearest written question: "{shorten(nearest, 80)}" ({most:.2f})'
+    return f'{told}; farthest: "{shorten(farthest, 80)}" ({least:.2f}).' if farthest != nearest else f"{told}."

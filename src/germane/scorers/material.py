@@ -53,14 +53,19 @@ class Material:
         return {**changed, "copies_removed": True} if self.copies_removed else changed
 
 
-def material_of(exchange: Exchange, *, remove_copies: bool = True, answer_limit: int = ANSWER_LIMIT) -> Material:
-    """Return the exchange's texts; with ``remove_copies`` copies of the question are taken out of the answer."""
+def material_of(
+    exchange: Exchange, *, remove_copies: bool = True, answer_limit: int = ANSWER_LIMIT, contexts: bool = True
+) -> Material:
+    """Return the exchange's texts; with ``remove_copies`` copies of the question are taken out of the answer.
+
+    Without ``contexts`` none are there, nor is any said to be cut.
+    """
     question, answer = clean(exchange.question or ""), clean(exchange.answer or "")
     rest = without_copies(answer, question) if remove_copies else answer
-    contexts = [clean(context.text) for context in exchange.contexts if not is_blank(context.text)]
-    shown = dict(zip((f"context {place}" for place in range(len(contexts))), _shared(contexts), strict=True))
+    given = [clean(context.text) for context in exchange.contexts if contexts and not is_blank(context.text)]
+    shown = dict(zip((f"context {place}" for place in range(len(given))), _shared(given), strict=True))
     texts = {"question": cut(question, QUESTION_LIMIT), "answer": cut(rest, answer_limit)}
-    whole = {"question": question, "answer": rest, **dict(zip(shown, contexts, strict=True))}
+    whole = {"question": question, "answer": rest, **dict(zip(shown, given, strict=True))}
     return Material(
         question=texts["question"],
         answer=texts["answer"],

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 from germane.scorers.phrases import APOLOGY, COURTESY, DOES_NOT_KNOW, MEANING, OFFER, TEXT, WHOLE_ANSWERS
 from germane.scorers.questions import MARKS
+from germane.scorers.text import shorten
 
 VERSION = "1"
+NONCOMMITTAL = "noncommittal"
+"""Label of a score whose answer does not commit itself."""
 RULES = hashlib.sha256(f"{VERSION}\n{TEXT}".encode()).hexdigest()[:12]
 """Part of the fingerprint: changes with every phrase."""
 LONGEST = 4_000
@@ -45,6 +48,10 @@ class Finding:
 
     rule: str
     text: str
+
+    def details(self) -> dict[str, str]:
+        """Return what of it goes into a score's details."""
+        return {"rule": self.rule, "text": shorten(self.text, 200)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,26 @@ def read_questions(reply: str) -> list[Question]:
     return _from_broken_json(text) or _from_lines(text)
 
 
+def read_question(reply: str) -> Question:
+    """Return the first question in a reply that was to be JSON; an empty one where there is none."""
+    found = read_questions(reply)
+    return found[0] if found else Question("")
+
+
+def read_line(reply: str) -> Question:
+    """Return the question in a reply that was to be one line of text: an empty one where there is none.
+
+    JSON is read only where the judge answers with it: what merely stands in a line came from the answer.
+    """
+    text = without_thinking(reply)[:LONGEST]
+    if text.startswith(("{", "[", "```")):
+        return read_question(text)
+    lines = [Question(_tidy(_BULLET.sub("", line))) for line in text.splitlines() if line.strip()]
+    marked = [line for line in lines if line.text.endswith(tuple(MARKS))]
+    usable = [line for line in lines if line.is_usable]
+    return next(iter(marked + usable + lines), Question(""))
+
+
 def _from_json(value: Any) -> Iterator[Question]:
     if isinstance(value, str):
         yield Question(_tidy(value))
