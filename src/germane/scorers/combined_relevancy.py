@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from germane.exchange import Exchange
 from germane.score import Score, band
 from germane.scorers.fingerprint import fingerprint
-from germane.scorers.parts import Part, expect_no_more, expenses, missing_error, run_parts, weighted_mean
+from germane.scorers.parts import Part, Parts, expect_no_more, expenses, missing_error, weighted_mean
 from germane.scorers.protocols import Scorer
 
 Missing = Literal["renormalise", "fail"]
@@ -84,6 +84,7 @@ class CombinedRelevancy:
         if absent := [name for name in self.weights if name not in scorers]:
             raise ValueError(f"there is no scorer for {', '.join(absent)}")
         self.scorers = {name: scorers[name] for name in self.weights}
+        self._parts = Parts(self.scorers)
         self.missing: Missing = missing
 
     def __repr__(self) -> str:
@@ -91,7 +92,10 @@ class CombinedRelevancy:
 
     @property
     def fingerprint(self) -> str:
-        """Of version, weights, and the fingerprints of all parts as configured."""
+        """Of version, weights, and the fingerprints of all parts as configured.
+
+        ``missing`` counts for nothing: it decides whether there is a value, not which.
+        """
         return self._fingerprint_of({name: scorer.fingerprint for name, scorer in self.scorers.items()})
 
     async def score(self, exchange: Exchange) -> Score:
@@ -101,7 +105,7 @@ class CombinedRelevancy:
             ScoringError: all parts are missing, one is that may not be, or one may still get its value: with the
                 reason of the first such part.
         """
-        scores = await run_parts(self.scorers, exchange)
+        scores = await self._parts.run(exchange)
         parts = [Part(name, scores[name], weight) for name, weight in self.weights.items()]
         expect_no_more(parts)
         missing = [part for part in parts if part.value is None]
@@ -126,7 +130,7 @@ class CombinedRelevancy:
 
     def _fingerprint_of(self, parts: Mapping[str, str | None]) -> str:
         """Return the fingerprint of a score from parts of these fingerprints; None for one that is missing."""
-        parameters = {"weights": self.weights, "missing": self.missing, "parts": dict(parts)}
+        parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from germane.scorers.text import shorten
 
 REASON_LIMIT = 200
 """Characters of a part's explanation that are kept."""
+KEPT = 1_000
+"""Exchanges whose parts are kept while they wait; the oldest makes room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,29 @@ async def run_parts(scorers: Mapping[str, Scorer], exchange: Exchange) -> dict[s
     return dict(zip(scorers, scores, strict=True))
 
 
+class Parts:
+    """Scorers that are run as parts of one score. What some said of an exchange is kept while others are waited for."""
+
+    def __init__(self, scorers: Mapping[str, Scorer]) -> None:
+        self.scorers = dict(scorers)
+        self._kept: OrderedDict[str, dict[str, Score]] = OrderedDict()
+
+    async def run(self, exchange: Exchange) -> dict[str, Score]:
+        """Return what each scorer says; of an exchange that is tried again, only those are asked that must be."""
+        known = self._kept.get(exchange.id, {})
+        asked = {name: scorer for name, scorer in self.scorers.items() if name not in known}
+        made = {**known, **await run_parts(asked, exchange)}
+        self._keep(exchange.id, {name: score for name, score in made.items() if not is_awaited(score)})
+        return {name: made[name] for name in self.scorers}
+
+    def _keep(self, exchange_id: str, scores: dict[str, Score]) -> None:
+        self._kept.pop(exchange_id, None)
+        if len(scores) < len(self.scorers):
+            self._kept[exchange_id] = scores
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+
 def weighted_mean(parts: Iterable[Part]) -> float:
     """Return the mean of the parts that are there, each by its weight: the missing ones are left out, never 0.
 
@@ -84,7 +110,7 @@ def expect_no_more(parts: Sequence[Part]) -> None:
         ScoringError: a part may get its value later, once the judge is back, less busy, or has its key or quota. The
             whole waits for it, or a moment's trouble would stay in the score.
     """
-    awaited = [part for part in parts if _is_awaited(part.score)]
+    awaited = [part for part in parts if is_awaited(part.score)]
     if awaited:
         raise missing_error(awaited)
 
@@ -100,7 +126,8 @@ def expenses(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def _is_awaited(score: Score) -> bool:
+def is_awaited(score: Score) -> bool:
+    """Return whether a part may get its value later."""
     return score.reason is Reason.JUDGE_REJECTED or may_succeed_later(score)
 
 

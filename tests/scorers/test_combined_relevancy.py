@@ -1,0 +1,192 @@
+"""Combined relevancy: four parts, weighted; missing ones renormalised and marked, or waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers import CombinedRelevancy
+from germane.scorers.combined_relevancy import WEIGHTS
+
+Make = Callable[..., Exchange]
+VALUES = {"answer_relevancy": 0.8, "direct_relevancy": 0.75, "question_coverage": 0.5, "intent_match": 1.0}
+REVERSE, DIRECT, COVERAGE, INTENT = VALUES
+
+
+class Scripted:
+    """A part that says what it is told."""
+
+    requires = frozenset({"question", "answer"})
+    range = (-1.0, 1.0)
+
+    def __init__(self, name: str, said: Any, made: str) -> None:
+        self.name = name
+        self.fingerprint = f"{name}-1"
+        self.said = said
+        self.made = made
+        self.asked = 0
+
+    async def score(self, exchange: Exchange) -> Score:
+        self.asked += 1
+        if isinstance(self.said, Exception):
+            raise self.said
+        return Score(
+            scorer=self.name, fingerprint=self.made, value=self.said, label="l", explanation=f"{self.name} says so",
+            judge="j", input_tokens=10, output_tokens=1, cost=0.5,
+        )  # fmt: skip
+
+
+def parts(made: str = "made", **said: Any) -> dict[str, Scripted]:
+    """Return the four parts; what is not said is as in VALUES."""
+    return {name: Scripted(name, said.get(name, value), made) for name, value in VALUES.items()}
+
+
+def failed(reason: Reason, **more: Any) -> ScoringError:
+    """Return what a part raises that has no value."""
+    return ScoringError(reason, "as asked", **more)
+
+
+def test_the_formula(exchange: Make, score: Any) -> None:
+    """.30 reverse, .25 direct, .25 coverage, .20 intent."""
+    (found,) = score(CombinedRelevancy(parts()), exchange())
+
+    assert found.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
+    assert found.value == pytest.approx(0.7525, abs=1e-9)
+    assert (found.label, found.judge, found.input_tokens, found.output_tokens, found.cost) == ("mostly", "j", 40, 4, 2)
+    assert found.explanation == (
+        "answer_relevancy 0.80 (weight 0.30), direct_relevancy 0.75 (weight 0.25), "
+        "question_coverage 0.50 (weight 0.25), intent_match 1.00 (weight 0.20)."
+    )
+    assert found.details["missing"] == []
+    assert found.details["parts"][COVERAGE] == {
+        "value": 0.5, "weight": 0.25, "label": "l", "explanation": "question_coverage says so", "fingerprint": "made",
+    }  # fmt: skip
+
+
+def test_a_negative_cosine_counts_as_0_and_is_kept(exchange: Make, score: Any) -> None:
+    """Answer relevancy goes down to -1; the whole does not."""
+    low = dict.fromkeys(VALUES, 0.0)
+
+    (found,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
+
+    assert (found.value, found.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
+
+
+@pytest.mark.parametrize("missing", VALUES)
+def test_a_part_that_failed_for_good_is_renormalised_and_marked(exchange: Make, score: Any, missing: str) -> None:
+    """In label, explanation, details and fingerprint: such a score is never averaged with whole ones."""
+    whole, found = (
+        score(CombinedRelevancy(parts(**said)), exchange())[0] for said in ({}, {missing: failed(Reason.UNPARSABLE)})
+    )
+
+    rest = [name for name in VALUES if name != missing]
+    expected = sum(WEIGHTS[name] * VALUES[name] for name in rest) / sum(WEIGHTS[name] for name in rest)
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert found.label.endswith(" (incomplete)")
+    assert f"without {missing} (unparsable)" in found.explanation
+    assert found.details["missing"] == [missing]
+    assert found.details["parts"][missing]["reason"] == "unparsable"
+    assert found.details["parts"][missing]["value"] is None
+    assert found.fingerprint != whole.fingerprint
+
+
+def test_a_missing_part_may_fail_the_whole(exchange: Make, score: Any) -> None:
+    """With the reason of the first one missing."""
+    said = {DIRECT: failed(Reason.OUT_OF_RANGE), INTENT: failed(Reason.UNPARSABLE)}
+
+    (found,) = score(CombinedRelevancy(parts(**said), missing="fail"), exchange())
+
+    assert (found.value, found.reason) == (None, Reason.OUT_OF_RANGE)
+    assert found.explanation == "without direct_relevancy, intent_match: as asked"
+
+
+def test_with_all_parts_missing_there_is_no_value(exchange: Make, score: Any) -> None:
+    """Never 0."""
+    said = dict.fromkeys(VALUES, failed(Reason.UNPARSABLE)) | {REVERSE: failed(Reason.NO_USABLE_QUESTION)}
+
+    (found,) = score(CombinedRelevancy(parts(**said)), exchange())
+
+    assert (found.value, found.reason) == (None, Reason.NO_USABLE_QUESTION)
+
+
+@pytest.mark.parametrize("missing", ["renormalise", "fail"])
+def test_a_part_that_may_still_come_postpones_the_whole(exchange: Make, score: Any, missing: Any) -> None:
+    """A moment's trouble is not kept as a figure; the wait that the server asked for is handed on."""
+    said = {COVERAGE: failed(Reason.JUDGE_RATE_LIMITED, retry_after=7.0), DIRECT: failed(Reason.UNPARSABLE)}
+
+    (found,) = score(CombinedRelevancy(parts(**said), missing=missing), exchange())
+
+    assert (found.value, found.reason, found.details) == (None, Reason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
+
+
+def test_tried_again_only_what_is_missing_is_asked(exchange: Make, score: Any) -> None:
+    """What the other parts said is kept for it: a judge that is busy is not made busier."""
+    said = parts(**{COVERAGE: failed(Reason.JUDGE_TIMEOUT)})
+    combined = CombinedRelevancy(said)
+
+    score(combined, exchange())
+    said[COVERAGE].said = 0.5
+    found, anew = score(combined, exchange(), exchange())
+
+    assert found.value == anew.value == pytest.approx(0.7525, abs=1e-9)
+    assert {name: part.asked for name, part in said.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
+
+
+def test_weights_of_ones_own(exchange: Make, score: Any) -> None:
+    """A part that is left out, or has 0, is not asked and not needed."""
+    said = parts()
+    weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
+
+    (found,) = score(CombinedRelevancy(said, weights=weights), exchange())
+
+    assert found.value == pytest.approx((3 * 0.8 + 1.0) / 4, abs=1e-9)
+    assert {name: part.asked for name, part in said.items()} == {REVERSE: 1, DIRECT: 0, COVERAGE: 0, INTENT: 1}
+    assert list(CombinedRelevancy({INTENT: said[INTENT]}, weights={INTENT: 1}).scorers) == [INTENT]
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({REVERSE: -0.1}, "answer_relevancy = -0.1 must be 0 or more"),
+        ({REVERSE: float("nan")}, "must be 0 or more"),
+        ({REVERSE: float("inf")}, "must be 0 or more"),
+        ({REVERSE: 0, INTENT: 0.0}, "at least one must be greater than 0"),
+        ({}, "at least one must be greater than 0"),
+        ({"reverse": 1}, "there is no part reverse; there are answer_relevancy, direct_relevancy"),
+        ({REVERSE: "1"}, "is not a number"),
+        ({REVERSE: True}, "is not a number"),
+        ([0.5, 0.5], "must map names"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights: Any, said: str) -> None:
+    """Before anything is asked."""
+    with pytest.raises((ValueError, TypeError), match=said):
+        CombinedRelevancy(parts(), weights=weights)
+
+
+def test_other_mistakes_are_refused() -> None:
+    """A policy that there is not, and a part that nobody passed."""
+    with pytest.raises(ValueError, match="missing must be renormalise or fail, not 'ignore'"):
+        CombinedRelevancy(parts(), missing="ignore")  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(ValueError, match="there is no scorer for intent_match"):
+        CombinedRelevancy({name: part for name, part in parts().items() if name != INTENT})
+
+
+def fingerprints(scorer: CombinedRelevancy, exchange: Exchange, score: Any) -> tuple[str, str]:
+    """Return the scorer's and its score's."""
+    return scorer.fingerprint, score(scorer, exchange)[0].fingerprint
+
+
+def test_the_fingerprint_is_of_the_parts_really_made_and_the_weights(exchange: Make, score: Any) -> None:
+    """The scorer's own is of the parts as configured. Whoever changes one changes these lines."""
+    plain = fingerprints(CombinedRelevancy(parts()), exchange(), score)
+    other: Mapping[str, Any] = dict.fromkeys(WEIGHTS, 0.25)
+
+    assert plain == ("7cff6cc55ca2", "da87acfad28f")
+    assert fingerprints(CombinedRelevancy(parts(made="other")), exchange(), score)[1] != plain[1]
+    assert set(fingerprints(CombinedRelevancy(parts(), weights=other), exchange(), score)) & set(plain) == set()
