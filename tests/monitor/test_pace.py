@@ -1,0 +1,240 @@
+"""Turns for judge requests, under limits that all processes on one database share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from germane.errors import DatabaseUnreachable
+from germane.monitor.backoff import Backoff
+from germane.monitor.pace import SharedPace, own_pace, shared_pace
+from germane.storage import Limit, Store
+
+FAST = Limit("requests", 600_000)
+TWENTY_A_SECOND = 1_200.0
+SECONDS = 3.0
+WORKER = """
+import asyncio, json, sys, time
+from germane.monitor.pace import shared_pace
+from germane.settings import load
+from germane.storage import Store
+
+async def main(url, per_minute, seconds):
+    store, starts = Store(url), []
+    pace = shared_pace(load(database=url, requests_per_minute=per_minute), store)
+    async def ask():
+        while True:
+            await pace.admit(1.0)
+            starts.append(time.time())
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*(ask() for _ in range(20)))
+    except TimeoutError:
+        pass
+    await pace.aclose()
+    store.close()
+    print(json.dumps(starts))
+
+asyncio.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3])))
+"""
+
+
+class Counting(Store):
+    """Counts the transactions that give places."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.reservations = 0
+        self.away = False
+
+    def reserve(self, *arguments: Any, **named: Any) -> list[float]:
+        self.reservations += 1
+        if self.away:
+            raise DatabaseUnreachable("it is away")
+        return super().reserve(*arguments, **named)
+
+
+@pytest.fixture
+def counting(url: str) -> Iterator[Counting]:
+    store = Counting(url)
+    yield store
+    store.close()
+
+
+async def comes_true(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - nobody tells when
+            await asyncio.sleep(0.01)
+
+
+async def has_places(pace: SharedPace, count: int) -> None:
+    """Wait until so many places are taken and not used yet."""
+    await comes_true(lambda: len(pace._places) >= count)
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_processes_share_one_limit(url: str) -> None:
+    """Three processes that all want more keep together what one may: within 5 %, each of them a good part of it."""
+    command = [sys.executable, "-c", WORKER, url, str(TWENTY_A_SECOND), str(SECONDS)]
+    pipe = subprocess.PIPE
+    with ExitStack() as stack:
+        workers = [stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)) for _ in range(3)]
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        shares = [json.loads(worker.communicate(timeout=60)[0]) for worker in workers]
+
+    starts = sorted(start for share in shares for start in share)
+    rate = (len(starts) - 1) / (starts[-1] - starts[0])
+    assert rate == pytest.approx(TWENTY_A_SECOND / 60, rel=0.05)
+    assert len(starts) <= 1.05 * SECONDS * TWENTY_A_SECOND / 60 + 1
+    assert min(map(len, shares)) > len(starts) / 10
+
+
+def test_nothing_is_limited_by_default(settings: Callable[..., Any], store: Store) -> None:
+    """Then no request waits for the database."""
+    assert shared_pace(settings(), store) is None
+    assert own_pace(settings()) is None
+
+
+def test_requests_that_wait_together_take_their_places_together(counting: Counting) -> None:
+    """One transaction for a hundred of them."""
+
+    async def ask_all() -> None:
+        pace = SharedPace(counting, [FAST])
+        await asyncio.gather(*(pace.admit(1.0) for _ in range(100)))
+        await pace.aclose()
+
+    asyncio.run(ask_all())
+    assert counting.reservations == 1
+
+
+def test_turns_come_in_the_order_of_asking(store: Store) -> None:
+    """First come, first served."""
+
+    async def ask_all() -> list[int]:
+        pace, order = SharedPace(store, [Limit("requests", 6_000)]), []
+
+        async def ask(number: int) -> None:
+            await pace.admit(1.0)
+            order.append(number)
+
+        await asyncio.gather(*map(ask, range(30)))
+        await pace.aclose()
+        return order
+
+    assert asyncio.run(ask_all()) == list(range(30))
+
+
+def test_while_the_database_is_away_nothing_starts(
+    counting: Counting, until: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked again until it is back, and then all goes on: no permission is made up, no work is lost."""
+
+    async def ask_all() -> tuple[str | None, int]:
+        pace = SharedPace(counting, [FAST], backoff=Backoff(0.01, 0.05))
+        counting.away = True
+        asked = [asyncio.create_task(pace.admit(1.0)) for _ in range(3)]
+        await comes_true(lambda: counting.reservations >= 3)
+        problem, started = pace.problem, sum(task.done() for task in asked)
+        counting.away = False
+        async with asyncio.timeout(10):
+            await asyncio.gather(*asked)
+        assert pace.problem is None
+        await pace.aclose()
+        return problem, started
+
+    assert asyncio.run(ask_all()) == ("it is away", 0)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+
+
+def test_a_place_that_nobody_wants_any_more_goes_to_the_next(store: Store, other_store: Store) -> None:
+    """Or back, when there is no next."""
+
+    async def ask_and_leave() -> None:
+        pace = SharedPace(store, [Limit("requests", 60), Limit("tokens", 60_000)])
+        await pace.admit(10.0)
+        first, second = (asyncio.create_task(pace.admit(10.0)) for _ in range(2))
+        await has_places(pace, 2)  # a second and two from the start
+        first.cancel()
+        began = time.monotonic()
+        await second
+        assert time.monotonic() - began < 1.3
+        last = asyncio.create_task(pace.admit(10.0))
+        await has_places(pace, 1)
+        last.cancel()
+        await pace.aclose()
+
+    asyncio.run(ask_and_leave())
+    (wait,) = other_store.reserve([Limit("requests", 60)], [(1.0,)])
+    assert wait < 1.05
+
+
+def test_what_is_settled_is_booked_soon(store: Store, other_store: Store, until: Callable[..., None]) -> None:
+    """Also when no further request comes; at the latest at the end."""
+    tokens = Limit("tokens", 60_000)
+
+    async def ask(settled: float) -> None:
+        pace = SharedPace(store, [tokens])
+        assert await pace.admit(100.0) == 100.0
+        pace.settle(tokens=settled)
+        await pace.aclose()
+
+    asyncio.run(ask(20_000.0))
+    (wait,) = other_store.reserve([tokens], [(0.0,)])
+    assert wait == pytest.approx(20.0, abs=1.0)
+
+    async def ask_nothing_else() -> None:
+        pace = SharedPace(store, [tokens])
+        pace.settle(tokens=-20_000.0)
+        await comes_true(lambda: other_store.reserve([tokens], [(0.0,)])[0] <= 1.0)
+        await pace.aclose()
+
+    asyncio.run(ask_nothing_else())
+
+
+def test_closing_ends_all_waiting(store: Store, other_store: Store) -> None:
+    """What was promised and not used goes back."""
+
+    async def wait_and_close() -> list[bool]:
+        pace = SharedPace(store, [Limit("requests", 6)])
+        asked = [asyncio.create_task(pace.admit(1.0)) for _ in range(3)]
+        await asked[0]
+        await has_places(pace, 1)
+        await pace.aclose()
+        await asyncio.gather(*asked, return_exceptions=True)
+        return [task.cancelled() for task in asked]
+
+    assert asyncio.run(wait_and_close()) == [False, True, True]
+    (wait,) = other_store.reserve([Limit("requests", 6)], [(1.0,)])
+    assert wait < 10.05
+
+
+def test_a_process_of_its_own_is_limited_by_the_same_arithmetic(settings: Callable[..., Any]) -> None:
+    """On a database in memory, which is gone at the end."""
+
+    async def ask_all() -> float:
+        pace = own_pace(settings(requests_per_minute=600))
+        assert pace is not None
+        await pace.admit(1.0)
+        began = time.monotonic()
+        await asyncio.gather(*(pace.admit(1.0) for _ in range(5)))
+        took = time.monotonic() - began
+        await pace.aclose()
+        return took
+
+    assert asyncio.run(ask_all()) > 0.4

@@ -1,0 +1,84 @@
+"""What a judge tells its pace: what a request will take, and what it took."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from germane.scorers.pace import FIRST_GUESS, Paced, Turn, count_request
+from germane.scorers.protocols import Message, Reply
+
+MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
+"""Forty bytes: about ten tokens."""
+
+
+class Book:
+    """A pace that admits at once, and notes what it is told."""
+
+    def __init__(self) -> None:
+        self.admitted: list[float] = []
+        self.settled: list[tuple[float, float]] = []
+
+    async def admit(self, tokens: float) -> float:
+        self.admitted.append(tokens)
+        return tokens
+
+    def settle(self, *, requests: float = 0.0, tokens: float = 0.0) -> None:
+        self.settled.append((requests, tokens))
+
+    async def aclose(self) -> None:
+        """Nothing is kept."""
+
+
+def take(paced: Paced, reply: Reply | None, *, choices: int = 1, max_tokens: int = 500, sent: int = 1) -> None:
+    async def one_turn() -> None:
+        async with paced.turn(MESSAGES, choices, max_tokens) as turn:
+            for _ in range(sent):
+                await count_request(None)
+            turn.reply = reply
+
+    asyncio.run(one_turn())
+
+
+def test_input_is_guessed_from_its_bytes_and_output_from_the_last_replies() -> None:
+    """Per choice, and never more than the judge may write."""
+    book = Book()
+    paced = Paced(book)
+    take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
+    take(paced, None, choices=3)
+    take(paced, None, max_tokens=8)
+
+    learned = FIRST_GUESS + 0.2 * (50 - FIRST_GUESS)
+    assert book.admitted == pytest.approx([10 + FIRST_GUESS, 10 + 3 * learned, 10 + 8], abs=1e-9)
+
+
+def test_what_was_really_taken_is_settled() -> None:
+    """More or less than was reserved; a request without counts has taken what was reserved."""
+    book = Book()
+    paced = Paced(book)
+    take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
+    take(paced, Reply(("yes",)))
+    take(paced, None)
+
+    assert book.settled == [pytest.approx((0, 62 - 110)), (0, 0), (0, 0)]
+
+
+def test_repeated_requests_count() -> None:
+    """What the client sends again by itself takes a place as well; one that never left gives none back."""
+    book = Book()
+    take(Paced(book), None, sent=3)
+    take(Paced(book), None, sent=0)
+
+    assert [requests for requests, _ in book.settled] == [2, 0]
+
+
+def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
+    """The usual case."""
+
+    async def one_turn() -> Turn:
+        async with Paced(None).turn(MESSAGES, 1, 10) as turn:
+            await count_request(None)
+            return turn
+
+    assert asyncio.run(one_turn()) == Turn(0.0)

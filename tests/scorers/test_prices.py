@@ -1,0 +1,66 @@
+"""What models cost."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from germane.scorers.prices import FREE, Prices, table_date
+from germane.settings import Price
+
+MINI = Price(input=0.15, output=0.6)
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
+def test_a_version_has_the_price_of_its_model(model: str) -> None:
+    """Servers name the model with the date of its version."""
+    assert Prices().of(model) == MINI
+
+
+def test_the_longest_name_that_fits_decides() -> None:
+    """One version may have a price of its own."""
+    assert Prices().of("gpt-4o-2024-08-06") == Price(input=2.5, output=10)
+    assert Prices().of("gpt-4o-2024-05-13") == Price(input=5, output=15)
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-4o-mini-tts", "gpt-4o-realtime", "gpt-4.12", "gpt-4", "my-model", "gpt-5-pro", ""]
+)
+def test_another_model_has_no_price(model: str) -> None:
+    """A name that merely begins alike is another model: its price is unknown, and not made up."""
+    assert Prices().of(model) is None
+    assert Prices().cost(model, None, 1_000, 1_000) is None
+
+
+def test_your_prices_come_first() -> None:
+    """For the name in the settings as for the name that the server gives, versions included."""
+    mine = Price(input=1, output=2)
+    prices = Prices({"gpt-4o-mini": mine, "house-model": mine})
+
+    assert prices.of("gpt-4o-mini-2024-07-18") == mine
+    assert prices.of("house-model", "some-weights-q4") == mine
+    assert prices.of("alias", "house-model") == mine
+
+
+def test_the_table_goes_by_the_model_that_is_served() -> None:
+    """A server of one's own may be asked for gpt-4o-mini and serve what it has."""
+    assert Prices().of("gpt-4o-mini", "qwen2.5-1.5b-instruct") is None
+    assert Prices().of("a-deployment", "gpt-4o-mini-2024-07-18") == MINI
+
+
+def test_embedded_models_are_free() -> None:
+    """They run in this process."""
+    assert Prices().of("local:smollm2-135m") == FREE
+    assert Prices().cost("local:smollm2-135m", None, 100, 100) == 0.0
+
+
+def test_the_cost_is_tokens_times_price() -> None:
+    """Dollars for a million tokens, read and written; without one of the counts it is not known."""
+    assert Prices().cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
+    assert Prices().cost("gpt-4o-mini", None, 12, None) is None
+
+
+def test_the_table_has_a_date() -> None:
+    """Prices change."""
+    assert table_date() >= date(2026, 11, 1)
