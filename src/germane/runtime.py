@@ -20,6 +20,7 @@ from germane.hush import hushed
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from germane.calibration import Calibration
     from germane.exchange import Exchange
     from germane.monitor import Alert, Monitor
     from germane.remark import Remark
@@ -58,6 +59,8 @@ class Runtime:
         self._on_alert = on_alert
         self._redact = redact
         self._provider = tracer_provider
+        self.calibrations: dict[tuple[str, str], Calibration] = {}
+        """Floors of cosines, as they were at the start."""
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self._names = frozenset(names)
@@ -67,7 +70,7 @@ class Runtime:
         self._lock = threading.Lock()
 
     def _build(self) -> None:
-        self.workbench = _workbench(self.settings)
+        self.workbench = _workbench(self.settings, self.calibrations)
         self.monitor = _monitor(self.settings, self.store, self.workbench, self._on_alert)
 
     @property
@@ -78,6 +81,8 @@ class Runtime:
     def begin(self) -> None:
         """Look at the database, capture, and start the background."""
         self.writer.problem = _prepare(self.store, self.settings)
+        if self.writer.problem is None and self.scores:
+            self._read_calibrations()
         tracer.connect(
             sink=self._take,
             remarks=self._take,
@@ -93,6 +98,14 @@ class Runtime:
         )
         if self.monitor is not None:
             self.monitor.start()
+
+    def _read_calibrations(self) -> None:
+        try:
+            found = self.store.calibrations()
+        except StorageError as error:
+            _logger.warning("labels are not calibrated: %s", error)
+            return
+        self.calibrations.update({(one.embedder, one.scorer): one for one in found})
 
     def _take(self, item: Exchange | Remark) -> None:
         if self._stopped:  # the handler was called before the stop, and returned after it
@@ -244,13 +257,13 @@ async def lifespan(app: object = None, **settings: Any) -> AsyncIterator[None]: 
         await asyncio.to_thread(stop)
 
 
-def _workbench(settings: Settings) -> Workbench | None:
+def _workbench(settings: Settings, calibrations: dict[tuple[str, str], Calibration]) -> Workbench | None:
     if settings.role == "capture":
         return None
     from germane.scorers import build
 
     try:
-        return build(settings)
+        return build(settings, calibrations=calibrations)
     except ModelError as error:
         _logger.warning("nothing will be scored: %s", error)
         return None

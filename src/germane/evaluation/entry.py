@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -20,6 +20,7 @@ from germane.evaluation.scoring import Bench, score_all
 from germane.evaluation.sources import records_of
 
 if TYPE_CHECKING:
+    from germane.calibration import Calibration
     from germane.evaluation.cache import Cache
     from germane.registry import ScoringFunction
     from germane.scorers import Scorer, Workbench
@@ -48,6 +49,7 @@ async def aevaluate(
     cache: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     limit: int | None = None,
+    calibration: Iterable[Calibration] = (),
     **settings: Any,
 ) -> Evaluation:
     """Score a data set.
@@ -63,6 +65,8 @@ async def aevaluate(
         cache: A file that keeps each score as soon as it is there. Run again with it, only what is missing is asked.
         progress: Whether to show how far it is on stderr; by default on a terminal and in a notebook.
         limit: Score only that many rows, the first ones.
+        calibration: Floors of cosines, such as ``germane.Store(url).calibrations()``: labels go by the calibrated value
+            where the embedder is the same. Values stay as they are.
         **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
 
     Raises:
@@ -79,7 +83,8 @@ async def aevaluate(
     with suppressed(), hushed(), _opened(cache) as kept:
         workbench = _workbench(scorers, loaded)
         try:
-            return await _run(read, Bench(_chosen(workbench), kept), loaded, progress)
+            evaluation = await _run(read, Bench(_chosen(workbench), kept), loaded, progress)
+            return _calibrated(evaluation, calibration)
         finally:
             await workbench.aclose()
 
@@ -90,6 +95,20 @@ async def _run(rows: Sequence[Row], bench: Bench, settings: Settings, progress: 
         scores = await score_all(rows, bench, at_once=settings.concurrency, tell=lambda: tell(bench.spending))
     found = tuple(RowScores(row.exchange, each, row.place) for row, each in zip(rows, scores, strict=True))
     return Evaluation(found, replace(bench.spending, seconds=time.perf_counter() - started))
+
+
+def _calibrated(evaluation: Evaluation, calibration: Iterable[Calibration]) -> Evaluation:
+    """Label by the calibrated values; here at the end, so that a cache holds what does not depend on it."""
+    from germane.scorers import relabelled
+
+    floors = {(one.embedder, one.scorer): one for one in calibration}
+    if not floors:
+        return evaluation
+    rows = [
+        replace(row, scores={name: relabelled(score, floors) for name, score in row.scores.items()})
+        for row in evaluation.rows
+    ]
+    return replace(evaluation, rows=tuple(rows))
 
 
 def _in_event_loop() -> bool:

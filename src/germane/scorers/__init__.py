@@ -9,6 +9,7 @@ from __future__ import annotations
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
 from germane.scorers.boundary import lacks_input, may_succeed_later, run
+from germane.scorers.calibrated import COSINES, relabelled
 from germane.scorers.combined_relevancy import CombinedRelevancy
 from germane.scorers.custom import CustomScorer, scorer
 from germane.scorers.embedder import OpenAIEmbedder
@@ -23,6 +24,7 @@ from germane.scorers.server import Server
 from germane.scorers.workbench import NAMES, Workbench, build
 
 __all__ = [
+    "COSINES",
     "NAMES",
     "AnswerRelevancy",
     "Batcher",
@@ -46,6 +48,7 @@ __all__ = [
     "fingerprint",
     "lacks_input",
     "may_succeed_later",
+    "relabelled",
     "run",
     "scorer",
 ]

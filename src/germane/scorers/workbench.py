@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from germane.scorers.answer_relevancy import AnswerRelevancy
+from germane.scorers.calibrated import Calibrations, calibrated
 from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.imports import import_modules
 from germane.scorers.maker import Maker
@@ -57,7 +58,9 @@ class Workbench:
             await self.closers.pop()()
 
 
-def build(settings: Settings, scorers: Sequence[object] | None = None) -> Workbench:
+def build(
+    settings: Settings, scorers: Sequence[object] | None = None, *, calibrations: Calibrations | None = None
+) -> Workbench:
     """Return the scorers that the settings name, or those that judge and extras at hand allow.
 
     Nothing is connected or started before the first score; the modules of the setting ``imports`` are imported.
@@ -65,6 +68,7 @@ def build(settings: Settings, scorers: Sequence[object] | None = None) -> Workbe
     Args:
         settings: Those of this process.
         scorers: These instead of the settings' own: names, functions of an exchange, and scorers.
+        calibrations: By embedder and scorer: labels go by them. They may be filled later.
 
     Raises:
         SettingsError: a scorer is unknown, needs a judge or embedder that is not configured, or is of an installed
@@ -79,7 +83,8 @@ def build(settings: Settings, scorers: Sequence[object] | None = None) -> Workbe
     maker = Maker(settings)
     made = {id(scorer): scorer for scorer in map(maker.take, given)}
     judge, embedder = maker.made
-    return Workbench(tuple(made.values()), judge, embedder, closers=maker.closers)
+    labelled = tuple(calibrated(scorer, calibrations) for scorer in made.values())
+    return Workbench(labelled, judge, embedder, closers=maker.closers)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
