@@ -10,6 +10,7 @@ from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
+from germane.storage.traffic import Traffic, Usage
 from germane.storage.writer import Writer
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "Scored",
     "Store",
     "Task",
+    "Traffic",
+    "Usage",
     "Writer",
     "utc_now",
 ]

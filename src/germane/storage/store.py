@@ -27,6 +27,7 @@ from germane.storage import (
     tables,
     tally,
     tasks,
+    traffic,
 )
 from germane.storage.engine import Database
 from germane.storage.limits import Limit, LimitUse
@@ -36,6 +37,7 @@ from germane.storage.remarks import Labelled
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
+from germane.storage.traffic import Traffic, Usage
 
 
 def utc_now() -> datetime:
@@ -280,6 +282,21 @@ class Store:
         """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
         with self._database.read() as connection:
             return tally.coverage(connection, since)
+
+    def traffic(self, *, since: datetime) -> Traffic:
+        """Return how many exchanges began since then."""
+        with self._database.read() as connection:
+            return traffic.traffic(connection, since)
+
+    def sample(self, *, since: datetime, limit: int) -> list[Exchange]:
+        """Return a uniform sample of the exchanges that began since then, oldest first; always the same one."""
+        with self._database.read() as connection:
+            return traffic.sample(connection, since, limit)
+
+    def usage(self, *, since: datetime) -> list[Usage]:
+        """Return what scores took of answers given since then, by scorer: those of which a judge's server told."""
+        with self._database.read() as connection:
+            return traffic.usage(connection, since)
 
     def counts(self) -> Counts:
         """Return how much there is of everything."""
