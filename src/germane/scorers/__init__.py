@@ -11,9 +11,12 @@ from germane.scorers.batcher import Batcher
 from germane.scorers.boundary import lacks_input, may_succeed_later, run
 from germane.scorers.calibrated import COSINES, relabelled
 from germane.scorers.combined_relevancy import CombinedRelevancy
+from germane.scorers.commitment import Noncommittal
 from germane.scorers.custom import CustomScorer, scorer
+from germane.scorers.direct_relevancy import DirectRelevancy
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.fingerprint import fingerprint
+from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.noncommittal import find_noncommittal
@@ -30,10 +33,13 @@ __all__ = [
     "Batcher",
     "CombinedRelevancy",
     "CustomScorer",
+    "DirectRelevancy",
     "Embedder",
+    "GuardedRelevancy",
     "IntentMatch",
     "Judge",
     "Message",
+    "Noncommittal",
     "OpenAIEmbedder",
     "OpenAIJudge",
     "QuestionAnswerSimilarity",

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.combined_relevancy import CombinedRelevancy, checked_weights
+from germane.scorers.commitment import Noncommittal
+from germane.scorers.direct_relevancy import DirectRelevancy
+from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
 from germane.scorers.protocols import Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
@@ -25,7 +28,24 @@ def _answer_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
         "noncommittal_votes": settings.noncommittal_votes,
         **options,
     }
-    return AnswerRelevancy(maker.judge, maker.embedder, **given)
+    needs_embedder = given.get("similarity", "embedding") == "embedding"
+    return AnswerRelevancy(maker.judge, maker.embedder if needs_embedder else None, **given)
+
+
+def _direct_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return DirectRelevancy(maker.judge, **options)
+
+
+def _guarded_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return GuardedRelevancy(maker.judge, maker.embedder, **options)
+
+
+def _noncommittal(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    given = dict(options)
+    wanted = given.pop("judge", False)
+    if not isinstance(wanted, bool):
+        raise TypeError(f"judge must be true or false, not {wanted!r}")
+    return Noncommittal(maker.judge if wanted else None, **given)
 
 
 def _question_answer_similarity(maker: Maker, options: Mapping[str, Any]) -> Scorer:
@@ -47,6 +67,9 @@ def _combined_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
 
 CATALOGUE: Mapping[str, Callable[[Maker, Mapping[str, Any]], Scorer]] = {
     AnswerRelevancy.name: _answer_relevancy,
+    DirectRelevancy.name: _direct_relevancy,
+    GuardedRelevancy.name: _guarded_relevancy,
+    Noncommittal.name: _noncommittal,
     QuestionAnswerSimilarity.name: _question_answer_similarity,
     QuestionCoverage.name: _question_coverage,
     IntentMatch.name: _intent_match,
