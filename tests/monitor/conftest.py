@@ -39,6 +39,7 @@ def until() -> Callable[..., None]:
 
 
 def make_exchange(**changes: Any) -> Exchange:
+    """Return an exchange whose answer no other has: equal ones in flight would share a request."""
     trace_id = os.urandom(16).hex()
     values: dict[str, Any] = {
         "id": new_exchange_id(),
@@ -47,7 +48,7 @@ def make_exchange(**changes: Any) -> Exchange:
         "service": "shop",
         "route": "ask",
         "question": "How long is the warranty of the lamp?",
-        "answer": "The warranty of the lamp is two years.",
+        "answer": f"The warranty of the lamp is two years, says order {trace_id[:8]}.",
         "started_at": datetime.now(UTC),
         "draw": draw_of(trace_id),
     }

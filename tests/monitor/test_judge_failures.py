@@ -131,7 +131,7 @@ def test_killing_the_judge_loses_and_invents_nothing(
     with judge_process("--latency", "30") as (process, url):
         where = {"base_url": url, "api_key": "test", "judge": "fake-judge", "embedder": "fake-embedder"}
         monitor = start_judged(store, where, concurrency=10, judge_timeout=60.0)
-        until(lambda: monitor.status().in_flight == 10)
+        until(lambda: monitor.status().in_flight >= 10)
         process.kill()
         process.wait()
 

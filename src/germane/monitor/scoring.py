@@ -17,7 +17,7 @@ from germane.monitor.patience import Patience
 from germane.monitor.pause import Pause, retry_after
 from germane.monitor.results import Finished, Postponed, Results
 from germane.score import Reason, Score
-from germane.scorers import Scorer, may_succeed_later, run
+from germane.scorers import Scorer, asks_judge, at_work, may_succeed_later, run
 from germane.storage import Claim, Store, Task
 from germane.threads import Threads
 
@@ -37,12 +37,13 @@ class Limits:
     """How much is scored at a time, and for how long."""
 
     concurrency: int
+    """Judge requests in flight, which the judge keeps to; and scorers at work that ask no judge of ours."""
     judge_timeout: float
     """Seconds."""
 
     @property
     def longest(self) -> float:
-        """Seconds that one scorer may take for one exchange, its wait for a place included."""
+        """Seconds that one scorer may take for one exchange, its waits for a place and at the judge included."""
         return REQUESTS * self.judge_timeout
 
     @property
@@ -83,7 +84,9 @@ class Scoring:
         self._threads = threads
         self._clock = clock
         self._patience = Patience(retry_for, backoff=backoff, clock=clock)
+        self._with_judge = any(asks_judge(scorer) for scorer in scorers)
         self._places = asyncio.Semaphore(limits.concurrency)
+        self._judged_places = asyncio.Semaphore(at_work(limits.concurrency))
         self._held = 0
         self._usual = math.inf
         self._under_way: set[asyncio.Task[None]] = set()
@@ -147,7 +150,7 @@ class Scoring:
 
         Few are worth a transaction only when there is nothing else to do.
         """
-        places = self._limits.concurrency
+        places = at_work(self._limits.concurrency) if self._with_judge else self._limits.concurrency
         free = places + min(places, math.ceil(places / self._usual)) - self._held
         return -(-free // len(self._scorers)) if free >= max(1, places // 4) else 0
 
@@ -183,12 +186,12 @@ class Scoring:
 
     async def _try(self, exchange: Exchange, task: Task, deadline: float) -> Outcome:
         """Return a score, when to try again, or None to hand the task back."""
-        async with self._places:
+        scorer = self._scorers.get((task.scorer, task.fingerprint))
+        if scorer is None:
+            return self._left_to_others(task)
+        async with self._judged_places if asks_judge(scorer) else self._places:
             if self.stopping:
                 return None
-            scorer = self._scorers.get((task.scorer, task.fingerprint))
-            if scorer is None:
-                return self._left_to_others(task)
             pause = self.pauses[task.scorer, task.fingerprint]
             if (admission := pause.admit()) == "wait":
                 return self._paused(task, pause)

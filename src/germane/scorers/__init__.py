@@ -19,11 +19,14 @@ from germane.scorers.fingerprint import fingerprint
 from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
+from germane.scorers.meter import Meter
 from germane.scorers.noncommittal import find_noncommittal
 from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.question_coverage import QuestionCoverage
 from germane.scorers.server import Server
+from germane.scorers.shared_judge import SharedJudge, asks_judge
+from germane.scorers.slots import at_work
 from germane.scorers.workbench import NAMES, Workbench, build
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "IntentMatch",
     "Judge",
     "Message",
+    "Meter",
     "Noncommittal",
     "OpenAIEmbedder",
     "OpenAIJudge",
@@ -47,8 +51,11 @@ __all__ = [
     "Reply",
     "Scorer",
     "Server",
+    "SharedJudge",
     "Vectors",
     "Workbench",
+    "asks_judge",
+    "at_work",
     "build",
     "find_noncommittal",
     "fingerprint",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,16 +16,27 @@ from germane.scorers.vectors import unit_rows
 Row = Vectors
 """One vector, of length 1."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Row]]]
+ENOUGH = 16
+"""Callers for whom a request is worth it: fewer wait a while for others."""
+LONGEST_GATHERING = 0.2
+"""Seconds for which they wait at most, once the last reply is there."""
+SLOW = 2.0
+"""Seconds that callers wait behind a request that is under way; then they have one of their own."""
+BYTES = 800_000
+"""Of the texts of one request: about 200,000 tokens. Servers take 300,000 and more."""
 
 
 class Batcher:
-    """Gathers what arrives within a few milliseconds into one request; equal texts are sent once.
+    """Gathers texts into few requests; equal texts are sent once.
 
-    An embedder by itself, for callers of one event loop. What is wrong with one caller's texts does not reach the
-    others: a batch that was refused is asked again caller by caller.
+    With no request under way, or just back, it gathers for a few milliseconds. With one, until that returns, and then
+    for as long as there are only a few callers, up to twice as long as that one took.
+
+    An embedder by itself, for callers of one event loop at a time. What is wrong with one caller's texts does not reach
+    the others: a batch that was refused is asked again caller by caller.
     """
 
-    def __init__(self, embedder: Embedder, *, wait: float = 0.005, most: int = 128, remember: int = 512) -> None:
+    def __init__(self, embedder: Embedder, *, wait: float = 0.005, most: int = 512, remember: int = 512) -> None:
         """Gather for ``wait`` seconds or until there are ``most`` texts; keep the vectors of ``remember`` questions."""
         self.embedder = embedder
         self.wait = wait
@@ -34,6 +45,7 @@ class Batcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: list[_Call] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._quiet_from = 0.0
         self._sending: set[asyncio.Task[dict[str, Row]]] = set()
         self._kept: OrderedDict[str, Row] = OrderedDict()
 
@@ -51,15 +63,18 @@ class Batcher:
         known = {text: self._kept[text] for text in texts if text in self._kept}
         absent = [text for text in dict.fromkeys(texts) if text not in known]
         rows = {**known, **(await self._gather(absent) if absent else {})}
+        if len({row.shape for row in rows.values()}) > 1:  # another model answers under the same name
+            self._kept.clear()
+            rows = await self._gather(list(dict.fromkeys(texts)))
         for text in texts[:keep]:
             self._keep(text, rows[text])
         return unit_rows([rows[text] for text in texts], len(texts))
 
     async def aclose(self) -> None:
         """Give up what is under way. The embedder itself is its owner's to close."""
-        if self._timer is not None:
-            self._timer.cancel()
-        for _, future in self._calls:
+        self._stop_timer()
+        calls, self._calls = self._calls, []
+        for _, future in calls:
             future.cancel()
         for task in self._sending:
             task.cancel()
@@ -68,28 +83,48 @@ class Batcher:
     async def _gather(self, texts: Sequence[str]) -> dict[str, Row]:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._calls, self._timer = loop, [], None
+            self._loop, self._calls, self._timer, self._quiet_from, self._sending = loop, [], None, 0.0, set()
         future: asyncio.Future[dict[str, Row]] = loop.create_future()
         self._calls.append((texts, future))
-        if sum(len(waiting) for waiting, _ in self._calls) >= self.most:
-            self._send()
-        elif self._timer is None:
-            self._timer = loop.call_later(self.wait, self._send)
+        self._plan(loop)
         return await future
 
-    def _send(self) -> None:
+    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send what waits now, or say when."""
+        if sum(len(waiting) for waiting, _ in self._calls) >= self.most:
+            self._send()
+        elif self._sending:
+            self._send_in(loop, SLOW)
+        elif len(self._calls) >= ENOUGH:
+            self._send_in(loop, self.wait)
+        elif self._calls:
+            self._send_in(loop, max(self.wait, self._quiet_from - loop.time()))
+
+    def _send_in(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Send in so many seconds, unless it is sent sooner anyway."""
+        if self._timer is None or self._timer.when() > loop.time() + seconds:
+            self._stop_timer()
+            self._timer = loop.call_later(seconds, self._send)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        calls, self._calls = self._calls, []
-        self._start(calls)
+
+    def _send(self) -> None:
+        self._stop_timer()
+        calls, self._calls = [call for call in self._calls if not call[1].done()], []
+        if calls:
+            self._start(calls)
 
     def _start(self, calls: list[_Call]) -> None:
-        task = asyncio.get_running_loop().create_task(self._ask([text for texts, _ in calls for text in texts]))
+        loop = asyncio.get_running_loop()
+        texts = [text for waiting, _ in calls for text in waiting]
+        task: asyncio.Task[dict[str, Row]] = loop.create_task(self._ask(texts))
         self._sending.add(task)
-        task.add_done_callback(partial(self._finish, calls))
+        task.add_done_callback(partial(self._finish, calls, loop.time()))
 
-    def _finish(self, calls: list[_Call], task: asyncio.Task[dict[str, Row]]) -> None:
+    def _finish(self, calls: list[_Call], began: float, task: asyncio.Task[dict[str, Row]]) -> None:
         self._sending.discard(task)
         error = None if task.cancelled() else task.exception()
         if len(calls) > 1 and isinstance(error, ScoringError) and error.retry_after is None:
@@ -99,12 +134,20 @@ class Batcher:
         for _, future in calls:
             if not future.done():
                 _settle(future, task, error)
+        self._follow(task.get_loop(), began, len(calls))
+
+    def _follow(self, loop: asyncio.AbstractEventLoop, began: float, callers: int) -> None:
+        """Plan what comes after a request that took from ``began`` until now. Who is alone waits for nobody."""
+        now = loop.time()
+        self._quiet_from = now + (min(2 * (now - began), LONGEST_GATHERING) if callers > 1 else 0.0)
+        if loop is self._loop and not self._sending:
+            self._stop_timer()
+            self._plan(loop)
 
     async def _ask(self, texts: Sequence[str]) -> dict[str, Row]:
         distinct = list(dict.fromkeys(texts))
         rows: list[Row] = []
-        for start in range(0, len(distinct), self.most):
-            part = distinct[start : start + self.most]
+        for part in _parts(distinct, self.most):
             rows.extend(unit_rows(await self.embedder.embed(part), len(part)))
         return dict(zip(distinct, rows, strict=True))
 
@@ -113,6 +156,20 @@ class Batcher:
         self._kept.move_to_end(text)
         while len(self._kept) > self.remember:
             self._kept.popitem(last=False)
+
+
+def _parts(texts: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Return the texts in their order, at most so many and so many bytes at a time."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode("utf-8", "replace"))
+        if part and (len(part) == most or size + length > BYTES):
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += length
+    yield part
 
 
 def _settle(

@@ -7,6 +7,7 @@ from typing import Any
 
 from germane.errors import ScoringError
 from germane.score import Reason
+from germane.scorers.meter import Meter
 from germane.scorers.protocols import Vectors
 from germane.scorers.server import Server
 from germane.scorers.vectors import unit_rows
@@ -15,9 +16,10 @@ from germane.scorers.vectors import unit_rows
 class OpenAIEmbedder:
     """Asks a server for vectors."""
 
-    def __init__(self, model: str, server: Server) -> None:
+    def __init__(self, model: str, server: Server, *, meter: Meter | None = None) -> None:
         self.model = model
         self.server = server
+        self.meter = meter or Meter()
         self._client = server.connect()
 
     def __repr__(self) -> str:
@@ -30,6 +32,7 @@ class OpenAIEmbedder:
             ScoringError: ``embedder_error``. It carries ``retry_after`` (0 where the server named no time) when the
                 server was away, slow or busy, and none when the same request would fail again.
         """
+        self.meter.embedding_requests += 1
         try:
             async with self.server.request():
                 reply = await self._client.embeddings.create(
@@ -37,6 +40,7 @@ class OpenAIEmbedder:
                 )
         except ScoringError as error:
             raise _as_embedder(error) from None
+        self.meter.embedding_tokens += _tokens(reply)
         return unit_rows(_rows(reply), len(texts))
 
     async def aclose(self) -> None:
@@ -47,6 +51,11 @@ class OpenAIEmbedder:
 def _as_embedder(error: ScoringError) -> ScoringError:
     pause = error.retry_after or 0.0 if error.reason.transient else None
     return ScoringError(Reason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause)
+
+
+def _tokens(reply: Any) -> int:
+    count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+    return max(count, 0) if isinstance(count, int) else 0
 
 
 def _rows(reply: Any) -> list[Any]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers.protocols import Message, Reply
 from germane.scorers.server import Server, reason_of, said_by
+from germane.scorers.slots import Slots
 from germane.scorers.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -21,16 +24,30 @@ _OPTIONS = ("response_format", "logprobs", "max_tokens", "temperature", "stop", 
 """What some servers and models refuse with HTTP 400, in the order in which they are suspected."""
 _OPTIONAL = frozenset({"response_format", "logprobs", "n"})
 """Those that are suspected although the server does not name them."""
+CONCURRENCY = 64
+"""Requests in flight, where nothing else is said."""
 FEW_TOKENS = 8
 """What a judge may write that is only asked who it is."""
 
 
-class OpenAIJudge:
-    """Asks a chat model. What its server turns out not to take is left out from then on."""
+@dataclass(frozen=True, slots=True)
+class _Busy:
+    """A server asked to be left alone."""
 
-    def __init__(self, model: str, server: Server) -> None:
+    since: float
+    until: float
+    """Of the monotonic clock, seconds."""
+    error: ScoringError
+
+
+class OpenAIJudge:
+    """Asks a chat model, so many requests at a time. What its server turns out not to take is left out from then on."""
+
+    def __init__(self, model: str, server: Server, *, concurrency: int = CONCURRENCY) -> None:
         self.model = model
         self.server = server
+        self._slots = Slots(concurrency)
+        self._busy: _Busy | None = None
         self._client = server.connect()
         self._refused: frozenset[str] = frozenset()
         self._taken: frozenset[str] = frozenset()
@@ -53,6 +70,9 @@ class OpenAIJudge:
     ) -> Reply:
         """Return ``n`` choices, or fewer where the server ignores ``n``.
 
+        A request may wait for its turn; that does not count for its time-out. When the server asks to be left alone
+        meanwhile, it is not made.
+
         Raises:
             ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` where the server names it),
                 ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``.
@@ -69,10 +89,10 @@ class OpenAIJudge:
         if top_tokens:
             wanted |= {"logprobs": True, "top_logprobs": top_tokens}
         turns = [{"role": message.role, "content": message.text} for message in messages]
-        async with self.server.request():
-            completion = await self._complete(turns, wanted)
-            self._served = _served(completion) or self._served
-            return _reply(completion)
+        came = time.monotonic()
+        async with self._slots:
+            self._heed(came)
+            return await self._send(turns, wanted)
 
     async def identify(self) -> str:
         """Return the model as the server named it last, before any reply by a tiny request.
@@ -96,6 +116,24 @@ class OpenAIJudge:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+    def _heed(self, came: float) -> None:
+        """Raise what the server said to others, if it asked to be left alone while this request waited."""
+        busy = self._busy
+        if busy is not None and busy.since >= came and (left := busy.until - time.monotonic()) > 0:
+            raise ScoringError(busy.error.reason, str(busy.error), retry_after=left)
+
+    async def _send(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Reply:
+        try:
+            async with self.server.request():
+                completion = await self._complete(turns, wanted)
+                self._served = _served(completion) or self._served
+                return _reply(completion)
+        except ScoringError as error:
+            if error.retry_after:
+                now = time.monotonic()
+                self._busy = _Busy(now, now + error.retry_after, error)
+            raise
 
     async def _complete(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> ChatCompletion:
         """Ask; where the server refuses an option, ask again without it. Only what helped is remembered."""

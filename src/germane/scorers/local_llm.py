@@ -64,6 +64,7 @@ class LocalJudge:
         self.weights = _find_weights(weights)
         self.model = f"local:{self.weights.stem}"
         self.slots = max(questions, LEAST_SLOTS)
+        self.concurrency = self.slots // max(1, questions)
         self.threads = threads
         self.timeout = timeout
         self._process: subprocess.Popen[str] | None = None
@@ -131,7 +132,8 @@ class LocalJudge:
             said = str(error) or f"it was not ready within {START_TIMEOUT:g} s"
             raise ScoringError(Reason.JUDGE_UNREACHABLE, f"the embedded judge did not start: {said}") from None
         log.info("the embedded judge %s started in %.1f s", self.model, time.perf_counter() - started)
-        self._judge = OpenAIJudge(self.model, Server(api_key=api_key, base_url=f"{address}/v1", timeout=self.timeout))
+        server = Server(api_key=api_key, base_url=f"{address}/v1", timeout=self.timeout)
+        self._judge = OpenAIJudge(self.model, server, concurrency=self.concurrency)
         return self._judge
 
     def _wanted(self, api_key: str) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.custom import CustomScorer
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.judge import OpenAIJudge
+from germane.scorers.meter import Meter
 from germane.scorers.plugins import lacking, plugin, plugin_names
 from germane.scorers.protocols import Embedder, Judge, Scorer
 from germane.scorers.server import Server
+from germane.scorers.shared_judge import SharedJudge
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Maker:
         self.settings = settings
         self.closers: list[Callable[[], Awaitable[None]]] = []
         """What is to be called at the end, last first."""
+        self.meter = Meter()
+        """What judge and embedder take."""
         self._made: dict[str, Scorer] = {}
 
     def take(self, given: object) -> Scorer:
@@ -64,8 +68,8 @@ class Maker:
 
     @cached_property
     def judge(self) -> Judge:
-        """The judge of the settings."""
-        judge = self._local_judge() if self.settings.judge == LOCAL else self._server_judge()
+        """The judge of the settings, for many callers at once."""
+        judge = SharedJudge(self._local_judge() if self.settings.judge == LOCAL else self._server_judge(), self.meter)
         self.closers.append(judge.aclose)
         return judge
 
@@ -110,7 +114,8 @@ class Maker:
         return scorer
 
     def _server_judge(self) -> OpenAIJudge:
-        return OpenAIJudge(self.settings.judge, self._server(f"the judge {self.settings.judge!r}"))
+        server = self._server(f"the judge {self.settings.judge!r}")
+        return OpenAIJudge(self.settings.judge, server, concurrency=self.settings.concurrency)
 
     def _local_judge(self) -> LocalJudge:
         from germane.scorers.local_llm import LocalJudge
@@ -125,7 +130,7 @@ class Maker:
             from germane.scorers.minilm import MiniLM
 
             return MiniLM()
-        return OpenAIEmbedder(name, self._server(f"the embedder {name!r}"))
+        return OpenAIEmbedder(name, self._server(f"the embedder {name!r}"), meter=self.meter)
 
     def _server(self, what: str) -> Server:
         settings = self.settings

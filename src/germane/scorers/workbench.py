@@ -12,6 +12,7 @@ from germane.scorers.calibrated import Calibrations, calibrated
 from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.imports import import_modules
 from germane.scorers.maker import Maker
+from germane.scorers.meter import Meter
 from germane.scorers.protocols import Embedder, Judge, Message, Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.settings import LOCAL, Settings
@@ -38,6 +39,8 @@ class Workbench:
     scorers: tuple[Scorer, ...] = ()
     judge: Judge | None = None
     embedder: Embedder | None = None
+    meter: Meter = field(default_factory=Meter)
+    """What judge and embedder took so far."""
     problem: str | None = None
     """Why nothing can be scored, in one sentence; None when all is well."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
@@ -84,7 +87,7 @@ def build(
     made = {id(scorer): scorer for scorer in map(maker.take, given)}
     judge, embedder = maker.made
     labelled = tuple(calibrated(scorer, calibrations) for scorer in made.values())
-    return Workbench(labelled, judge, embedder, closers=maker.closers)
+    return Workbench(labelled, judge, embedder, meter=maker.meter, closers=maker.closers)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
