@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from germane.exchange import Context, Exchange
 from germane.score import Score
-from germane.scorers import AnswerRelevancy, OpenAIEmbedder, OpenAIJudge, Scorer, Server, run
+from germane.scorers import AnswerRelevancy, OpenAIEmbedder, OpenAIJudge, Scorer, Server, build, run
+from germane.settings import load
 from germane.testing import FakeJudge
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -44,10 +46,11 @@ def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
 
 
 class Bench:
-    """A scorer of answer relevancy wired to a fake judge."""
+    """A scorer wired to a fake judge; of answer relevancy unless ``make`` makes another of judge and embedder."""
 
     def __init__(self, fake: FakeJudge) -> None:
         self.fake = fake
+        self.make: Callable[..., Any] = AnswerRelevancy
         self.options: dict[str, Any] = {}
         self.server: dict[str, Any] = {}
 
@@ -57,11 +60,12 @@ class Bench:
         async def score_all() -> list[Score]:
             server = Server(api_key="test", base_url=self.fake.base_url, **self.server)
             judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
-            scorer = AnswerRelevancy(judge, embedder, **self.options)
+            scorer = self.make(judge, embedder, **self.options)
             try:
                 return [await run(scorer, exchange, clock=lambda: NOON) for exchange in exchanges or (make_exchange(),)]
             finally:
-                await scorer.embedder.aclose()
+                if batcher := getattr(scorer, "embedder", None):
+                    await batcher.aclose()
                 await judge.aclose()
                 await embedder.aclose()
 
@@ -91,3 +95,23 @@ def exchange() -> Callable[..., Exchange]:
 def score() -> Callable[..., list[Score]]:
     """Score exchanges with a scorer."""
     return score_with
+
+
+@pytest.fixture
+def judged(fake: FakeJudge, bare: Path) -> Callable[..., list[Score]]:
+    """Score exchanges with the scorer of that name, by a judge that says this (see ``FakeJudge.replies``)."""
+
+    def score_by(name: str, said: Any, *exchanges: Exchange, **options: Any) -> list[Score]:
+        fake.replies = said
+        settings = load(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
+
+        async def score_all() -> list[Score]:
+            workbench = build(settings)
+            try:
+                return [await run(workbench.scorers[0], each, clock=lambda: NOON) for each in exchanges]
+            finally:
+                await workbench.aclose()
+
+        return asyncio.run(score_all())
+
+    return score_by

@@ -6,15 +6,20 @@ A scorer of your own has ``name``, ``fingerprint``, ``requires``, ``range`` and 
 
 from __future__ import annotations
 
+from germane.scorers.answer_quality import AnswerQuality
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
 from germane.scorers.boundary import lacks_input, may_succeed_later, run
 from germane.scorers.calibrated import COSINES, relabelled
 from germane.scorers.combined_relevancy import CombinedRelevancy
 from germane.scorers.commitment import Noncommittal
+from germane.scorers.context_coverage import ContextCoverage
+from germane.scorers.context_relevance import ContextRelevance
+from germane.scorers.context_similarity import ContextSimilarity
 from germane.scorers.custom import CustomScorer, scorer
 from germane.scorers.direct_relevancy import DirectRelevancy
 from germane.scorers.embedder import OpenAIEmbedder
+from germane.scorers.faithfulness import Faithfulness
 from germane.scorers.fingerprint import fingerprint
 from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
@@ -32,12 +37,17 @@ from germane.scorers.workbench import NAMES, Workbench, build
 __all__ = [
     "COSINES",
     "NAMES",
+    "AnswerQuality",
     "AnswerRelevancy",
     "Batcher",
     "CombinedRelevancy",
+    "ContextCoverage",
+    "ContextRelevance",
+    "ContextSimilarity",
     "CustomScorer",
     "DirectRelevancy",
     "Embedder",
+    "Faithfulness",
     "GuardedRelevancy",
     "IntentMatch",
     "Judge",

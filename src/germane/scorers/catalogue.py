@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from germane.scorers.answer_quality import AnswerQuality, checked_relevancy
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.combined_relevancy import CombinedRelevancy, checked_weights
 from germane.scorers.commitment import Noncommittal
+from germane.scorers.context_coverage import ContextCoverage
+from germane.scorers.context_relevance import ContextRelevance
+from germane.scorers.context_similarity import ContextSimilarity
 from germane.scorers.direct_relevancy import DirectRelevancy
+from germane.scorers.faithfulness import Faithfulness
 from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
 from germane.scorers.protocols import Scorer
@@ -65,6 +70,28 @@ def _combined_relevancy(maker: Maker, options: Mapping[str, Any]) -> Scorer:
     return CombinedRelevancy(parts, **options)
 
 
+def _context_coverage(_: Maker, options: Mapping[str, Any]) -> Scorer:
+    return ContextCoverage(**options)
+
+
+def _context_similarity(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return ContextSimilarity(maker.embedder, **options)
+
+
+def _context_relevance(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return ContextRelevance(maker.judge, **options)
+
+
+def _faithfulness(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    return Faithfulness(maker.judge, **options)
+
+
+def _answer_quality(maker: Maker, options: Mapping[str, Any]) -> Scorer:
+    relevancy = checked_relevancy(options.get("relevancy", AnswerRelevancy.name))
+    names = (ContextRelevance.name, Faithfulness.name, relevancy)
+    return AnswerQuality({name: maker.scorer(name) for name in names}, **options)
+
+
 CATALOGUE: Mapping[str, Callable[[Maker, Mapping[str, Any]], Scorer]] = {
     AnswerRelevancy.name: _answer_relevancy,
     DirectRelevancy.name: _direct_relevancy,
@@ -74,4 +101,9 @@ CATALOGUE: Mapping[str, Callable[[Maker, Mapping[str, Any]], Scorer]] = {
     QuestionCoverage.name: _question_coverage,
     IntentMatch.name: _intent_match,
     CombinedRelevancy.name: _combined_relevancy,
+    ContextCoverage.name: _context_coverage,
+    ContextSimilarity.name: _context_similarity,
+    ContextRelevance.name: _context_relevance,
+    Faithfulness.name: _faithfulness,
+    AnswerQuality.name: _answer_quality,
 }

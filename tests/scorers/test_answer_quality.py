@@ -1,0 +1,199 @@
+"""One figure and a letter out of context relevance, faithfulness and relevancy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers import AnswerQuality
+from germane.scorers.answer_quality import grade, harmonic_mean
+
+Make = Callable[..., Exchange]
+VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=5)
+
+
+class Fixed:
+    """A scorer that always says the same."""
+
+    requires = frozenset({"question"})
+    range = (-1.0, 1.0)
+
+    def __init__(self, name: str, said: float | ScoringError) -> None:
+        self.name = name
+        self.said = said
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its name."""
+        return f"of-{self.name}"
+
+    async def score(self, exchange: Exchange) -> Score:
+        """Return what it always says."""
+        if isinstance(self.said, ScoringError):
+            raise self.said
+        return Score(scorer=self.name, fingerprint=self.fingerprint, value=self.said, input_tokens=10, cost=0.001)
+
+
+def quality(
+    context: float | ScoringError, faithful: float | ScoringError, relevant: float | ScoringError, **options: Any
+) -> AnswerQuality:
+    """Return the scorer over parts that say these."""
+    said = {"context_relevance": context, "faithfulness": faithful, "answer_relevancy": relevant}
+    return AnswerQuality({name: Fixed(name, value) for name, value in said.items()}, **options)
+
+
+@pytest.fixture
+def asked(exchange: Make) -> Exchange:
+    """An exchange with everything."""
+    return exchange("Who created Python?", "Guido van Rossum.", "Python was created by Guido van Rossum.")
+
+
+def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
+    """Weights .3, .4 and .3; the other figures stand beside it."""
+    (result,) = score(quality(0.8, 0.5, 0.9), asked)
+
+    assert result.value == pytest.approx(0.3 * 0.8 + 0.4 * 0.5 + 0.3 * 0.9, abs=1e-9)
+    assert result.details["weighted"] == result.value
+    assert result.details["harmonic"] == pytest.approx(3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), abs=1e-9)
+    assert result.details["minimum"] == 0.5
+    assert (result.label, result.details["grade"], result.details["missing"]) == ("C", "C", [])
+    assert (result.input_tokens, result.cost) == (30, pytest.approx(0.003))
+    assert result.explanation == "context_relevance 0.80, faithfulness 0.50, answer_relevancy 0.90."
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "label"),
+    [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
+)
+def test_the_figure_that_counts_can_be_chosen(
+    asked: Exchange, score: Any, aggregate: Any, value: float, label: str
+) -> None:
+    """Value and letter follow it."""
+    (result,) = score(quality(0.8, 0.5, 0.9, aggregate=aggregate), asked)
+
+    assert result.value == pytest.approx(value, abs=1e-9)
+    assert result.label == label
+
+
+def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: Any) -> None:
+    """Nothing makes up for it there; in the weighted mean the others do."""
+    (result,) = score(quality(1.0, 0.0, 1.0, aggregate="harmonic"), asked)
+
+    assert (result.value, result.label) == (0.0, "F")
+    assert result.details["weighted"] == pytest.approx(0.6, abs=1e-9)
+
+
+def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
+    """Parts are clipped to 0..1 before they are put together; their own value is kept."""
+    (result,) = score(quality(1.0, 1.0, -0.3), asked)
+
+    assert result.value == pytest.approx(0.7, abs=1e-9)
+    assert result.details["parts"]["answer_relevancy"]["value"] == -0.3
+
+
+@pytest.mark.parametrize(
+    ("value", "letter"),
+    [(1.0, "A"), (0.9, "A"), (0.3 * 0.9 + 0.4 * 0.9 + 0.3 * 0.9, "A"), (0.89, "B"), (0.8, "B"), (0.79, "C"),
+     (0.7, "C"), (0.69, "D"), (0.6, "D"), (0.59, "F"), (0.0, "F")],
+)  # fmt: skip
+def test_letters_begin_at_their_edges(value: float, letter: str) -> None:
+    """A .9, B .8, C .7, D .6, else F."""
+    assert grade(value) == letter
+
+
+@given(VALUES)
+def test_the_harmonic_mean_lies_between_the_least_and_the_plain_mean(values: list[float]) -> None:
+    """And the order of values does not matter."""
+    harmonic = harmonic_mean(values)
+
+    assert min(values) - 1e-9 <= harmonic <= sum(values) / len(values) + 1e-9
+    assert harmonic_mean(values[::-1]) == pytest.approx(harmonic, abs=1e-12)
+
+
+# Parts that are missing
+
+
+def test_a_missing_part_is_left_out_and_marked(asked: Exchange, score: Any) -> None:
+    """It never counts as 0: the weights of the rest are renormalised."""
+    nothing = ScoringError(Reason.MISSING_INPUT, "the answer claims nothing")
+
+    whole, without = score(quality(0.8, 0.8, 0.9), asked)[0], score(quality(0.8, nothing, 0.9), asked)[0]
+
+    assert without.value == pytest.approx((0.3 * 0.8 + 0.3 * 0.9) / 0.6, abs=1e-9)
+    assert without.details["minimum"] == 0.8
+    assert without.details["harmonic"] == pytest.approx(2 / (1 / 0.8 + 1 / 0.9), abs=1e-9)
+    assert without.details["missing"] == ["faithfulness"]
+    assert without.details["parts"]["faithfulness"]["reason"] == "missing_input"
+    assert without.label == "B (incomplete)"
+    assert "without faithfulness (missing_input)" in without.explanation
+    assert without.fingerprint != whole.fingerprint
+
+
+def test_a_missing_part_may_fail_the_whole(asked: Exchange, score: Any) -> None:
+    """With the part's own reason."""
+    (result,) = score(quality(0.8, ScoringError(Reason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
+
+    assert (result.value, result.reason) == (None, Reason.UNPARSABLE)
+    assert "without faithfulness: prose" in result.explanation
+
+
+def test_a_part_that_may_come_later_is_waited_for(asked: Exchange, score: Any) -> None:
+    """The whole is asked for again, and hears how long to wait."""
+    busy = ScoringError(Reason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
+
+    (result,) = score(quality(0.8, busy, 0.9), asked)
+
+    assert (result.value, result.reason, result.details["retry_after"]) == (None, Reason.JUDGE_RATE_LIMITED, 7.0)
+
+
+def test_without_any_part_there_is_no_value(asked: Exchange, score: Any) -> None:
+    """With the reason of the first."""
+    errors = [ScoringError(reason, "no") for reason in (Reason.UNPARSABLE, Reason.MISSING_INPUT, Reason.UNPARSABLE)]
+
+    (result,) = score(quality(*errors), asked)
+
+    assert (result.value, result.reason) == (None, Reason.UNPARSABLE)
+
+
+def test_without_contexts_there_is_no_quality(exchange: Make, score: Any) -> None:
+    """Relevancy alone is another scorer."""
+    (result,) = score(quality(0.8, 0.8, 0.8), exchange())
+
+    assert result.reason is Reason.MISSING_INPUT
+
+
+# Options
+
+
+def test_another_scorer_may_stand_for_relevancy(asked: Exchange, score: Any) -> None:
+    """With the same weight."""
+    parts = {name: Fixed(name, 1.0) for name in ("context_relevance", "faithfulness")}
+    scorer = AnswerQuality({**parts, "direct_relevancy": Fixed("direct_relevancy", 0.5)}, relevancy="direct_relevancy")
+
+    (result,) = score(scorer, asked)
+
+    assert result.value == pytest.approx(0.85, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"relevancy": "answer_quality"}, {"relevancy": "direct_relevancy"}, {"aggregate": "mean"}, {"missing": "zero"}],
+)
+def test_wrong_options_are_refused(options: Any) -> None:
+    """A scorer of itself, one that is not there, and words that are none."""
+    with pytest.raises(ValueError, match=r"must be|there is no scorer for direct_relevancy"):
+        quality(1.0, 1.0, 1.0, **options)
+
+
+def test_its_fingerprint_does_not_change_by_accident() -> None:
+    """It covers options and the fingerprints of the parts."""
+    assert quality(1.0, 1.0, 1.0).fingerprint == "af977222ffdf"
+    assert quality(1.0, 1.0, 1.0, aggregate="minimum").fingerprint != "af977222ffdf"
+    assert "faithfulness" in repr(quality(1.0, 1.0, 1.0))
