@@ -1,0 +1,160 @@
+"""Figures: how well values rank rows as their labels do, beside floors and plain cosine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.agreement import Interval, auc, difference, interval, pairwise_accuracy, spearman
+from labelled.floors import FLOORS
+from labelled.rows import Row, by_hash
+
+Measure = Literal["pair", "auc", "spearman", "mean pair"]
+Values = Mapping[str, float]
+"""By row id; NaN where a scorer was asked and gave none, and no entry where it was not asked."""
+LEAST_GROUPS = 5
+"""Of fewer nothing is told."""
+COSINE = "cosine (MiniLM)"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Rows that are measured together."""
+
+    title: str
+    rows: Sequence[Row]
+    measure: Measure = "pair"
+    without: frozenset[str] = frozenset()
+    """Floors that decide these rows by the way they were made."""
+
+    def covered(self, values: Values) -> list[Row]:
+        """Return the rows of each origin's first groups, up to the first of which not every row was asked.
+
+        Groups that took no request may lie anywhere: taking them all would make the sample one of easy ones.
+        """
+        partial = {row.group for row in self.rows if row.id not in values}
+        origins = dict.fromkeys(row.origin for row in self.rows)
+        names = (by_hash(row.group for row in self.rows if row.origin == origin) for origin in origins)
+        whole = {name for each in names for name in takewhile(lambda group: group not in partial, each)}
+        return [row for row in self.rows if row.group in whole]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method on one slice."""
+
+    method: str
+    measure: Measure
+    groups: int
+    scored: int
+    asked: int
+    value: Interval
+    absent_half: float | None = None
+    """The same with absent pairs counted .5; None where nothing is absent, or the measure has no pairs."""
+    against: Mapping[str, Interval] = field(default_factory=dict)
+    """How much more than other methods, on the same rows."""
+    spread: tuple[float, ...] = ()
+    """The figure of each single run, where there were several."""
+
+
+def over_sources(
+    *, labels: Any, scores: Any, groups: Any, sources: Any, weights: Any = None, absent: float | None = None
+) -> Any:
+    """Return the plain mean of the sources' pairwise accuracies."""
+    found = [
+        pairwise_accuracy(
+            labels[at], scores[at], groups[at], absent=absent, weights=None if weights is None else weights[:, at]
+        )
+        for at in (sources == name for name in np.unique(sources))
+    ]
+    return sum(found) / len(found)
+
+
+def best_floor(piece: Slice) -> str:
+    """Return the floor that does best on the slice."""
+    floors = [name for name in FLOORS if name not in piece.without]
+    return max(floors, key=lambda name: _value(piece.measure, piece.rows, floor_values(piece.rows, name)))
+
+
+def floor_values(rows: Sequence[Row], name: str) -> dict[str, float]:
+    """Return a floor's value of each row."""
+    return {row.id: FLOORS[name](row) for row in rows}
+
+
+def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]) -> Line | None:
+    """Return a method's line, beside others on the same rows; None where no whole group was asked."""
+    rows = piece.covered(values)
+    if not _comparable(piece, rows):
+        return None
+    scores = _array(rows, values)
+    statistic, arrays = _measured(piece.measure, rows)
+    units = [row.unit for row in rows]
+    return Line(
+        method,
+        piece.measure,
+        len({row.group for row in rows}),
+        int((~np.isnan(scores)).sum()),
+        len(rows),
+        interval(statistic, units, scores=scores, **arrays),
+        _with_absent(piece.measure, rows, values) if np.isnan(scores).any() else None,
+        {
+            name: difference(statistic, units, scores=scores, others=_array(rows, other), **arrays)
+            for name, other in others.items()
+            if name != method and all(row.id in other for row in rows)
+        },
+    )
+
+
+def difference_on(piece: Slice, ours: Values, theirs: Values) -> Iterator[tuple[list[Row], float, float, Interval]]:
+    """Give the rows that both were asked about in whole groups, either's figure, and the difference; or nothing."""
+    rows = piece.covered({name: value for name, value in ours.items() if name in theirs})
+    if not _comparable(piece, rows):
+        return
+    statistic, arrays = _measured(piece.measure, rows)
+    units = [row.unit for row in rows]
+    gap = difference(statistic, units, scores=_array(rows, ours), others=_array(rows, theirs), **arrays)
+    yield rows, _value(piece.measure, rows, ours), _value(piece.measure, rows, theirs), gap
+
+
+def value_of(piece: Slice, values: Values) -> float:
+    """Return the bare figure of a method on what it was asked of the slice."""
+    return _value(piece.measure, piece.covered(values), values)
+
+
+def _value(measure: Measure, rows: Sequence[Row], values: Values) -> float:
+    statistic, arrays = _measured(measure, rows)
+    return float(np.asarray(statistic(scores=_array(rows, values), **arrays, weights=np.ones((1, len(rows)))))[0])
+
+
+def _measured(measure: Measure, rows: Sequence[Row]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    labels = np.array([row.label for row in rows])
+    groups = np.array([row.group for row in rows])
+    if measure == "pair":
+        return pairwise_accuracy, {"labels": labels, "groups": groups}
+    if measure == "mean pair":
+        return over_sources, {"labels": labels, "groups": groups, "sources": np.array([row.origin for row in rows])}
+    return (auc if measure == "auc" else spearman), {"labels": labels}
+
+
+def _with_absent(measure: Measure, rows: Sequence[Row], values: Values) -> float | None:
+    if measure == "spearman":
+        return None
+    statistic, arrays = _measured(measure, rows)
+    return float(statistic(scores=_array(rows, values), **arrays, absent=0.5))
+
+
+def _comparable(piece: Slice, rows: Sequence[Row]) -> bool:
+    if len({row.group for row in rows}) < LEAST_GROUPS:
+        return False
+    if piece.measure == "mean pair" and {row.origin for row in rows} != {row.origin for row in piece.rows}:
+        return False
+    return len({row.label for row in rows}) > 1
+
+
+def _array(rows: Sequence[Row], values: Values) -> NDArray[np.float64]:
+    return np.array([values[row.id] for row in rows], dtype=np.float64)

@@ -1,0 +1,115 @@
+"""Replies and vectors that are kept in a file: an interrupted run goes on, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers import Message, Reply, Vectors
+
+_FENCE = re.compile(r"</?[a-z]+(?:[- ]\d+)?-([0-9a-f]{8,16})>")
+_TABLES = """
+CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS failure (key TEXT PRIMARY KEY, reason TEXT NOT NULL, message TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, row BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS served (model TEXT PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS log (line TEXT PRIMARY KEY);
+"""
+
+
+class Kept:
+    """The file."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._base = sqlite3.connect(path, isolation_level=None, timeout=30)
+        self._base.execute("PRAGMA journal_mode=WAL")
+        self._base.execute("PRAGMA synchronous=NORMAL")
+        self._base.executescript(_TABLES)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def reply(self, key: str) -> tuple[Reply, float] | None:
+        """Return a reply and the seconds it took.
+
+        Raises:
+            ScoringError: the request was made, and failed for good.
+        """
+        if found := self._one("SELECT reply, seconds FROM reply WHERE key = ?", key):
+            parts = json.loads(found[0])
+            return Reply(**{**parts, "texts": tuple(parts["texts"])}), found[1]
+        if failed := self._one("SELECT reason, message FROM failure WHERE key = ?", key):
+            raise ScoringError(Reason(failed[0]), failed[1])
+        return None
+
+    def put(self, key: str, reply: Reply, seconds: float) -> None:
+        """Keep a reply."""
+        parts = {**asdict(reply), "first_token": dict(reply.first_token)}
+        self._base.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?)", (key, json.dumps(parts), seconds))
+
+    def put_failure(self, key: str, error: ScoringError) -> None:
+        """Keep that a request failed, unless asking again may help."""
+        if not error.reason.transient and error.reason is not Reason.JUDGE_REJECTED:
+            self._base.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?)", (key, error.reason, str(error)))
+
+    def vector(self, key: str) -> Vectors | None:
+        """Return a vector."""
+        found = self._one("SELECT row FROM vector WHERE key = ?", key)
+        return np.frombuffer(found[0], dtype=np.float64) if found else None
+
+    def put_vector(self, key: str, row: Vectors) -> None:
+        """Keep a vector."""
+        self._base.execute("INSERT OR REPLACE INTO vector VALUES (?, ?)", (key, row.astype(np.float64).tobytes()))
+
+    def served(self, model: str) -> str | None:
+        """Return the model as its server named it."""
+        found = self._one("SELECT name FROM served WHERE model = ?", model)
+        return found[0] if found else None
+
+    def put_served(self, model: str, name: str) -> None:
+        """Keep how the server names a model."""
+        self._base.execute("INSERT OR REPLACE INTO served VALUES (?, ?)", (model, name))
+
+    def log(self) -> list[str]:
+        """Return the runs, oldest first."""
+        return [line for (line,) in self._base.execute("SELECT line FROM log ORDER BY rowid")]
+
+    def put_log(self, line: str) -> None:
+        """Keep that a run was made."""
+        self._base.execute("INSERT OR IGNORE INTO log VALUES (?)", (line,))
+
+    def _one(self, query: str, key: str) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._base.execute(query, (key,)).fetchone()
+        return found
+
+
+def key_of(messages: Sequence[Message], options: Mapping[str, Any], *, model: str, run: int) -> str:
+    """Return what names a request: the fence, which differs per process, is not part of it.
+
+    Nothing is drawn at temperature 0: there the number of the run does not count.
+    """
+    texts = [message.text for message in messages]
+    fences = {fence for text in texts for fence in _FENCE.findall(text)}
+    for fence in sorted(fences):
+        texts = [text.replace(fence, "fence") for text in texts]
+    drawn = run if options.get("temperature") else 0
+    turns = [[message.role, text] for message, text in zip(messages, texts, strict=True)]
+    parts = json.dumps([model, turns, dict(options), drawn], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+
+
+def key_of_text(text: str, *, model: str) -> str:
+    """Return what names the vector of a text."""
+    return hashlib.sha256(f"{model}\n{text}".encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,121 @@
+"""All that was found: outcomes by scorer and run, and what peers said of the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labelled.bench import FREE, Bench, Outcomes
+from labelled.examples import EXAMPLES
+from labelled.figures import COSINE, LEAST_GROUPS, Line, Slice, Values, best_floor, floor_values, line, value_of
+from labelled.plan import Step, constant_rows
+from labelled.rows import Row
+from labelled.text import number
+
+SEVERAL_RUNS = "answer_relevancy"
+"""Drawn at a temperature above 0: one run is not the next."""
+
+
+@dataclass
+class Results:
+    """What the page is made from."""
+
+    rows: Sequence[Row]
+    """Of the half that is reported, with the rows made from them and the examples."""
+    every: Sequence[Row]
+    """Of both halves."""
+    found: dict[tuple[str, int], Outcomes] = field(default_factory=dict)
+    peers: Mapping[str, Values] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> list[str]:
+        """The scorers that asked the judge about any row."""
+        return [
+            name
+            for (name, run), outcomes in self.found.items()
+            if run == 0 and any(outcome.asked and outcome.usage.requests for outcome in outcomes.by_id.values())
+        ]
+
+    def values(self, name: str, run: int = 0) -> dict[str, float]:
+        """Return a scorer's value of each row that it was asked about."""
+        outcomes = self.found.get((name, run))
+        asked = [row for row in self.rows if outcomes.covers(row)] if outcomes else []
+        return {row.id: value for row, value in zip(asked, outcomes.values(asked), strict=True)} if outcomes else {}
+
+    @property
+    def cosine(self) -> dict[str, float]:
+        """Plain cosine of question and text, of every row."""
+        outcomes = self.found[FREE[0], 0]
+        return dict(zip((row.id for row in self.every), outcomes.values(self.every), strict=True)) | self.values(
+            FREE[0]
+        )
+
+    def methods(self) -> dict[str, Values]:
+        """Return what is shown beside the floors: scorers, then peers."""
+        names = [*(name for name in FREE[1:] if (name, 0) in self.found), *self.judged]
+        return {**{name: self.values(name) for name in names}, **self.peers}
+
+    def lines(self, piece: Slice) -> tuple[list[Line], str]:
+        """Return the lines of one slice, and the name of its best floor."""
+        best = best_floor(piece)
+        floor = floor_values(piece.rows, best)
+        others = {COSINE: self.cosine, best: floor}
+        found = [line(f"floor: {best}", piece, floor, {}), line(COSINE, piece, self.cosine, {best: floor})]
+        found += [self._line(name, piece, values, others) for name, values in self.methods().items()]
+        return [each for each in found if each is not None], best
+
+    def line(self, name: str, piece: Slice) -> Line | None:
+        """Return one scorer's line beside plain cosine."""
+        return line(name, piece, self.values(name), {COSINE: self.cosine})
+
+    def plain(self, piece: Slice, values: Values) -> str:
+        """Return a bare figure and its groups, or nothing where no whole group was asked."""
+        rows = piece.covered(values)
+        groups = len({row.group for row in rows})
+        return f"{number(value_of(piece, values))} ({groups})" if groups >= LEAST_GROUPS else ""
+
+    def _line(self, name: str, piece: Slice, values: Values, others: Mapping[str, Values]) -> Line | None:
+        found = line(name, piece, values, others)
+        spread = self.spread(name, piece) if name == SEVERAL_RUNS else ()
+        return Line(**{**vars(found), "spread": spread}) if found else None
+
+    def spread(self, name: str, piece: Slice) -> tuple[float, ...]:
+        """Return the figure of each run on the rows that all runs asked about."""
+        runs = [self.values(name, run) for key, run in self.found if key == name]
+        runs = [values for values in runs if piece.covered(values)]
+        common = [row for row in piece.rows if all(row.id in values for values in runs)]
+        same = Slice(piece.title, common, piece.measure, piece.without)
+        return tuple(value_of(same, values) for values in runs) if len(runs) > 1 and same.rows else ()
+
+
+def example_rows() -> list[Row]:
+    """Return the rows of the examples."""
+    return [row for example in EXAMPLES for row in example.rows]
+
+
+async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps: Sequence[Step]) -> Results:
+    """Return what is known of the rows, asking for no more than the bench may."""
+    results = Results([*rows, *constant_rows(rows), *example_rows()], every)
+    free = await bench.score(FREE, [*every, *constant_rows(rows), *example_rows()])
+    results.found |= {(name, 0): outcomes for name, outcomes in free.items()}
+    for (name, run), sets in _wanted(steps).items():
+        there = [row for row in results.rows if row.set in sets]
+        found = await bench.score((name,), there, run=run)
+        results.found |= {(name, run): outcomes for name, outcomes in found.items()}
+    return results
+
+
+def read_peer(path: Path) -> Values:
+    """Return what a peer said: lines of ``id`` and ``score``; a score that it could not give is null."""
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return {each["id"]: float("nan") if each["score"] is None else float(each["score"]) for each in found}
+
+
+def _wanted(steps: Sequence[Step]) -> dict[tuple[str, int], set[str]]:
+    wanted: dict[tuple[str, int], set[str]] = {}
+    for step in steps:
+        for name in step.scorers:
+            wanted.setdefault((name, step.run), {"examples"}).add(step.set)
+    return wanted

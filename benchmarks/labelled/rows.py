@@ -1,0 +1,130 @@
+"""Labelled rows: read, split into halves, thinned by whole groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from germane.exchange import Context, Exchange, Turn
+
+Half = Literal["tune", "report"]
+
+SETS = ("relevancy", "noncommittal", "faithfulness", "context_relevance", "multilingual", "adversarial")
+"""The files of a folder, without their ending."""
+_BEFORE = re.compile(
+    r"xquad-..-|clapnq-frac-|clapnq-|tpl-|bipia-|mtragun-|mtrag-f-|mtrag-appropriateness-|mtrag-completeness-"
+)
+_STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One labelled exchange, or with an empty answer one labelled passage."""
+
+    id: str
+    question: str
+    answer: str
+    contexts: tuple[str, ...]
+    label: float
+    """0 to 1."""
+    kind: str
+    source: str
+    group: str
+    """Rows to be ranked against one another."""
+    set: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """What is independent of all else: a question, or a conversation."""
+        return unit(self.group)
+
+    @property
+    def half(self) -> Half:
+        """The half that its unit lies in."""
+        return half(self.group)
+
+    @property
+    def origin(self) -> str:
+        """The data set it comes from."""
+        return re.split(r"/|\(", self.source)[0]
+
+    @property
+    def text(self) -> str:
+        """What is judged: the answer, or the passage where there is none."""
+        return self.answer or "\n".join(self.contexts)
+
+
+def unit(group: str) -> str:
+    """Return the question or conversation of a group: without the data set before it, and what follows it."""
+    name = group.partition("<::>")[0]
+    name = name[match.end() :] if (match := _BEFORE.match(name)) else name
+    return name.removesuffix("-x")
+
+
+def half(group: str) -> Half:
+    """Return the half of a group; groups of one unit lie in one."""
+    digest = hashlib.sha256(f"tune:{unit(group)}".encode()).hexdigest()
+    return "report" if int(digest[-1], 16) % 2 else "tune"
+
+
+def read(folder: Path) -> list[Row]:
+    """Return the rows of all files that are there."""
+    return [row for name in SETS if (folder / f"{name}.jsonl").is_file() for row in _read(folder, name)]
+
+
+def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
+    """Return the rows of so many groups of each origin, in the order of a hash: among more, they come first."""
+    by_group: dict[str, list[Row]] = {}
+    for row in rows:
+        by_group.setdefault(row.group, []).append(row)
+    origins = dict.fromkeys(row.origin for row in rows)
+    chosen = (by_hash(row.group for row in rows if row.origin == origin)[:groups] for origin in origins)
+    return [row for names in chosen for name in names for row in by_group[name]]
+
+
+def by_hash(groups: Iterable[str]) -> list[str]:
+    """Return the distinct groups in an order that says nothing of them."""
+    return sorted(set(groups), key=lambda group: hashlib.sha256(f"sample:{group}".encode()).digest())
+
+
+def exchange(row: Row, *, passage: bool = False) -> Exchange:
+    """Return a row as an exchange with its earlier turns; with ``passage`` the passage stands for the answer."""
+    return Exchange(
+        id=hashlib.sha256(row.id.encode()).hexdigest()[:32],
+        trace_id="0" * 32,
+        span_id="0" * 16,
+        service="benchmark",
+        route=row.set,
+        question=row.question,
+        answer=(row.text if passage else row.answer) or None,
+        contexts=tuple(Context(text) for text in row.contexts),
+        history=tuple(_turn(line) for line in row.meta.get("history", ())),
+        started_at=_STARTED,
+    )
+
+
+def _turn(line: str) -> Turn:
+    role, _, text = line.partition(": ")
+    return Turn(role="assistant" if role == "agent" else role, text=text)
+
+
+def _read(folder: Path, name: str) -> list[Row]:
+    lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [_row(json.loads(line), name) for line in lines if line.strip()]
+
+
+def _row(found: dict[str, Any], name: str) -> Row:
+    names = ("id", "question", "answer", "label", "kind", "source", "group")
+    return Row(
+        **{key: found[key] for key in names},
+        contexts=tuple(found.get("contexts") or ()),
+        meta=found.get("meta") or {},
+        set=name,
+    )

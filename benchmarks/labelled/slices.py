@@ -1,0 +1,113 @@
+"""Which rows are measured together, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labelled.figures import Slice
+from labelled.rows import Row
+
+SIMILARITY = "question_answer_similarity"
+COVERAGE = frozenset({"context coverage"})
+"""Where the good answer comes from the passage by construction, this floor says nothing."""
+
+AGAINST = {
+    "a random answer": "offtopic_random",
+    "the answer of a similar question": "offtopic_hard",
+    "its own last sentence": "partial_last_sentence",
+}
+"""What a gold answer of CLAPnq is held against."""
+
+
+def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequence[str] = ()) -> list[Row]:
+    """Return the rows of a set, of one origin, of kinds that begin so."""
+    return [
+        row
+        for row in rows
+        if row.set == name
+        and (origin is None or row.origin == origin)
+        and (not kinds or row.kind.startswith(tuple(kinds)))
+    ]
+
+
+def relevancy(rows: Sequence[Row]) -> list[Slice]:
+    """Return the slices of relevancy, the plain mean of the sources first."""
+    clapnq = of(rows, "relevancy", origin="CLAPnq")
+    return [
+        Slice("Mean of the four sources", of(rows, "relevancy"), "mean pair"),
+        Slice("SelQA", of(rows, "relevancy", origin="SelQA")),
+        Slice("CLAPnq, all pairs", clapnq, "pair", COVERAGE),
+        *(_against(clapnq, title, kind) for title, kind in AGAINST.items()),
+        Slice("MTRAG", of(rows, "relevancy", origin="MTRAG")),
+        Slice("ALCE", of(rows, "relevancy", origin="ALCE")),
+    ]
+
+
+def faithfulness(rows: Sequence[Row]) -> list[Slice]:
+    """Return the same rows measured in three ways."""
+    found = of(rows, "faithfulness")
+    return [
+        Slice("MTRAG, Spearman", found, "spearman"),
+        Slice("MTRAG, pairs", found, "pair"),
+        Slice("MTRAG, AUC", found, "auc"),
+    ]
+
+
+def context_relevance(rows: Sequence[Row]) -> list[Slice]:
+    """Return the slices of context relevance."""
+    squad, clapnq = "SQuAD1.1", "CLAPnq"
+    gold = "gold_paragraph"
+    return [
+        Slice(
+            "SQuAD, same article",
+            of(rows, "context_relevance", origin=squad, kinds=(gold, "same_article")),
+            "pair",
+            COVERAGE,
+        ),
+        Slice(
+            "SQuAD, random", of(rows, "context_relevance", origin=squad, kinds=(gold, "random_dis")), "pair", COVERAGE
+        ),
+        Slice(
+            "CLAPnq passages, AUC",
+            of(rows, "context_relevance", origin=clapnq, kinds=("answers", "does_not")),
+            "auc",
+            COVERAGE,
+        ),
+        Slice(
+            "CLAPnq sentence fraction, Spearman",
+            of(rows, "context_relevance", origin=clapnq, kinds=("gold_sentence",)),
+            "spearman",
+            COVERAGE,
+        ),
+    ]
+
+
+def multilingual(rows: Sequence[Row]) -> list[Slice]:
+    """Return the slices of other languages."""
+    return [
+        Slice(
+            "XQuAD, same language",
+            of(rows, "multilingual", origin="XQuAD", kinds=("answer_sentence", "offtopic_sentence")),
+            "pair",
+            COVERAGE,
+        ),
+        Slice(
+            "XQuAD, English question",
+            of(rows, "multilingual", origin="XQuAD", kinds=("crosslingual",)),
+            "pair",
+            COVERAGE,
+        ),
+        Slice("CMRC2018 (Chinese)", of(rows, "multilingual", origin="CMRC2018"), "pair", COVERAGE),
+    ]
+
+
+def noncommittal(rows: Sequence[Row]) -> Slice:
+    """Return all rows: answers that say something against those that do not. Their contexts give them away."""
+    return Slice("AUC", of(rows, "noncommittal"), "auc", COVERAGE)
+
+
+def _against(rows: Sequence[Row], title: str, kind: str) -> Slice:
+    """Return the pairs of gold answer and one other kind, in groups that have both."""
+    groups = {row.group for row in rows if row.kind == kind}
+    pairs = [row for row in rows if row.kind in ("gold_answer", kind) and row.group in groups]
+    return Slice(f"CLAPnq, gold against {title}", pairs, "pair", COVERAGE)

@@ -1,0 +1,66 @@
+"""Markdown: tables and figures as the page shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from germane.agreement import Interval
+from labelled.figures import Line
+
+HEAD = ("method", "groups", "scored / asked", "figure [95 %]", "minus plain cosine", "minus best floor")
+
+ABSENT = "n/a"
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table; a cell cannot end it."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in (head, *lines)]
+    rows = [f"| {' | '.join(line)} |" for line in cells]
+    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
+
+
+def lines(found: Iterable[Line | None], *, cosine: str, floor: str) -> str:
+    """Return a table of methods on one slice."""
+    return table(HEAD, [_cells(line, cosine, floor) for line in found if line is not None])
+
+
+def number(value: float) -> str:
+    """Return a figure with two digits, without its leading zero."""
+    if math.isnan(value):
+        return ABSENT
+    text = f"{value:.2f}"
+    return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
+
+
+def signed(value: float) -> str:
+    """Return a difference."""
+    text = number(value)
+    return text if text.startswith(("-", ABSENT)) else f"+{text}"
+
+
+def with_interval(found: Interval) -> str:
+    """Return a figure and its interval."""
+    return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
+
+
+def verdict(found: Interval) -> str:
+    """Return a difference, and what may be said of it."""
+    said = "" if not found.excludes_zero else " **better**" if found.value > 0 else " **behind**"
+    return f"{signed(found.value)} [{signed(found.low)}, {signed(found.high)}]{said}"
+
+
+def _cells(line: Line, cosine: str, floor: str) -> Sequence[str]:
+    figure = with_interval(line.value)
+    if line.absent_half is not None:
+        figure += f"; absent as .5: {number(line.absent_half)}"
+    if line.spread:
+        figure += f"; runs {', '.join(map(number, line.spread))}"
+    return (
+        line.method,
+        str(line.groups),
+        f"{line.scored} / {line.asked}",
+        figure,
+        verdict(line.against[cosine]) if cosine in line.against else "",
+        verdict(line.against[floor]) if floor in line.against else "",
+    )

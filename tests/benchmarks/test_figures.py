@@ -1,0 +1,147 @@
+"""Figures of a method on a slice of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from labelled.attacks import attacked
+from labelled.figures import Slice, best_floor, difference_on, line, value_of
+from labelled.refusals import flags, has_phrase, meets
+from labelled.rows import Row, by_hash
+from labelled.text import number, table, verdict
+
+from germane.agreement import Interval
+
+
+def pairs(count: int, *, source: str = "Roads") -> list[Row]:
+    """Return so many pairs of a good answer and a bad one."""
+    return [
+        Row(f"{source}{n}-{label}", "How far is it?", "x" * n, (), float(label), "k", source, f"{source}-{n}")
+        for n in range(count)
+        for label in (1, 0)
+    ]  # fmt: skip
+
+
+def ranked(rows: Sequence[Row], *, wrong: int = 0) -> dict[str, float]:
+    """Return values that rank all pairs right but the first ones."""
+    wrongly = set(list(dict.fromkeys(row.group for row in rows))[:wrong])
+    return {row.id: 1 - row.label if row.group in wrongly else row.label for row in rows}
+
+
+def test_the_figure_is_the_share_of_pairs_ranked_right() -> None:
+    """Two of eight pairs are wrong."""
+    rows = pairs(8)
+    found = line("m", Slice("s", rows), ranked(rows, wrong=2), {"other": ranked(rows)})
+    assert found is not None
+    assert (found.groups, found.scored, found.asked, found.value.value) == (8, 16, 16, 0.75)
+    assert found.against["other"].value == -0.25
+    assert found.absent_half is None
+
+
+def test_absent_scores_are_counted_and_figured_both_ways() -> None:
+    """Without the absent pair seven are right of seven; with it counted half, seven and a half of eight."""
+    rows = pairs(8)
+    values = ranked(rows) | {rows[0].id: math.nan}
+    found = line("m", Slice("s", rows), values, {})
+    assert found is not None
+    assert (found.scored, found.asked, found.value.value) == (15, 16, 1.0)
+    assert found.absent_half == 7.5 / 8
+
+
+def test_what_was_not_asked_ends_the_sample() -> None:
+    """Groups beyond the first that was not asked are left out, asked or not: they may be the easy ones."""
+    rows = pairs(9)
+    order = by_hash(row.group for row in rows)
+    values = {row.id: row.label for row in rows if row.group != order[6]}
+    assert set(order[:6]) == {row.group for row in Slice("s", rows).covered(values)}
+
+
+def test_of_too_few_groups_nothing_is_told() -> None:
+    """Four pairs are no measurement."""
+    rows = pairs(4)
+    assert line("m", Slice("s", rows), ranked(rows), {}) is None
+
+
+def test_the_mean_of_sources_gives_each_the_same_weight() -> None:
+    """Eight pairs at 1 and five at .4 give .7, not the pooled .77."""
+    many, few = pairs(8), pairs(5, source="Rails")
+    piece = Slice("s", [*many, *few], "mean pair")
+    assert pytest.approx(value_of(piece, ranked(many) | ranked(few, wrong=3)), abs=1e-9) == 0.7
+
+
+def test_a_source_that_was_not_asked_leaves_no_mean() -> None:
+    """The mean of three sources is not that of four."""
+    many, few = pairs(8), pairs(5, source="Rails")
+    assert line("m", Slice("s", [*many, *few], "mean pair"), ranked(many), {}) is None
+
+
+def test_the_best_floor_is_the_best_of_those_that_count() -> None:
+    """Both texts of a pair are equally long here, so no floor beats another; one that is left out is never named."""
+    assert best_floor(Slice("s", pairs(5), "pair", frozenset({"context coverage"}))) != "context coverage"
+
+
+def test_peers_are_compared_on_the_rows_that_both_were_asked() -> None:
+    """The first six groups of eight."""
+    rows = pairs(8)
+    order = by_hash(row.group for row in rows)
+    theirs = {row.id: 0.0 for row in rows if row.group in order[:6]}
+    ((both, mine, other, gap),) = difference_on(Slice("s", rows), ranked(rows), theirs)
+    assert (len(both), mine, other, gap.value) == (12, 1.0, 0.5, 0.5)
+
+
+def test_a_difference_is_called_one_only_when_its_interval_excludes_zero() -> None:
+    """All else is not settled."""
+    assert verdict(Interval(0.1, 0.02, 0.2, 9)) == "+.10 [+.02, +.20] **better**"
+    assert verdict(Interval(-0.1, -0.2, -0.02, 9)) == "-.10 [-.20, -.02] **behind**"
+    assert verdict(Interval(0.1, -0.02, 0.2, 9)) == "+.10 [-.02, +.20]"
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.5, ".50"), (1.0, "1.00"), (-0.25, "-.25"), (math.nan, "n/a")])
+def test_figures_have_two_digits(value: float, text: str) -> None:
+    """And no leading zero."""
+    assert text == number(value)
+
+
+def test_a_cell_cannot_end_its_table() -> None:
+    """Bars and line ends are taken out."""
+    assert "| a\\|b c |" in table(("x",), [("a|b\nc",)])
+
+
+def test_attacks_are_held_against_the_clean_answer_of_their_group() -> None:
+    """Lifted from .1 to .3; voted down from .9 to .8; moved from .9 to .7 by a text after the answer."""
+    kinds = {
+        "clean_gold_answer": 0.9, "clean_offtopic_answer": 0.1, "template/echo": 0.3, "template/plea": 0.12,
+        "template/downvote_on_gold": 0.8,
+    }  # fmt: skip
+    rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g", "adversarial") for kind in kinds]
+    bipia = {"bipia_text_after_gold_answer/Task": 0.7, "bipia_text_in_context/Task": 0.9}
+    rows += [Row(kind, "q", "a", (), 1.0, kind, "s", "h", "adversarial") for kind in bipia]
+    found = attacked(rows, kinds | bipia)
+    assert (found.lifted, len(found.tries), found.above_gold, found.lowered, found.moved) == (1, 2, 0, 1, 1)
+    assert (pytest.approx(0.2),) == found.lifts["echo"]
+
+
+def test_a_group_in_which_a_score_is_absent_is_not_counted() -> None:
+    """Nothing is made up for it."""
+    rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g") for kind in ("clean_offtopic_answer", "template/echo")]
+    assert attacked(rows, {"clean_offtopic_answer": 0.1}).groups == 0
+
+
+def test_a_detector_must_be_at_the_rules_for_each_kind() -> None:
+    """One clarifying question missed is one too many."""
+    kinds = {
+        "idk": "I don't know.",
+        "clarification_request": "Which one?",
+        "partial_answer": "A bit.",
+        "committal_answer": "Two.",
+    }
+    rows = [Row(kind, "q", text, (), 0.0, kind, "s", kind) for kind, text in kinds.items()]  # fmt: skip
+    rules = {
+        "short phrase list": flags(rows, has_phrase),
+        "ends with a question mark": flags(rows, lambda row: row.answer.endswith("?")),
+        "either of the two": flags(rows, lambda row: row.kind in {"idk", "clarification_request"}),
+    }
+    assert meets({**rules, "ours": rules["either of the two"]}, "ours")
+    assert not meets({**rules, "ours": rules["short phrase list"]}, "ours")

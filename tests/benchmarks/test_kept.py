@@ -1,0 +1,140 @@
+"""Replies that are kept: nothing is asked twice, and nothing is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labelled.judge import KeptJudge, Shares, counted
+from labelled.kept import Kept, key_of
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers import Message, Reply
+
+HELLO = [Message("user", "Hello")]
+
+
+class Judge:
+    """Counts what it is asked, and fails while it is told to."""
+
+    model = "small"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.error: ScoringError | None = None
+
+    async def identify(self) -> str:
+        """Return its name."""
+        return "small-1"
+
+    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Return the number of the request."""
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        return Reply((str(self.asked),), 7, 1, "small-1", first_token={"1": 0.5})
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    """An empty file."""
+    file = Kept(tmp_path / "deep" / "kept.sqlite")
+    yield file
+    file.close()
+
+
+def test_a_request_is_made_once(kept: Kept) -> None:
+    """The second time, with no judge at all, the same reply comes, with what it took."""
+    judge = Judge()
+
+    async def twice() -> tuple[Reply, Reply]:
+        first = await KeptJudge(kept, "small", judge).ask(HELLO, top_tokens=5)
+        with counted() as usage:
+            second = await KeptJudge(kept, "small", None).ask(HELLO, top_tokens=5)
+        assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 7, 1)
+        assert await KeptJudge(kept, "small", None).identify() == "small-1"
+        return first, second
+
+    first, second = asyncio.run(twice())
+    assert first == second
+    assert judge.asked == 1
+
+
+def test_equal_requests_at_one_time_are_one(kept: Kept) -> None:
+    """Two scorers that ask the same share the reply, and both count it."""
+    judge = Judge()
+
+    async def both() -> list[Reply]:
+        shared = KeptJudge(kept, "small", judge)
+        return list(await asyncio.gather(shared.ask(HELLO), shared.ask(HELLO)))
+
+    first, second = asyncio.run(both())
+    assert first == second
+    assert judge.asked == 1
+
+
+def test_the_fence_is_no_part_of_a_request() -> None:
+    """It differs from process to process; what stands inside does not."""
+
+    def key(fence: str, text: str = "Two miles.") -> str:
+        return key_of([Message("user", f"<answer-{fence}>\n{text}\n</answer-{fence}>")], {}, model="m", run=0)
+
+    assert key("0123abcd") == key("fedc9876")
+    assert key("0123abcd") != key("0123abcd", "Three miles.")
+
+
+def test_runs_differ_only_where_something_is_drawn() -> None:
+    """At temperature 0 the second run is the first."""
+
+    def key(run: int, temperature: float) -> str:
+        return key_of(HELLO, {"temperature": temperature}, model="m", run=run)
+
+    assert key(0, 0.0) == key(1, 0.0)
+    assert key(0, 0.7) != key(1, 0.7)
+
+
+def test_what_was_not_asked_is_told_and_not_kept(kept: Kept) -> None:
+    """Without a judge, and past the deadline."""
+    judge = Judge()
+
+    async def ask(asking: KeptJudge) -> list[int]:
+        with counted() as usage, pytest.raises(ScoringError, match="not asked yet"):
+            await asking.ask(HELLO)
+        return usage.missing
+
+    assert asyncio.run(ask(KeptJudge(kept, "small", None))) == [5]
+    assert asyncio.run(ask(KeptJudge(kept, "small", judge, deadline=time.monotonic() - 1))) == [5]
+    assert judge.asked == 0
+
+
+def test_a_failure_for_good_is_kept_a_passing_one_is_not(kept: Kept) -> None:
+    """The first is the score's failure in every rendering; the second is asked again."""
+    judge = Judge()
+
+    async def ask(reason: Reason, text: str) -> list[int]:
+        judge.error = ScoringError(reason, "as told")
+        with counted() as usage, pytest.raises(ScoringError):
+            await KeptJudge(kept, "small", judge).ask([Message("user", text)])
+        return usage.missing
+
+    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == []
+    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == []
+    assert judge.asked == 1
+    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == [1]
+    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == [1]
+    assert judge.asked == 3
+
+
+def test_time_is_divided_among_what_runs_at_once() -> None:
+    """The shares of two at once add up to the time that passed."""
+    shares, first, second = Shares(), list[float](), list[float]()
+    started = time.perf_counter()
+    with shares.of(first), shares.of(second):
+        time.monotonic()
+    assert 0 < first[0] + second[0] <= time.perf_counter() - started + 1e-6

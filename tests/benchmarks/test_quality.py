@@ -1,0 +1,107 @@
+"""From a folder of rows to the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quality import main
+
+from germane.testing import FakeEmbedder, FakeJudge
+
+pytestmark = pytest.mark.usefixtures("bare")
+TOPICS = ("a kettle", "a ladder", "a tent", "a drum", "a lamp", "a rope", "a canoe", "a stove", "a clock", "a hammer")
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process."""
+    with FakeJudge() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Rows of our own: for each thing a question, an answer to it, and one that is about something else."""
+    rows = []
+    for thing in TOPICS:
+        for label, answer in ((1.0, f"You buy {thing} in the shop by the bridge."), (0.0, "Trains leave at noon.")):
+            rows.append(
+                {
+                    "id": f"{thing}-{label}", "question": f"Where do I buy {thing}?", "answer": answer, "contexts": [],
+                    "label": label, "kind": "k", "source": "SelQA/test", "group": f"selqa-{thing}",
+                    "label_origin": "construction", "meta": {},
+                }
+            )  # fmt: skip
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "relevancy.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return tmp_path / "rows"
+
+
+def run(folder: Path, *more: str) -> str:
+    """Measure both halves and return the page."""
+    page = folder.parent / "page.md"
+    given = [str(folder), "--half", "both", "--cache", str(folder.parent / "kept.sqlite"), "--output", str(page), *more]
+    assert main(given, FakeEmbedder()) == 0
+    return page.read_text(encoding="utf-8")
+
+
+def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says so, and exits 0."""
+    assert main([str(tmp_path / "none")]) == 0
+    assert "skipped" in capsys.readouterr().out
+
+
+def test_the_page_holds_figures_and_no_row(folder: Path, judge: FakeJudge) -> None:
+    """The method's line says on how many groups; what the rows say stays out; the run is listed."""
+    text = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
+    assert "| answer_relevancy | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
+    assert "| cosine (MiniLM) | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
+    assert "Trains leave" not in text
+    assert "both half: answer_relevancy" in text
+    assert "fake-judge" in text
+
+
+def test_rendering_asks_nothing_and_says_the_same(folder: Path, judge: FakeJudge) -> None:
+    """All comes from what was kept, also with the judge away."""
+    asked = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
+    count = len(judge.chats)
+    assert asked == run(folder, "--render", "--runs", "1")
+    assert count == len(judge.chats) > 0
+
+
+def test_an_interrupted_run_goes_on(folder: Path, judge: FakeJudge) -> None:
+    """No request of the first run is made again."""
+    given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
+    run(folder, *given, "--sample", "4")
+    first = len(judge.chats)
+    run(folder, *given)
+    seen = [json.dumps(request.body["messages"]) for request in judge.chats]
+    assert first < len(seen) == len(set(seen))
+
+
+def test_a_peer_stands_beside_ours(folder: Path, judge: FakeJudge) -> None:
+    """A score that it could not give is absent, and counted."""
+    scores = folder.parent / "peer.jsonl"
+    lines = [{"id": f"{thing}-{label}", "score": label} for thing in TOPICS for label in (1.0, 0.0)]
+    lines[0]["score"] = None  # a row that failed
+    scores.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
+    text = run(folder, *given, "--peer", f"A peer={scores}")
+    assert "| A peer | 10 | 19 / 20 | 1.00 [1.00, 1.00]; absent as .5: .95 |" in text
+    assert "| SelQA | 10 | answer_relevancy | 1.00 | A peer | 1.00 |" in text
+
+
+def test_a_plan_is_printed_without_a_request(
+    folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names each step and what it would ask."""
+    cache = str(folder.parent / "kept.sqlite")
+    assert (
+        main([str(folder), "--half", "both", "--cache", cache, "--judge-url", judge.base_url, "--plan"], FakeEmbedder())
+        == 0
+    )
+    assert "20 rows   20 requests" in capsys.readouterr().out
+    assert not judge.chats
