@@ -24,6 +24,7 @@ VERDICTS = {"yes": True, "no": False}
 SCHEMA = {
     "type": "object",
     "properties": {
+        "asked": {"type": "array", "minItems": 1, "maxItems": MOST, "items": {"type": "string"}},
         "sub_questions": {
             "type": "array",
             "minItems": 1,
@@ -32,14 +33,15 @@ SCHEMA = {
                 "type": "object",
                 "properties": {
                     "question": {"type": "string"},
+                    "quote": {"type": "string"},
                     "addressed": {"type": "string", "enum": list(VERDICTS)},
                 },
-                "required": ["question", "addressed"],
+                "required": ["question", "quote", "addressed"],
                 "additionalProperties": False,
             },
-        }
+        },
     },
-    "required": ["sub_questions"],
+    "required": ["asked", "sub_questions"],
     "additionalProperties": False,
 }
 
@@ -50,13 +52,20 @@ class SubQuestion:
 
     text: str
     addressed: bool
+    quote: str = ""
+    """The words of the answer that the judge names for it."""
+
+    def details(self) -> dict[str, object]:
+        """Return what is kept of it."""
+        return {"question": self.text, "addressed": self.addressed, "quote": self.quote}
 
 
 class QuestionCoverage(Judged):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
-    The judge breaks the question into 1 to 8 sub-questions and says of each, yes or no, whether the answer addresses
-    it: one request for an exchange. Half an answer to a question of two parts has .5, however much it says of the one.
+    The judge first lists the 1 to 8 sub-questions of the question, then quotes for each what the answer says of it and
+    gives its verdict, yes or no: one request for an exchange. (Without list and quote, small judges say yes to all, or
+    leave out what they do not find.) Half an answer to a question of two parts has .5, however much it says of the one.
     It does not see whether what is said is true; of a question with one part it says 0 or 1 only.
     """
 
@@ -95,9 +104,7 @@ class QuestionCoverage(Judged):
         details = {
             "covered": covered,
             "total": len(found),
-            "sub_questions": [
-                {"question": shorten(each.text, TEXT_LIMIT), "addressed": each.addressed} for each in found
-            ],
+            "sub_questions": [each.details() for each in found],
             **material.details(),
         }
         return self.scored(covered / len(found), inquiry, details=details, explanation=_explain(found))
@@ -105,25 +112,36 @@ class QuestionCoverage(Judged):
 
 def _read(reply: Mapping[str, Any]) -> list[SubQuestion]:
     """Return the sub-questions, each once: a judge that runs on says the same again."""
-    items = as_list(reply.get("sub_questions"))
-    if not 1 <= len(items) <= MOST:
-        raise Unreadable(f"{len(items)} sub-questions, not 1 to {MOST}")
     found: dict[str, SubQuestion] = {}
-    for item in items:
+    for item in as_list(reply.get("sub_questions")):
         each = _read_one(item)
         if found.setdefault(each.text.casefold(), each).addressed != each.addressed:
             raise Unreadable(f"two verdicts on {each.text!r:.80}")
+    if not 1 <= len(found) <= MOST:
+        raise Unreadable(f"{len(found)} sub-questions, not 1 to {MOST}")
+    if len(found) < (asked := _count(reply.get("asked"))):
+        raise Unreadable(f"verdicts on {len(found)} of {asked} sub-questions")
     return list(found.values())
 
 
 def _read_one(item: Any) -> SubQuestion:
     if not isinstance(item, Mapping):
         raise Unreadable(f"{item!r:.80} is not a sub-question with its verdict")
-    return SubQuestion(as_text(item.get("question")), as_choice(item.get("addressed"), VERDICTS))
+    quote = item.get("quote")
+    return SubQuestion(
+        text=shorten(as_text(item.get("question")), TEXT_LIMIT),
+        addressed=as_choice(item.get("addressed"), VERDICTS),
+        quote=shorten(as_text(quote), TEXT_LIMIT) if isinstance(quote, str) and quote.strip() else "",
+    )
+
+
+def _count(asked: Any) -> int:
+    """Return how many different sub-questions were listed first; a judge may leave that out."""
+    return len({" ".join(str(text).split()).casefold() for text in asked}) if isinstance(asked, list) else 0
 
 
 def _explain(found: Sequence[SubQuestion]) -> str:
-    missed = [f'"{shorten(each.text, TEXT_LIMIT)}"' for each in found if not each.addressed]
+    missed = [f'"{each.text}"' for each in found if not each.addressed]
     covered, total = len(found) - len(missed), len(found)
     head = f"The answer addresses {covered} of {total} part{'s' if total > 1 else ''} of the question"
     return f"{head}; it misses {', '.join(missed)}." if missed else f"{head}."

@@ -1,0 +1,73 @@
+"""Scorers of one's own over a data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import germane
+from germane import registry
+from germane.errors import UsageError
+from germane.exchange import Exchange
+
+pytestmark = pytest.mark.usefixtures("bare")
+ROWS = [{"question": "How do I pay?", "answer": answer} for answer in ("By card.", "raise", "much", "nan", None)]
+
+
+@pytest.fixture(autouse=True)
+def declarations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty registry: it is one for the whole process."""
+    monkeypatch.setattr(registry, "_declarations", {})
+
+
+def brevity(exchange: Exchange) -> float:
+    """Return what the answer stands for."""
+    return {"By card.": 0.5, "much": 7.0, "nan": float("nan")}[exchange.answer or ""]
+
+
+async def calm(exchange: Exchange) -> float:
+    """Return the same from a coroutine."""
+    return brevity(exchange)
+
+
+@pytest.mark.parametrize("function", [brevity, calm])
+def test_what_has_no_value_has_a_reason(function: Any) -> None:
+    """What raises, lies outside the range or is no number never becomes one, nor part of the mean."""
+    evaluation = germane.evaluate(ROWS, [function])
+
+    (summary,) = evaluation.summary()
+    assert [(score.value, score.reason) for score in evaluation.scores] == [
+        (0.5, None), (None, "scorer_error"), (None, "out_of_range"), (None, "out_of_range"), (None, "missing_input"),
+    ]  # fmt: skip
+    assert (summary.scorer, summary.estimate and summary.estimate.mean) == (function.__name__, 0.5)
+
+
+def test_functions_names_and_scorers_stand_side_by_side() -> None:
+    """A function that was not declared is named after itself; one alone needs no list."""
+
+    @germane.scorer(name="politeness", requires={"answer"})
+    def tone(exchange: Exchange) -> float:
+        return 0.25
+
+    def scores(given: Any) -> dict[str, float | None]:
+        return {score.scorer: score.value for score in germane.evaluate(ROWS[:1], given).scores}
+
+    assert scores(["politeness", brevity, calm]) == {"politeness": 0.25, "brevity": 0.5, "calm": 0.5}
+    assert scores(tone) == scores("politeness") == scores([tone, "politeness", tone]) == {"politeness": 0.25}
+    assert scores(brevity) == {"brevity": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([3], "3 is no scorer: it has no name"),
+        (3, "3 is no scorer"),
+        ([brevity, brevity], "each scorer needs a name of its own: brevity, brevity"),
+        ([lambda exchange: 0.5], "'<lambda>' cannot be a scorer's name"),
+    ],
+)
+def test_what_is_no_scorer_is_told(given: Any, told: str) -> None:
+    """Before any row is scored."""
+    with pytest.raises(UsageError, match=told):
+        germane.evaluate(ROWS, given)

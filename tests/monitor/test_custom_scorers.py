@@ -1,0 +1,81 @@
+"""Scorers of one's own, online."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import germane
+from germane import registry
+from germane.exchange import Exchange
+from germane.monitor import Monitor
+from germane.scorers import build
+from germane.storage import Store
+
+ANSWERS = {"good": 0.5, "high": 1.5, "nan": float("nan")}
+
+
+@pytest.fixture(autouse=True)
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two scorers, a plain function and an async one, in a registry of their own."""
+    monkeypatch.setattr(registry, "_declarations", {})
+
+    @germane.scorer
+    def plain(exchange: Exchange) -> float:
+        return ANSWERS[exchange.answer or ""]
+
+    @germane.scorer
+    async def asynchronous(exchange: Exchange) -> float:
+        return ANSWERS[exchange.answer or ""]
+
+
+@pytest.mark.parametrize("name", ["plain", "asynchronous"])
+def test_a_value_or_a_reason_reaches_the_database(
+    store: Store, start: Callable[..., Monitor], settings: Any, new_exchange: Any, until: Any, name: str, attached: Any
+) -> None:
+    """What raises or lies outside the range is failed for good, and no number anywhere."""
+    configured = settings(scorers=(name,))
+    workbench = build(configured)
+    store.add([new_exchange(answer=answer) for answer in ("good", "high", "nan", "raises")])
+    start(store, workbench.scorers, settings=configured, close=workbench.aclose)
+
+    until(lambda: store.counts().done + store.counts().failed == 4)
+
+    assert [scored.score.value for scored in store.worst()] == [0.5]
+    assert store.counts().failed_reasons == {"out_of_range": 2, "scorer_error": 1}
+    assert {score.scorer for score in attached.scores} == {name}
+
+
+@pytest.fixture
+def free() -> Iterator[threading.Event]:
+    """What a hanging function waits for; the test's end lets it go."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_hanging_function_does_not_keep_the_monitor_from_stopping(
+    store: Store, start: Callable[..., Monitor], settings: Any, new_exchange: Any, free: threading.Event
+) -> None:
+    """Its exchange is scored at the next start."""
+    began = threading.Event()
+
+    @germane.scorer
+    def hangs(exchange: Exchange) -> float:
+        began.set()
+        free.wait(60)
+        return 0.5
+
+    configured = settings(scorers=("hangs",))
+    workbench = build(configured)
+    store.add([new_exchange(answer="good")])
+    monitor = start(store, workbench.scorers, settings=configured, close=workbench.aclose)
+    assert began.wait(20)
+
+    monitor.stop(1.0)
+
+    counts = store.counts()
+    assert (counts.done, counts.failed, counts.pending + counts.running) == (0, 0, 1)

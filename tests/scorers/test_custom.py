@@ -1,0 +1,304 @@
+"""Scorers of one's own: a function of an exchange, declared or not."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import germane
+from germane import registry
+from germane.errors import UsageError
+from germane.exchange import Exchange
+from germane.registry import declare
+from germane.score import Reason, Score
+from germane.scorers import NAMES, CustomScorer, run
+
+Make = Callable[..., Exchange]
+
+
+@pytest.fixture(autouse=True)
+def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An empty registry: it is one for the whole process."""
+    empty: dict[str, Any] = {}
+    monkeypatch.setattr(registry, "_declarations", empty)
+    return empty
+
+
+@pytest.fixture
+def custom() -> Iterator[Callable[..., CustomScorer]]:
+    """Make a scorer of a function; its threads end with the test."""
+    made: list[CustomScorer] = []
+
+    def make(function: Callable[..., Any], **said: Any) -> CustomScorer:
+        made.append(CustomScorer(declare(function, name="own", **said)))
+        return made[-1]
+
+    yield make
+    for scorer in made:
+        asyncio.run(scorer.aclose())
+
+
+def as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same as an async function."""
+
+    @functools.wraps(function)
+    async def coroutine(exchange: Exchange) -> Any:
+        return function(exchange)
+
+    return coroutine
+
+
+@pytest.fixture(params=["plain", "async"])
+def kind(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """A function as it is, or as a coroutine function."""
+    return (lambda function: function) if request.param == "plain" else as_coroutine
+
+
+def test_a_decorated_function_stays_what_it_was() -> None:
+    """With brackets and without; whoever calls it notices nothing."""
+
+    def brevity(exchange: Exchange) -> float:
+        return 0.5
+
+    async def tone(exchange: Exchange) -> float:
+        return 0.5
+
+    assert germane.scorer(brevity) is brevity
+    assert germane.scorer(name="politeness", requires={"answer"}, range=(0, 1), version="1")(tone) is tone
+    assert registry.names() == ["brevity", "politeness"]
+
+
+def test_what_a_function_returns_is_its_score(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
+    """A number, under the scorer's name and fingerprint."""
+    scorer = custom(kind(lambda exchange: len(exchange.answer) / 100))
+
+    (found,) = score(scorer, exchange("Why?", "x" * 25))
+
+    assert (found.value, found.scorer, found.fingerprint) == (0.25, "own", scorer.fingerprint)
+
+
+def test_a_score_keeps_its_details(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
+    """And gets the scorer's name, and its fingerprint where it has none."""
+    written = Score(scorer="mine", fingerprint="", value=0.5, explanation="because", details={"words": 3})
+
+    (found,) = score(scorer := custom(kind(lambda exchange: written)), exchange())
+
+    assert (found.scorer, found.fingerprint) == ("own", scorer.fingerprint)
+    assert (found.value, found.explanation, found.details) == (0.5, "because", {"words": 3})
+
+
+def test_a_score_of_another_make_keeps_its_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
+    """A function that asks a judge of its own knows best what made the value."""
+    (found,) = score(custom(lambda exchange: Score(scorer="", fingerprint="judge-7", value=0.5)), exchange())
+
+    assert found.fingerprint == "judge-7"
+
+
+@pytest.mark.parametrize("error", [KeyError("colour"), StopIteration(3), SystemExit(2), RecursionError("deep")])
+def test_what_raises_is_a_failed_score(exchange: Make, score: Any, custom: Any, kind: Any, error: Any) -> None:
+    """Whatever it raises, the others' scores go on."""
+
+    def fails(exchange: Exchange) -> float:
+        raise error
+
+    (found,) = score(custom(kind(fails)), exchange())
+
+    assert (found.value, found.reason) == (None, Reason.SCORER_ERROR)
+    assert type(error).__name__ in found.explanation
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
+def test_what_is_out_of_range_is_no_number(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
+    """Nothing is cut to fit."""
+    (found,) = score(custom(kind(lambda exchange: value)), exchange())
+
+    assert (found.value, found.reason) == (None, Reason.OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize("result", [None, "0.5", True, [0.5]])
+def test_what_is_no_number_is_no_score(exchange: Make, score: Any, custom: Any, kind: Any, result: Any) -> None:
+    """It is told what it returned."""
+    (found,) = score(custom(kind(lambda exchange: result)), exchange())
+
+    assert found.reason is Reason.SCORER_ERROR
+    assert type(result).__name__ in found.explanation
+
+
+def test_a_range_of_ones_own(exchange: Make, score: Any, custom: Any) -> None:
+    """Both ends included."""
+    scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 5))
+
+    assert [found.value for found in score(scorer, *(exchange("Q?", text) for text in ("-1", "5", "5.1")))] == [
+        -1.0, 5.0, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("requires", "state"), [("answer", "skipped"), ({"question"}, "scored"), ((), "scored")])
+def test_what_is_required_and_not_there_is_skipped(
+    exchange: Make, score: Any, custom: Any, requires: Any, state: str
+) -> None:
+    """The function is not called."""
+    (found,) = score(custom(lambda exchange: 0.5, requires=requires), exchange("Why?", " "))
+
+    assert found.state == state
+
+
+def test_a_blocking_plain_function_delays_no_coroutine(exchange: Make, custom: Any) -> None:
+    """Each call waits for what only the event loop does: on the loop itself none would end."""
+    free = threading.Event()
+    blocks = custom(lambda exchange: 0.5 if free.wait(30) else 0.0)
+
+    async def all_at_once() -> list[Score]:
+        calls = [asyncio.create_task(run(blocks, exchange())) for _ in range(8)]
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        free.set()
+        return await asyncio.gather(*calls)
+
+    assert [found.value for found in asyncio.run(all_at_once())] == [0.5] * 8
+
+
+def test_threads_are_few_and_started_once(exchange: Make, score: Any, custom: Any) -> None:
+    """However many exchanges there are; an async function has none."""
+    seen: set[int] = set()
+    plain = custom(lambda exchange: seen.add(threading.get_ident()) or 0.5)
+    loops: set[int] = set()
+    coroutine = custom(as_coroutine(lambda exchange: loops.add(threading.get_ident()) or 0.5))
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(run(scorer, exchange()) for scorer in (plain, coroutine) for _ in range(40)))
+
+    asyncio.run(all_at_once())
+
+    assert 1 <= len(seen) <= 4
+    assert threading.get_ident() not in seen
+    assert loops == {threading.get_ident()}
+
+
+def test_a_hanging_function_keeps_nobody_from_stopping(exchange: Make, custom: Any) -> None:
+    """Closing does not wait for it, and its thread does not keep the program."""
+    free, began = threading.Event(), threading.Event()
+
+    def hang(exchange: Exchange) -> float:
+        began.set()
+        free.wait(60)
+        return 0.5
+
+    hangs = custom(hang)
+
+    async def stop() -> None:
+        call = asyncio.create_task(run(hangs, exchange()))
+        await asyncio.to_thread(began.wait, 30)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await hangs.aclose()
+
+    asyncio.run(stop())
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("germane-own")]
+    free.set()
+
+    assert threads
+    assert all(thread.daemon for thread in threads)
+
+
+def test_a_plain_function_may_return_something_to_await(exchange: Make, score: Any, custom: Any) -> None:
+    """A wrapper around an async function is often none itself."""
+    tone = as_coroutine(lambda exchange: 0.5)
+
+    (found,) = score(custom(lambda exchange: tone(exchange)), exchange())
+
+    assert found.value == 0.5
+
+
+class Tone:
+    """Can be called, as a function can."""
+
+    async def __call__(self, exchange: Exchange) -> float:
+        return 0.5
+
+    def method(self, exchange: Exchange) -> float:
+        return 0.5
+
+
+@pytest.mark.parametrize(
+    "function", [Tone(), Tone().method, functools.partial(lambda value, exchange: value, 0.5), lambda *given: 0.5]
+)
+def test_anything_that_takes_an_exchange_can_be_a_scorer(
+    exchange: Make, score: Any, custom: Any, function: Any
+) -> None:
+    """Objects, methods, partial functions."""
+    assert score(custom(function), exchange())[0].value == 0.5
+
+
+def test_the_fingerprint_is_of_what_is_declared() -> None:
+    """Name, version, qualified name, range and requirements; whoever changes that on purpose changes this line."""
+
+    def made(**said: Any) -> str:
+        return CustomScorer(declare(as_coroutine, **{"name": "own"} | said)).fingerprint
+
+    assert made() == made(requires=("answer", "question")) == "d5f72e51464a"
+    others = [made(name="other"), made(version="2"), made(range=(0, 2)), made(requires={"answer"})]
+    assert len({made(), *others, CustomScorer(declare(declare_nothing, name="own")).fingerprint}) == 6
+
+
+def declare_nothing(exchange: Exchange) -> float:
+    """Another function."""
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "said", "told"),
+    [
+        (3, {}, "3 is not a function of an exchange"),
+        (Tone, {}, "is not a function of an exchange"),
+        (lambda: 0.5, {}, "cannot be called with one argument"),
+        (lambda one, two: 0.5, {}, "cannot be called with one argument"),
+        (lambda exchange: 0.5, {"name": None}, "'<lambda>' cannot be a scorer's name"),
+        (lambda exchange: (yield 0.5), {}, "yields values"),
+        (declare_nothing, {"name": ""}, "cannot be a scorer's name"),
+        (declare_nothing, {"name": "two words"}, "cannot be a scorer's name"),
+        (declare_nothing, {"name": "a,b"}, "cannot be a scorer's name"),
+        (declare_nothing, {"name": 3}, "cannot be a scorer's name"),
+        (declare_nothing, {"name": "answer_relevancy"}, "a scorer of germane's own"),
+        (declare_nothing, {"requires": {"anwser"}}, "no anwser"),
+        (declare_nothing, {"range": (1, 0)}, "from less to more"),
+        (declare_nothing, {"range": (0, float("nan"))}, "two numbers"),
+        (declare_nothing, {"range": (0, 1, 2)}, "two numbers"),
+        (declare_nothing, {"range": "01"}, "two numbers"),
+    ],
+)
+def test_what_cannot_be_a_scorer_is_refused_at_once(function: Any, said: Any, told: str) -> None:
+    """Where it is declared, not hours later in the background."""
+    with pytest.raises(UsageError, match=told):
+        germane.scorer(**{"name": "own"} | said)(function)
+
+
+def test_a_name_is_taken_once() -> None:
+    """By the other function's name; the same one declared again, as a notebook does, takes its own place."""
+
+    def again() -> Any:
+        @germane.scorer(name="own")
+        def first(exchange: Exchange) -> float:
+            return 0.5
+
+        return first
+
+    again()
+    latest = again()
+
+    with pytest.raises(UsageError, match=r"a scorer 'own' already, .*first; give .*declare_nothing another name"):
+        germane.scorer(name="own")(declare_nothing)
+    found = registry.declared("own")
+    assert found is not None
+    assert found.function is latest
+
+
+def test_germanes_own_names_are_all_reserved() -> None:
+    """They are known without importing the scorers."""
+    assert set(NAMES) <= registry.BUILT_IN

@@ -1,0 +1,165 @@
+"""Intent: what the asker wants, and how well the answer gives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers import build, run
+from germane.settings import load
+from germane.testing import FakeJudge, Fault
+
+Make = Callable[..., Exchange]
+AKS = "What are the benefits of using AKS?"
+INTENT = "The asker wants to know what they gain by using AKS."
+
+
+@pytest.fixture
+def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
+    """Score one exchange by a judge that says this."""
+
+    def score(exchange: Exchange, said: Any, **options: Any) -> Score:
+        fake.replies = said if callable(said) else [said, said]
+        name = "intent_match"
+        settings = load(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
+
+        async def score_it() -> Score:
+            workbench = build(settings)
+            try:
+                return await run(workbench.scorers[0], exchange)
+            finally:
+                await workbench.aclose()
+
+        return asyncio.run(score_it())
+
+    return score
+
+
+@pytest.mark.parametrize(
+    ("rating", "value", "words", "label"),
+    [
+        (1, 0.0, "does not fulfil", "off"),
+        (2, 0.25, "barely fulfils", "off"),
+        (3, 0.5, "partly fulfils", "partly"),
+        (4, 0.75, "mostly fulfils", "mostly"),
+        (5, 1.0, "fully fulfils", "direct"),
+    ],
+)
+def test_a_rating_is_scaled_to_0_to_1(
+    exchange: Make, match: Any, fake: FakeJudge, rating: int, value: float, words: str, label: str
+) -> None:
+    """(rating - 1) / 4; intent and rating are kept, the explanation says both; one request."""
+    score = match(exchange(AKS, "Less to operate."), {"intent": INTENT, "rating": rating})
+
+    assert score.value == pytest.approx(value, abs=1e-9)
+    assert (score.details["intent"], score.details["rating"], score.details["requests"]) == (INTENT, rating, 1)
+    assert score.explanation == f'The answer {words} the intent: "{INTENT}"'
+    assert (score.label, len(fake.chats)) == (label, 1)
+
+
+def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: Any) -> None:
+    """The benefits of AKS, by a judge that looks for them."""
+
+    def judge(request: Any) -> dict[str, Any]:
+        return {"intent": INTENT, "rating": 1 + 2 * sum(word in request.between("answer") for word in ("cost", "scal"))}
+
+    good = "AKS lowers operating cost, and scales with the load."
+    partial = "AKS scales with the load."
+    off = "Kubernetes was first released in 2014."
+
+    assert [match(exchange(AKS, answer), judge).value for answer in (good, partial, off)] == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize("rating", ["4", "four", "4/5", 4.0, "80%"])
+def test_a_rating_may_be_written_in_many_forms(exchange: Make, match: Any, fake: FakeJudge, rating: Any) -> None:
+    """Without a second request."""
+    score = match(exchange(), {"intent": INTENT, "rating": rating})
+
+    assert score.value == pytest.approx(0.75, abs=1e-9)
+    assert len(fake.chats) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"intent": INTENT, "rating": 0}, Reason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": 6}, Reason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": -3}, Reason.OUT_OF_RANGE),
+        ('{"intent": "x", "rating": NaN}', Reason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": "good"}, Reason.UNPARSABLE),
+        ({"intent": INTENT, "rating": True}, Reason.UNPARSABLE),
+        ({"intent": INTENT}, Reason.UNPARSABLE),
+        ({"intent": " ", "rating": 4}, Reason.UNPARSABLE),
+        ({"rating": 4}, Reason.UNPARSABLE),
+        ("4", Reason.UNPARSABLE),
+    ],
+)
+def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
+    exchange: Make, match: Any, fake: FakeJudge, said: Any, reason: Reason
+) -> None:
+    """Nothing is defaulted to a rating."""
+    score = match(exchange(), said)
+
+    assert (score.value, score.reason) == (None, reason)
+    assert len(fake.chats) == 2
+
+
+def test_a_judge_that_is_away_is_no_number(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """And may be asked later."""
+    fake.outage = Fault("status", status=503)
+
+    score = match(exchange(), None)
+
+    assert (score.value, score.reason) == (None, Reason.JUDGE_UNREACHABLE)
+
+
+def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """Without a rating by anybody."""
+    score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
+
+    assert (score.value, score.label, score.explanation) == (0.0, "off", "The answer only repeats the question.")
+    assert [request for request in fake.chats if "rating" in request.text] == []
+
+
+def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """By default the judge does not see them."""
+    for options in ({}, {"remove_copies": False}):
+        match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
+
+    assert [request.between("answer").strip() for request in fake.chats] == ["Buy shoes.", f"{AKS} Buy shoes."]
+
+
+def test_what_the_answer_gives_is_told_where_the_judge_says_it(exchange: Make, match: Any) -> None:
+    """It helps the judge to rate, and a person to see why; the value does not need it."""
+    score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
+
+    assert score.details["given"] == "Fewer servers."
+    assert score.explanation == f'The answer partly fulfils the intent: "{INTENT}"; it gives: "Fewer servers."'
+
+
+def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
+    """Details stay small."""
+    score = match(exchange(), {"intent": "x" * 5_000, "rating": 3})
+
+    assert len(score.details["intent"]) == 300
+
+
+def test_other_scripts_pass_unchanged(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """Right to left, mixed and combined characters."""
+    texts = "ما هي عاصمة فرنسا؟ 東京?", "باريس ✓ é"
+
+    score = match(exchange(*texts), {"intent": "معرفة العاصمة", "rating": 5})
+
+    assert (fake.chats[0].between("question"), fake.chats[0].between("answer")) == texts
+    assert score.details["intent"] == "معرفة العاصمة"
+
+
+def test_the_fingerprint_changes_only_on_purpose(exchange: Make, match: Any) -> None:
+    """Prompt, schema, limits, version and judge; whoever changes one changes this line."""
+    assert match(exchange(), {"intent": INTENT, "rating": 3}).fingerprint == "f7dd245874ad"
