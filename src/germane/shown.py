@@ -6,7 +6,8 @@ import re
 
 _JOINER = "\u200d"
 """Holds emoji together."""
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
+"""What means something in Markdown in the middle of a line; ``:`` and ``www.`` make links."""
 
 
 def harmless(text: str | None, width: int = 200) -> str:
@@ -18,4 +19,5 @@ def harmless(text: str | None, width: int = 200) -> str:
 
 def markdown(text: str | None, width: int = 200) -> str:
     """Return captured text for Markdown: one line in which nothing is a link, an image, a tag or the end of a cell."""
-    return _PUNCTUATION.sub(r"\\\1", harmless(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
+    escaped = _MARKS.sub(r"\\\1", harmless(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
+    return escaped.replace("@", "@\u200b")  # names nobody, and is no address

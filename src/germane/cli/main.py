@@ -14,10 +14,12 @@ from germane.cli.output import print_json
 from germane.errors import GermaneError
 
 _VERBS = {
+    "calibrate": "germane.cli.calibrate",
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",
     "report": "germane.cli.report",
+    "score": "germane.cli.score",
     "worst": "germane.cli.worst",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from germane.evaluation.summary import ScorerSummary
 
 ENOUGH = 20
 """Fewer scores than this are not enough data to judge by."""
+NOISE = 1e-9
+"""How far rounding may carry a mean under a threshold that it equals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,10 @@ def check(summaries: Sequence[ScorerSummary], min_mean: float | None, min_covera
     the mean is not judged; coverage is a count, and always is.
 
     Raises:
-        UsageError: ``min_coverage`` is not from 0 to 1.
+        UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.
     """
+    if min_mean is not None and not math.isfinite(min_mean):
+        raise UsageError(f"min_mean is {min_mean}: it must be a finite number")
     if min_coverage is not None and not 0 <= min_coverage <= 1:
         raise UsageError(f"min_coverage is {min_coverage}: it is a share of the rows, from 0 to 1")
     return Check(tuple(_finding(summary, summaries, min_mean, min_coverage) for summary in summaries))
@@ -67,7 +72,7 @@ def _finding(
     summary: ScorerSummary, others: Sequence[ScorerSummary], min_mean: float | None, min_coverage: float | None
 ) -> Finding:
     enough = summary.n >= ENOUGH
-    low = enough and min_mean is not None and summary.estimate is not None and summary.estimate.mean < min_mean
+    low = enough and min_mean is not None and summary.estimate is not None and summary.estimate.mean < min_mean - NOISE
     thin = min_coverage is not None and summary.asked > 0 and summary.coverage < min_coverage
     alone = sum(other.scorer == summary.scorer for other in others) == 1
     name = summary.scorer if alone else f"{summary.scorer} (fingerprint {summary.fingerprint})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from germane.errors import UsageError
+from germane.shown import harmless
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "user_input"),
@@ -49,7 +50,7 @@ class Columns:
             return found
         if name not in self._must:
             return None
-        wanted, there = " or ".join(self.names[name]), ", ".join(map(str, row)) or "none"
+        wanted, there = " or ".join(self.names[name]), ", ".join(harmless(str(column), 60) for column in row) or "none"
         raise UsageError(
             f"has no column {wanted}; its columns are {there}. Name the right one: columns={{{name!r}: '...'}}, "
             f"or --columns {name}=..."

@@ -101,7 +101,9 @@ def _record(names: list[str], cells: list[str], place: str) -> Mapping[str, str]
 
 def _parquet(path: Path) -> Iterator[Record]:
     try:
-        frame = import_module("pandas").read_parquet(path)
+        pandas = import_module("pandas")
+        with path.open("rb") as file:
+            frame = pandas.read_parquet(file)
     except ImportError:
         raise UsageError(f"{path}: Parquet needs pandas and pyarrow; {PANDAS}") from None
     except ValueError as error:  # pyarrow's errors are ones

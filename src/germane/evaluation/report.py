@@ -41,8 +41,7 @@ def cells(found: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str
     seen = f"{found.scored} of {found.asked}"
     estimate = found.estimate
     if estimate is None or estimate.n < ENOUGH:
-        mean = "-" if estimate is None else f"{estimate.mean:.3f}"
-        return name, str(found.n), mean, f"not enough data (need {ENOUGH})", "-", "-", seen
+        return name, str(found.n), "-", f"not enough data (need {ENOUGH})", "-", "-", seen
     interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
     shares = f"{estimate.low_share:.0%}", f"{estimate.noncommittal_share:.0%}"
     return name, str(found.n), f"{estimate.mean:.3f}", interval, *shares, seen

@@ -79,7 +79,7 @@ class Evaluation:
         """Compare each scorer with the least mean and the least share of scored rows that are asked of it.
 
         Raises:
-            UsageError: ``min_coverage`` is not from 0 to 1.
+            UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.
         """
         return check(self.summary(), min_mean, min_coverage)
 

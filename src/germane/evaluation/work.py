@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.scorers.catalogue import CATALOGUE
+from germane.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from germane.scorers import Scorer
@@ -44,7 +44,7 @@ def work_of(scorer: Scorer, exchange: Exchange) -> Work:
 
 
 def _is_ours(scorer: Scorer) -> bool:
-    return scorer.name in CATALOGUE and type(scorer).__module__.startswith("germane.scorers.")
+    return scorer.name in BUILT_IN and type(scorer).__module__.startswith("germane.scorers.")
 
 
 def _content(exchange: Exchange) -> dict[str, Any]:

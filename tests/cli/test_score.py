@@ -1,0 +1,220 @@
+"""`germane score`: a file, its scores, and an exit code to rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.testing import FakeJudge, Fault
+
+Call = Callable[..., Any]
+HOSTILE = "\x1b[2J\u202e<script>"
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
+    """A judge in the settings, which writes the question that the rows ask."""
+    with FakeJudge(questions=question_of) as running:
+        for name, value in running.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
+        yield running
+
+
+def question_of(answer: str) -> list[str]:
+    """Return the question that a row's answer answers."""
+    return [answer.replace("By card ", "How do I pay ").replace(".", "?")]
+
+
+def rows(count: int, **more: Any) -> list[dict[str, Any]]:
+    """Return rows that all score 1."""
+    return [{"question": f"How do I pay {n}?", "answer": f"By card {n}.", **more} for n in range(count)]
+
+
+def written(found: list[dict[str, Any]], name: str = "rows.jsonl") -> str:
+    """Write rows and return the file's name."""
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
+    return name
+
+
+def test_a_file_is_scored(call: Call, judge: FakeJudge) -> None:
+    """With sample size, interval and coverage, the worst rows, and what it took."""
+    bad = {"question": "When do you open?", "answer": f"By card {HOSTILE} 7."}
+    ended = call("score", written([*rows(20), bad, {"question": "How?", "answer": ""}]))
+
+    assert ended.code == 0
+    assert ended.out.splitlines()[1].split()[:2] == ["answer_relevancy", "21"]
+    assert "21 of 22" in ended.out
+    assert "answer_relevancy: 1 missing_input" in ended.out
+    assert "rows.jsonl, line 21" in ended.out
+    assert "asked     When do you open?" in ended.out
+    assert "22 rows in " in ended.out
+    assert " tokens" in ended.out
+
+
+def test_texts_of_rows_do_nothing_to_a_terminal(call: Call, judge: FakeJudge) -> None:
+    """Neither in the worst rows nor in what is said of a wrong one."""
+    shown = call("score", written([{"question": HOSTILE, "answer": "By card 1.", "id": HOSTILE}]))
+    wrong = call("score", written([{HOSTILE: 1}]))
+
+    assert all(character.isprintable() or character == "\n" for character in shown.out + wrong.err)
+    assert wrong.code == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "code"),
+    [
+        (20, ["--fail-under", "0.9"], 0),
+        (20, ["--fail-under", "1.01"], 3),
+        (19, ["--fail-under", "0.9"], 5),
+        (19, [], 0),
+        (20, ["--min-coverage", "0.9"], 0),
+        (0, ["--fail-under", "0.9"], 5),
+        (0, [], 5),
+    ],
+)
+def test_the_exit_code_says_how_it_went(
+    call: Call, judge: FakeJudge, count: int, options: list[str], code: int
+) -> None:
+    """0 fine, 3 a threshold is broken, 5 not enough data."""
+    assert call("score", written(rows(count)), *options).code == code
+
+
+def test_a_judge_that_is_away_is_not_enough_data(call: Call, judge: FakeJudge) -> None:
+    """And breaks a threshold of coverage; never a mean."""
+    judge.outage = Fault("refusal")
+    file = written(rows(20))
+
+    assert call("score", file).code == 5
+    assert call("score", file, "--fail-under", "0.5").code == 5
+    ended = call("score", file, "--fail-under", "0.5", "--min-coverage", "0.9")
+    assert ended.code == 3
+    assert "20 judge_refused" in ended.out
+
+
+def test_json_is_one_object(call: Call, judge: FakeJudge) -> None:
+    """Summary, worst rows, what it took, and what the check says."""
+    file = written([*rows(20), {"question": "When do you open?", "answer": "By card 7."}])
+    content = call("score", file, "--json", "--fail-under", "0.5").content
+
+    (summary,) = content["summary"]
+    assert (content["rows"], summary["n"], summary["coverage"], summary["enough"]) == (21, 21, 1.0, True)
+    assert content["check"]["passed"] is True
+    assert content["check"]["findings"][0]["sentence"].startswith("answer_relevancy: mean ")
+    assert content["spending"]["input_tokens"] > 0
+    assert "check" not in call("score", file, "--json").content
+
+
+def test_scorers_columns_and_limit_are_chosen(call: Call, judge: FakeJudge) -> None:
+    """On the command line, over those of the settings."""
+    found = [{"q": row["question"], "a": row["answer"]} for row in rows(5)]
+    options = ["--scorer", "question_answer_similarity", "--scorer", "answer_relevancy", "--limit", "2"]
+
+    content = call("score", written(found), "--columns", "question=q, answer=a", *options, "--json").content
+
+    assert [summary["scorer"] for summary in content["summary"]] == ["question_answer_similarity", "answer_relevancy"]
+    assert content["rows"] == 2
+
+
+def test_another_judge_may_be_named(call: Call, judge: FakeJudge) -> None:
+    """And another embedder."""
+    call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
+
+    assert {request.body["model"] for request in judge.chats} == {"other"}
+    assert {request.body["model"] for request in judge.embeddings} == {"other-embedder"}
+
+
+def test_a_cache_spares_the_second_run(call: Call, judge: FakeJudge) -> None:
+    """Nothing is asked twice."""
+    file = written(rows(5))
+    for _ in range(2):
+        assert call("score", file, "--cache", "scores.db").code == 0
+
+    assert len(judge.chats) == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "start"),
+    [("markdown", "r.md", "# Evaluation"), ("json", "r.json", '{"schema_version": 1'), ("html", "r.html", "<!doctype")],
+)
+def test_a_report_is_printed_or_written(call: Call, judge: FakeJudge, kind: str, name: str, start: str) -> None:
+    """Alone on stdout; or to a file, whose name says of what kind it is, with the summary on stdout."""
+    file = written(rows(2))
+
+    printed = call("score", file, "--report", kind)
+    beside = call("score", file, "--output", name)
+
+    assert printed.out.startswith(start)
+    assert "2 of 2" in beside.out
+    assert Path(name).read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--output", "report.pdf"], "say which with --report"),
+        (["--output", "absent/report.md"], "there is no folder absent"),
+        (["--output", "rows.jsonl", "--report", "json"], "would overwrite what is read"),
+        (["--output", "c.json", "--cache", "c.json"], "would overwrite what is read"),
+        (["--json", "--report", "html"], "name a file with --output"),
+        (["--columns", "question"], "is not of the form question=q,answer=a"),
+        (["--min-coverage", "90"], "is not in the range 0<=x<=1"),
+        (["--limit", "0"], "is not in the range"),
+    ],
+)
+def test_wrong_usage_ends_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+    """Before anything is asked of a judge."""
+    ended = call("score", written(rows(1)), *options)
+
+    assert (ended.code, ended.out, judge.requests) == (2, "", [])
+    assert said in " ".join(ended.err.split())
+
+
+def test_a_file_that_is_not_there_ends_with_2(call: Call, judge: FakeJudge) -> None:
+    """As click says it."""
+    assert call("score", "absent.jsonl").code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "rows.jsonl, line 2 has no column question or user_input"),
+        (["--limit", "1", "--scorer", "relevance"], "there is no scorer 'relevance'"),
+        (["--limit", "1", "--columns", "qestion=q"], "knows no qestion"),
+        (["--limit", "1", "--fail-under", "nan"], "min_mean is nan"),
+        (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is no cache of germane's"),
+    ],
+)
+def test_what_cannot_be_scored_ends_with_1(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+    """In one line that names the place and the fix; nothing is asked of a judge."""
+    ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
+
+    assert (ended.code, ended.out, judge.requests) == (1, "", [])
+    assert ended.err.startswith("germane: ")
+    assert said in ended.err
+
+
+def test_progress_is_shown_on_a_terminal_only(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
+    """On stderr; what is piped holds the result alone."""
+    leader, follower = pty.openpty()
+    settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+    done = subprocess.run(
+        [sys.executable, "-m", "germane", "score", written(rows(3))],
+        env=environment | settings | {"TERM": "xterm-256color", "COLUMNS": "120"},
+        stdout=subprocess.PIPE, stderr=follower, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(follower)
+    told = os.read(leader, 100_000).decode()
+    os.close(leader)
+
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert "3/3" in told
+    assert "rows/s" in told

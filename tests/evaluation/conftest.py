@@ -1,0 +1,64 @@
+"""A scorer of a user's own, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import germane
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+
+
+class Told:
+    """A scorer that gives what the answer says: a number, or a failure."""
+
+    name = "told"
+    fingerprint = "told-1"
+    requires = frozenset({"answer"})
+    range = (0.0, 1.0)
+
+    def __init__(self) -> None:
+        self.seen: list[Exchange] = []
+
+    async def score(self, exchange: Exchange) -> Score | float:
+        """Return the number in the answer."""
+        self.seen.append(exchange)
+        try:
+            return float(exchange.answer or "")
+        except ValueError:
+            raise ScoringError(Reason.UNPARSABLE, f"no number in {exchange.answer}") from None
+
+
+@pytest.fixture
+def told() -> Told:
+    """A fresh one."""
+    return Told()
+
+
+@pytest.fixture
+def file(bare: Path) -> Callable[[str, str | bytes], Path]:
+    """Writes a file as it is, and returns its path."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        (bare / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return Path(name)
+
+    return write
+
+
+Evaluate = Callable[..., germane.Evaluation]
+
+
+@pytest.fixture
+def evaluated(bare: Path, told: Told) -> Evaluate:
+    """Scores answers by the number in them."""
+
+    def evaluate(answers: list[object], **options: object) -> germane.Evaluation:
+        rows = [{"question": f"Question {number}?", "answer": answer} for number, answer in enumerate(answers)]
+        return germane.evaluate(rows, [told], **options)
+
+    return evaluate

@@ -1,0 +1,307 @@
+"""Scores kept in a file: what ends a run costs nothing that was paid for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane.errors import UsageError
+from germane.evaluation.cache import Cache
+from germane.evaluation.work import Work
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.testing import FakeJudge, Fault
+
+pytestmark = pytest.mark.usefixtures("bare")
+ROWS = [{"question": f"How do I pay for item {number}?", "answer": f"Item {number} by card."} for number in range(12)]
+WORK = Work("told", "told-1", "c")
+RUN = """
+import json, sys, germane
+rows, settings = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+evaluation = germane.evaluate(rows, cache="scores.db", **settings)
+print(json.dumps([score.value for score in evaluation.scores]))
+"""
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process, asked over HTTP."""
+    with FakeJudge() as running:
+        yield running
+
+
+def asked(judge: FakeJudge) -> Counter[str]:
+    """Return how often each answer was asked about; marks around it are random."""
+    return Counter(re.findall(r"Item \d+ by card", str(request.body["messages"]))[-1] for request in judge.chats)
+
+
+def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluation:
+    """Score rows with a cache."""
+    return germane.evaluate(rows, cache="scores.db", **judge.settings(), **options)
+
+
+def test_a_second_run_asks_nothing(judge: FakeJudge) -> None:
+    """And says the same, details and fingerprints included; it cost nothing."""
+    judge.model = "fake-judge-2026"
+    first, second = (germane.evaluate(ROWS, cache="scores.db", **judge.settings()) for _ in range(2))
+
+    assert len(judge.chats) == len(ROWS)
+    assert second.scores == first.scores
+    assert {score.judge for score in second.scores} == {"fake-judge-2026"}
+    assert (first.tokens or 0) > 0
+    assert (second.tokens, second.cost) == (None, None)
+
+
+def test_a_killed_run_goes_on_where_it_was(judge: FakeJudge, until: Callable[..., None]) -> None:
+    """SIGKILL halfway: of all that was answered nothing is asked again, and the result is that of one run."""
+    hanging = 3
+    judge.faults.extend([*[None] * 5, *[Fault("hang")] * hanging])
+    settings = {**judge.settings(), "concurrency": hanging, "scorers": ["answer_relevancy"]}
+    arguments = [sys.executable, "-c", RUN, json.dumps(ROWS), json.dumps(settings)]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env=dict(os.environ))
+    until(lambda: len(judge.chats) >= 5 + hanging and stored() >= 5)
+    process.send_signal(signal.SIGKILL)
+    assert process.communicate()[0] == b""
+    before = asked(judge)
+    kept = stored()
+    judge.faults.clear()
+
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, env=dict(os.environ), check=True, timeout=60)
+
+    again = asked(judge) - before
+    assert kept == 5
+    assert sum(again.values()) == len(ROWS) - kept
+    assert sorted(asked(judge).values()) == [1] * (len(ROWS) - hanging) + [2] * hanging  # those without a reply
+    assert all(value is not None for value in json.loads(done.stdout))
+
+
+def stored() -> int:
+    """Return how many scores are in the file."""
+    if not Path("scores.db").exists():
+        return 0
+    connection = sqlite3.connect("scores.db", timeout=10)
+    try:
+        count: int = connection.execute("SELECT count(*) FROM score").fetchone()[0]
+    except sqlite3.OperationalError:  # no table yet
+        return 0
+    finally:
+        connection.close()
+    return count
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """Waits for a condition, with a deadline."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        deadline, pause = time.monotonic() + 40, threading.Event()
+        while not condition():
+            assert time.monotonic() < deadline
+            pause.wait(0.02)
+
+    return wait
+
+
+def test_an_interrupted_run_keeps_what_is_done(told: Any) -> None:
+    """Ctrl-C goes through, and the cache holds the rows before it."""
+
+    class Interrupted(type(told)):  # type: ignore[misc]  # the fixture's class
+        async def score(self, exchange: Exchange) -> Score | float:
+            if exchange.answer == "stop":
+                raise KeyboardInterrupt
+            found: Score | float = await super().score(exchange)
+            return found
+
+    rows = [{"question": "How?", "answer": answer} for answer in ("0.1", "0.2", "stop", "0.3")]
+    with pytest.raises(KeyboardInterrupt):
+        germane.evaluate(rows, [Interrupted()], cache="scores.db", concurrency=1)
+
+    evaluation = germane.evaluate(rows[:2], [told], cache="scores.db")
+    assert [score.value for score in evaluation.scores] == [0.1, 0.2]
+    assert told.seen == []
+
+
+def test_failures_are_asked_again(judge: FakeJudge) -> None:
+    """What a judge could not do tonight it may tomorrow; what is skipped stays skipped."""
+    judge.outage = Fault("refusal")
+    rows = [ROWS[0], {"question": "How?", "answer": ""}]
+    first = run(judge, rows)
+    judge.outage = None
+    second = run(judge, rows)
+
+    assert [score.reason for score in first.scores] == [Reason.JUDGE_REFUSED, Reason.MISSING_INPUT]
+    assert [score.state for score in second.scores] == ["scored", "skipped"]
+
+
+@pytest.mark.parametrize("cache", [None, "scores.db"])
+def test_equal_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None:
+    """With a cache and without; each row has its score, and the run's cost counts it once."""
+    rows = [{**ROWS[0], "id": number, "label": number} for number in range(20)] + ROWS[1:3]
+    once = germane.evaluate(ROWS[:3], **judge.settings())
+    judge.requests.clear()
+
+    evaluation = germane.evaluate(rows, cache=cache, concurrency=4, **judge.settings())
+
+    assert len(judge.chats) == 3
+    assert len(evaluation.scores) == 22
+    assert [row.exchange.id for row in evaluation.rows[:20]] == [str(number) for number in range(20)]
+    assert evaluation.tokens == once.tokens
+
+
+def test_a_scorer_of_yours_may_look_at_any_column(told: Any) -> None:
+    """Rows that differ only in a reference are two pieces of work for it."""
+
+    class Matches(type(told)):  # type: ignore[misc]  # the fixture's class
+        async def score(self, exchange: Exchange) -> Score | float:
+            return float(exchange.answer == exchange.attributes["reference"])
+
+    rows = [{"question": "How?", "answer": "a", "reference": reference} for reference in ("a", "b", "a")]
+
+    assert [score.value for score in germane.evaluate(rows, [Matches()]).scores] == [1.0, 0.0, 1.0]
+
+
+def test_another_configuration_is_other_work(judge: FakeJudge) -> None:
+    """The fingerprint is part of the key."""
+    run(judge, ROWS[:1])
+    run(judge, ROWS[:1], questions=2)
+
+    assert len(judge.chats) == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
+)
+def test_all_that_a_scorer_sees_is_part_of_the_key(judge: FakeJudge, change: dict[str, Any]) -> None:
+    """A changed row is another one."""
+    evaluation = run(judge, [ROWS[0], ROWS[0] | change])
+
+    assert len(evaluation.rows) == 2
+    assert stored() == 2
+
+
+def test_a_score_comes_back_as_it_was() -> None:
+    """All its fields; of its details what JSON can hold."""
+    score = Score(
+        scorer="told", fingerprint="served", value=0.5, label="partly", explanation="\u4ef7 \U0001f600",
+        details={"list": [1, {"a": None}]}, judge="j", embedder="e", input_tokens=1, output_tokens=2, cost=0.5,
+        latency=0.1, scored_at=datetime(2026, 1, 2, tzinfo=UTC),
+    )  # fmt: skip
+    with Cache("scores.db") as cache:
+        cache.keep(WORK, score)
+    with Cache("scores.db") as cache:
+        assert cache.find(WORK) == score
+        assert cache.find(Work("told", "told-2", "c")) is None
+
+
+def test_details_may_hold_anything() -> None:
+    """A scorer of yours keeps what it likes; the cache keeps what JSON can."""
+    details = {
+        "nan": float("nan"),
+        "set": {1},
+        "moment": datetime(2026, 1, 2, tzinfo=UTC),
+        "odd": Fault("hang"),
+        3: b"",
+    }
+    with Cache("scores.db") as cache:
+        cache.keep(WORK, Score(scorer="told", fingerprint="f", value=1.0, details=details))
+        found = cache.find(WORK)
+
+    assert found is not None
+    assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": "b''"}
+
+
+def test_a_row_that_cannot_be_read_is_no_score() -> None:
+    """It is asked again."""
+    with Cache("scores.db") as cache:
+        for spoilt in ("{", "[]", "{}", '{"scorer": "told"}'):
+            cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('told', 'told-1', 'c', ?)", (spoilt,))
+            assert cache.find(WORK) is None
+
+
+def test_a_cache_of_another_version_is_refused() -> None:
+    """With what to do; it is not touched."""
+    Cache("scores.db").close()
+    connection = sqlite3.connect("scores.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(UsageError, match=r"scores.db was written by another version of germane .*99.*delete it, or"):
+        Cache("scores.db")
+
+
+def test_another_database_is_refused_and_left_alone() -> None:
+    """The database of exchanges, for one, named by mistake."""
+    connection = sqlite3.connect("other.db")
+    connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    before = Path("other.db").read_bytes()
+
+    with pytest.raises(UsageError, match=r"other\.db is a database of something else"):
+        Cache("other.db")
+    assert Path("other.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("rows.csv", "is no cache of germane's"), ("absent/a.db", "cannot be opened")]
+)
+def test_what_is_no_cache_is_refused(path: str, said: str) -> None:
+    """Whatever file was named by mistake, before anything is asked."""
+    Path("rows.csv").write_text("question,answer\n" * 100)
+
+    with pytest.raises(UsageError, match=f"the cache {path} {said}"):
+        Cache(path)
+
+
+def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The scores that were paid for are returned all the same."""
+    cache = Cache("scores.db")
+    cache._connection.execute("DROP TABLE score")
+    for number in range(3):
+        cache.keep(Work("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+    cache.close()
+
+    (message,) = caplog.messages
+    assert "scores.db cannot be written" in message
+
+
+def test_two_runs_may_share_a_cache(told: Any) -> None:
+    """Each sees what the other has kept."""
+    with Cache("scores.db") as one, Cache("scores.db") as other:
+        one.keep(WORK, Score(scorer="told", fingerprint="f", value=0.25))
+        found = other.find(WORK)
+
+    assert found is not None
+    assert found.value == 0.25
+
+
+def test_no_more_rows_are_at_work_than_allowed(told: Any) -> None:
+    """Thousands of rows make no thousands of tasks."""
+    most = 0
+
+    class Counting(type(told)):  # type: ignore[misc]  # the fixture's class
+        async def score(self, exchange: Exchange) -> Score | float:
+            nonlocal most
+            most = max(most, len(asyncio.all_tasks()))
+            await asyncio.sleep(0)
+            return 0.5
+
+    rows = [{"question": "How?", "answer": str(number)} for number in range(2_000)]
+    germane.evaluate(rows, [Counting()], concurrency=4)
+
+    assert most < 30

@@ -1,0 +1,150 @@
+"""Data sets in files: what is read, and what a bad one is told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import germane
+from germane.errors import UsageError
+from germane.exchange import Exchange
+
+File = Callable[[str, str | bytes], Path]
+LINE = '{"question": "How?", "answer": "0.5", "contexts": ["one", "two"]}'
+
+
+def read(path: Path, told: Any, **options: Any) -> list[Exchange]:
+    """Return the exchanges of a file."""
+    return [row.exchange for row in germane.evaluate(path, [told], **options).rows]
+
+
+def test_json_lines_are_read(file: File, told: Any) -> None:
+    """With a mark at the start, Windows line ends and empty lines, as editors leave them."""
+    path = file("rows.jsonl", b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n{LINE}".encode())
+
+    evaluation = germane.evaluate(path, [told])
+
+    assert [row.place for row in evaluation.rows] == ["rows.jsonl, line 1", "rows.jsonl, line 3"]
+    assert evaluation.rows[1].exchange.question == "How?"
+    assert [context.text for context in evaluation.rows[0].exchange.contexts] == ["one", "two"]
+
+
+def test_a_list_of_objects_is_read(file: File, told: Any) -> None:
+    """A JSON file holds one list."""
+    (exchange,) = read(file("rows.json", f"[{LINE}]"), told)
+
+    assert (exchange.question, exchange.answer) == ("How?", "0.5")
+
+
+def test_a_line_may_be_long(file: File, told: Any) -> None:
+    """Megabytes in one row, with characters that end a line elsewhere."""
+    text = "x\u2028y\x85" * 500_000
+
+    (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), told)
+
+    assert exchange.question == text
+
+
+@pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
+def test_csv_is_read(file: File, told: Any, name: str, separator: str) -> None:
+    """Commas, or what spread sheets write in their place; line ends in quotes; contexts are JSON in a cell."""
+    cells = ('"Two\r\nlines?"', "0.5", '"[""one"", ""two""]"')
+    path = file(name, "\ufeff" + separator.join(("question", "answer", "contexts")) + "\r\n" + separator.join(cells))
+
+    (exchange,) = read(path, told)
+
+    assert (exchange.question, exchange.answer) == ("Two\r\nlines?", "0.5")
+    assert [context.text for context in exchange.contexts] == ["one", "two"]
+
+
+def test_a_csv_field_may_be_longer_than_the_modules_limit(file: File, told: Any) -> None:
+    """And the limit, which holds for the whole process, is as before."""
+    before = csv.field_size_limit()
+
+    (exchange,) = read(file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n"), told)
+
+    assert len(exchange.question or "") == before + 1
+    assert csv.field_size_limit() == before
+
+
+def test_parquet_is_read(bare: Path, told: Any) -> None:
+    """Through pandas; contexts come as arrays."""
+    pd.DataFrame({"question": ["How?", "Why?"], "answer": ["0.5", None], "contexts": [["one", "two"], []]}).to_parquet(
+        "rows.parquet"
+    )
+
+    first, second = read(Path("rows.parquet"), told)
+
+    assert ([context.text for context in first.contexts], second.answer) == (["one", "two"], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; needed is one"),
+        ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 is a list, not a mapping"),
+        ("a.jsonl", '{"question": "How?"}', "^a.jsonl, line 1 has no column answer or response; its columns are"),
+        ("a.jsonl", "[" * 100_000, "^a.jsonl, line 1 cannot be read as JSON"),
+        ("a.jsonl", '{"question": 1' + "0" * 5_000 + "}", "^a.jsonl, line 1 cannot be read as JSON"),
+        ("a.jsonl", '{"question": "How?", "answer": {"text": "x"}}', "line 1 has a dict as its answer, not text"),
+        ("a.jsonl", LINE.encode() + b"\n\xff\xfe{}", "line 2 is not UTF-8: byte 66 of the file is 0xff; save the file"),
+        ("a.jsonl", b"\xef\xbb\xbf\xff", "line 1 is not UTF-8: byte 3 of the file"),
+        ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* JSON lines end in"),
+        ("a.json", LINE, "^a.json holds a dict, not a list"),
+        ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
+        ("a.csv", "", "^a.csv is empty: its first line must name the columns"),
+        ("a.csv", "question,answer,answer\n", "two columns 'answer'"),
+        ("a.csv", "question,answer\nHow?,Well, so\n", "^a.csv, line 2 has 3 fields, and the header 2: put fields"),
+        ("a.csv", 'question,answer\nHow?,"Well\n', "^a.csv, line 2 is not CSV: unexpected end of data; a field that"),
+        ("a.csv", 'question,answer\nHow?,"Well" so\n', "^a.csv, line 2 is not CSV"),
+        ("a.csv", b"question,answer\nHow?,caf\xe9\n", "^a.csv, line 2 is not UTF-8: byte 24 of the file is 0xe9"),
+        ("a.parquet", "PAR2", "^a.parquet is no Parquet file"),
+        ("a.txt", LINE, "^a.txt has none of the endings .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_told_where_and_why(file: File, told: Any, name: str, content: str | bytes, said: str) -> None:
+    """File, line and fix, before anything is scored."""
+    with pytest.raises(UsageError, match=said):
+        read(file(name, content), told)
+    assert told.seen == []
+
+
+@pytest.mark.parametrize("name", ["absent.jsonl", "absent.csv", "absent.parquet"])
+def test_a_file_that_is_not_there_is_told(bare: Path, told: Any, name: str) -> None:
+    """Whoever would read it."""
+    with pytest.raises(UsageError, match=f"^{name} cannot be read: No such file"):
+        read(Path(name), told)
+
+
+def test_parquet_without_pandas_says_what_to_install(bare: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An extra, by its name."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):
+        read(Path("rows.parquet"), told)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(question=st.text(), context=st.text(min_size=1))
+def test_what_the_csv_module_writes_is_read_back(file: File, question: str, context: str) -> None:
+    """Whatever the texts hold, except halves of surrogate pairs, which no file can."""
+    question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
+    from germane.evaluation.files import records_in
+
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerows([["question", "answer"], [question, context]])
+
+    ((_, record),) = records_in(file("rows.csv", written.getvalue()))
+
+    assert record == {"question": question, "answer": context}

@@ -1,0 +1,91 @@
+"""How far a run is, for a person who looks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import germane
+from germane.evaluation.progress import progress
+from germane.evaluation.spending import Spending
+from germane.score import Score
+
+pytestmark = pytest.mark.usefixtures("bare")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def clock(step: float = 1.0) -> Callable[[], float]:
+    """Return a clock that goes on by so many seconds each time it is read."""
+
+    def times() -> Iterator[float]:
+        now = 0.0
+        while True:
+            yield now
+            now += step
+
+    return times().__next__
+
+
+def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
+    """Return what is written for a run that costs a cent a row."""
+    spending = Spending()
+    with progress(wanted, rows, stream=stream, clock=clock()) as tell:
+        for _ in range(rows):
+            spending = spending.plus(Score(scorer="s", fingerprint="f", value=1.0, cost=0.01))
+            tell(spending)
+    return stream.getvalue()
+
+
+def test_nothing_is_shown_where_nobody_looks() -> None:
+    """Piped or in a job, unless it is asked for."""
+    assert shown(io.StringIO(), None) == ""
+    assert shown(Terminal(), False) == ""
+    assert shown(io.StringIO(), True, rows=0) == ""
+
+
+def test_plain_lines_name_rate_cost_and_time_left() -> None:
+    """A line for each tenth, not for each row."""
+    lines = shown(io.StringIO(), True).splitlines()
+
+    assert len(lines) == 10
+    assert lines[0] == "germane: 2 of 20 rows, 2.0 rows/s, $0.0200, 9 s left"
+    assert lines[-1].startswith("germane: 20 of 20 rows, ")
+    assert "left" not in lines[-1]
+
+
+def test_a_few_rows_have_a_line_each() -> None:
+    """Never more lines than rows."""
+    assert len(shown(io.StringIO(), True, rows=3).splitlines()) == 3
+
+
+def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the count, the rate and the cost; it is gone when the run is over."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+
+    written = shown(Terminal(), None)
+
+    assert "20/20" in written
+    assert "rows/s, $0.2000" in written
+
+
+def test_evaluate_shows_progress_on_stderr(
+    capsys: pytest.CaptureFixture[str], evaluated: Callable[..., germane.Evaluation]
+) -> None:
+    """stdout is the caller's."""
+    evaluated(["0.5"] * 3, progress=True)
+    asked = capsys.readouterr()
+    evaluated(["0.5"] * 3)
+    silent = capsys.readouterr()
+
+    assert (asked.out, silent.out, silent.err) == ("", "", "")
+    assert asked.err.count("\n") == 3

@@ -1,0 +1,279 @@
+"""What an evaluation says: problems, thresholds, reports, a frame."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import germane
+from germane.errors import UsageError
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.shown import harmless, markdown
+from germane.testing import FakeJudge
+
+pytestmark = pytest.mark.usefixtures("bare")
+Evaluated = Callable[..., germane.Evaluation]
+HOSTILE = (
+    "</td><script>alert(1)</script>|\n# x ![a](http://evil.test/?q=1) [b](javascript:c) <img src=x> `d` "
+    "\x1b[2J\u202e www.e.f"
+)
+SUPER_BOWL = [
+    {
+        "user_input": "When was the first super bowl?",
+        "response": "The first superbowl was held on Jan 15, 1967",
+        "retrieved_contexts": [
+            "The First AFL-NFL World Championship Game was an American football game played on January 15, 1967."
+        ],
+    },
+    {
+        "user_input": "Who won the most super bowls?",
+        "response": "The most super bowls have been won by The New England Patriots",
+        "retrieved_contexts": [
+            "The New England Patriots have won the Super Bowl a record six times, surpassing the Pittsburgh Steelers."
+        ],
+    },
+]
+
+
+class ByFingerprint:
+    """A scorer whose judge's server changes its model halfway."""
+
+    name = "changing"
+    fingerprint = "configured"
+    requires = frozenset({"answer"})
+    range = (0.0, 1.0)
+
+    async def score(self, exchange: Exchange) -> Score | float:
+        """Return the answer's number, with the fingerprint that the answer names."""
+        value, fingerprint = (exchange.answer or "").split()
+        return Score(scorer=self.name, fingerprint=fingerprint, value=float(value))
+
+
+def test_the_two_rows_of_the_super_bowl_become_a_frame() -> None:
+    """The example of Ragas' documentation, as it stands there."""
+    with FakeJudge(questions=lambda answer: ["When was the first super bowl?"]) as judge:
+        frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
+
+    assert frame["question"].tolist() == [row["user_input"] for row in SUPER_BOWL]
+    assert frame["contexts"].tolist() == [row["retrieved_contexts"] for row in SUPER_BOWL]
+    assert frame["answer_relevancy"][0] == pytest.approx(1.0, abs=1e-9)
+    assert frame["answer_relevancy"][1] < 0.9
+    assert frame["answer_relevancy_label"][0] == "direct"
+    assert list(frame.columns[:4]) == ["id", "question", "answer", "contexts"]
+
+
+def test_a_frame_goes_in_and_comes_out() -> None:
+    """As with Ragas: the same frame, with scores beside the columns."""
+    with FakeJudge() as judge:
+        frame = germane.evaluate(pd.DataFrame(SUPER_BOWL), "question_answer_similarity", **judge.settings()).to_pandas()
+
+    assert frame["question_answer_similarity"].between(0, 1).all()
+
+
+def test_a_frame_has_nan_and_a_reason_where_there_is_no_score(evaluated: Evaluated) -> None:
+    """Numbers stay numbers: the mean of the column is that of the summary."""
+    evaluation = evaluated(["0.25", "none", "0.75", None])
+    frame = evaluation.to_pandas()
+
+    assert frame["told"].dtype == np.float64
+    assert frame["told"].isna().tolist() == [False, True, False, True]
+    assert frame["told"].mean() == pytest.approx(0.5, abs=1e-9)
+    assert frame["told_reason"].dropna().tolist() == ["unparsable", "missing_input"]
+
+
+def test_a_frame_keeps_your_columns(told: Any) -> None:
+    """A scorer's own column wins over one of yours of that name."""
+    rows = [{"question": "How?", "answer": "0.5", "label": 1, "told": 0.1}]
+
+    frame = germane.evaluate(rows, [told]).to_pandas()
+
+    assert (frame["label"][0], frame["told"][0]) == (1, 0.5)
+
+
+@pytest.mark.parametrize("answers", [[], ["none"]])
+def test_a_frame_without_scores_is_one(evaluated: Evaluated, answers: list[object]) -> None:
+    """Of no rows, and of rows that all failed."""
+    frame = evaluated(answers).to_pandas()
+
+    assert len(frame) == len(answers)
+    assert {"question", "answer"} <= set(frame.columns)
+
+
+def test_without_pandas_a_frame_says_what_to_install(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra, by its name."""
+    evaluation = evaluated(["0.5"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):
+        evaluation.to_pandas()
+
+
+def test_problems_are_low_scores_then_failures(evaluated: Evaluated) -> None:
+    """Worst first; what is skipped is no failure, and a score at the threshold is not low."""
+    problems = evaluated(["0.4", "x", "0.5", "0.1", None, "y"]).problems()
+
+    assert [problem.score.value for problem in problems] == [0.1, 0.4, None, None]
+    assert [problem.row.place for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
+
+
+def test_the_threshold_of_problems_is_yours(evaluated: Evaluated) -> None:
+    """Everything under it."""
+    assert [problem.score.value for problem in evaluated(["0.4", "0.6", "0.9"]).problems(0.7)] == [0.4, 0.6]
+
+
+def test_scores_of_two_fingerprints_are_not_averaged() -> None:
+    """Each has its own mean; coverage is of the scorer."""
+    answers = ["0.2 old"] * 2 + ["0.8 new"] * 3 + [""]
+    evaluation = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [ByFingerprint()])
+
+    found = {summary.fingerprint: summary for summary in evaluation.summary()}
+
+    assert {name: summary.estimate and summary.estimate.mean for name, summary in found.items()} == {
+        "new": pytest.approx(0.8, abs=1e-9),
+        "old": pytest.approx(0.2, abs=1e-9),
+    }
+    assert {(summary.asked, summary.scored) for summary in found.values()} == {(6, 5)}
+    assert "changing (fingerprint new): " in str(evaluation.check())
+
+
+@pytest.mark.parametrize(
+    ("answers", "least", "passed", "broken", "said"),
+    [
+        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.671 to 0.800) keeps 0.75, which"),
+        (["0.7"] * 20, 0.7, True, False, "keeps 0.7"),  # though their sum over 20 is a little less
+        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.587 to 0.700) is under 0.75;"),
+        (["0.5", "0.9"] * 10, 0.71, False, True, "is under 0.71, which its interval includes"),
+        (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
+        (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
+    ],
+)
+def test_a_mean_is_checked_once_there_are_20_scores(
+    evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, said: str
+) -> None:
+    """A mean under the threshold breaks it, however wide its interval; fewer scores decide nothing."""
+    check = evaluated(answers).check(min_mean=least)
+
+    assert (check.passed, check.broken) == (passed, broken)
+    assert said in str(check)
+
+
+def test_coverage_is_checked_by_itself(evaluated: Evaluated) -> None:
+    """Of rows, not of scores: what failed and what was skipped both lack one."""
+    evaluation = evaluated(["0.8"] * 27 + ["x", "y", None])
+
+    assert evaluation.check(min_coverage=0.9).passed
+    check = evaluation.check(min_coverage=0.95)
+    assert (check.passed, check.enough_data, check.broken) == (False, True, True)
+    assert "27 of 30 rows scored, under 95.0% (2 unparsable, 1 missing_input)" in str(check)
+
+
+def test_a_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
+    """Silence is no data, never well."""
+    check = evaluated([]).check(min_mean=0.5)
+
+    assert (check.passed, check.enough_data, str(check)) == (False, False, "There are no rows.")
+
+
+@pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
+def test_coverage_is_a_share(evaluated: Evaluated, share: float) -> None:
+    """Whoever writes 90 means .9."""
+    with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
+        evaluated([]).check(min_coverage=share)
+
+
+@pytest.mark.parametrize("mean", [float("nan"), float("inf")])
+def test_a_threshold_is_a_number(evaluated: Evaluated, mean: float) -> None:
+    """Nothing is under NaN: such a check would always pass."""
+    with pytest.raises(UsageError, match=r"min_mean is .*: it must be a finite number"):
+        evaluated([]).check(min_mean=mean)
+
+
+def test_a_report_in_markdown_escapes_what_it_shows(told: Any) -> None:
+    """Each row of a table is one line of the same number of cells, and nothing in it is a link, an image or a tag."""
+    report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("markdown")
+
+    shown = next(line for line in report.splitlines() if "alert" in line)
+    assert len(re.findall(r"(?<!\\)\|", shown)) == 7
+    assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", shown)
+
+
+class Tags(HTMLParser):
+    """The tags and texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        """Note a text."""
+        self.text += data
+
+
+def test_a_report_in_html_escapes_what_it_shows(told: Any) -> None:
+    """It is complete, loads nothing, and holds no script whatever the answers hold."""
+    page = Tags()
+    page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("html"))
+
+    assert {"html", "head", "body", "style", "h1", "table"} <= page.tags
+    assert page.tags & {"script", "img", "a", "link", "iframe", "form"} == set()
+    assert page.attributes & {"src", "href", "onerror", "onclick"} == set()
+    assert harmless(HOSTILE) in page.text
+    assert "default-src 'none'" in germane.evaluate([], [told]).report("html")
+
+
+def test_a_report_in_json_is_one_object(told: Any) -> None:
+    """With every row and all that is known of its scores; a number that JSON lacks is null."""
+
+    class Odd(type(told)):  # type: ignore[misc]  # the fixture's class
+        async def score(self, exchange: Exchange) -> Score | float:
+            return Score(scorer="told", fingerprint="f", value=0.5, details={"nan": float("nan")})
+
+    rows = [{"id": "a", "question": HOSTILE, "answer": "x", "contexts": ["one"], "label": 1}]
+    report = json.loads(germane.evaluate(rows, [Odd()]).report("json"))
+
+    (row,) = report["rows"]
+    assert report["schema_version"] == 1
+    assert (row["id"], row["question"], row["contexts"], row["attributes"]) == ("a", HOSTILE, ["one"], {"label": 1})
+    assert (row["scores"]["told"]["value"], row["scores"]["told"]["details"]) == (0.5, {"nan": None})
+    assert report["summary"][0]["n"] == 1
+
+
+def test_a_report_shows_the_mean_of_enough_scores_only(evaluated: Evaluated) -> None:
+    """Fewer than 20 are not enough data."""
+    enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
+
+    assert "| told | 20 | 0.500 |" in enough
+    assert "| told | 18 | - | not enough data (need 20) |" in few
+
+
+def test_an_unknown_report_is_refused(evaluated: Evaluated) -> None:
+    """With those that there are."""
+    with pytest.raises(UsageError, match="no report 'pdf'; there are markdown, json, html"):
+        evaluated([]).report("pdf")
+
+
+@given(st.text())
+def test_nothing_in_markdown_is_markdown(text: str) -> None:
+    """One line without control characters, and every mark of Markdown in it is escaped."""
+    shown = markdown(text)
+
+    assert shown.isprintable() or "\u200b" in shown or "\u200d" in shown
+    assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]|#:]|<", shown.replace("&lt;", "").replace("&amp;", ""))

@@ -1,0 +1,164 @@
+"""Rows of many shapes, read as exchanges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import germane
+from germane.errors import UsageError
+from germane.exchange import Context, Exchange, Turn
+
+pytestmark = pytest.mark.usefixtures("bare")
+ROW = {"question": "How do I pay?", "answer": "0.5"}
+TALK = [
+    {"role": "user", "content": "Do you sell shoes?"},
+    {"role": "assistant", "content": "Yes."},
+    {"role": "user", "content": "How much?"},
+]
+HISTORY = (Turn("user", "Do you sell shoes?"), Turn("assistant", "Yes."))
+
+
+def read(row: Any, told: Any, **options: Any) -> Exchange:
+    """Return what a row is read as."""
+    return germane.evaluate([row], [told], **options).rows[0].exchange
+
+
+def test_other_columns_become_attributes(told: Any) -> None:
+    """Those that hold a plain value: a label of an evaluation file comes through."""
+    given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
+
+    exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, told)
+
+    assert exchange.attributes == {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "count": 3, "share": 0.5}
+    assert [type(exchange.attributes[name]) for name in ("count", "share")] == [int, float]
+
+
+def test_id_route_and_model_are_used(told: Any) -> None:
+    """Where they are there; a row without has an id of its own, and the route evaluate."""
+    named = read({**ROW, "id": 7, "route": "support", "model": "m"}, told)
+    other = read(ROW, told)
+
+    assert (named.id, named.route, named.model) == ("7", "support", "m")
+    assert (len(other.id), other.route, other.model) == (32, "evaluate", None)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        TALK[:2],
+        json.dumps(TALK[:2]),
+        [{"role": "human", "text": "Do you sell shoes?"}, {"type": "ai", "content": "Yes."}],
+        ["user: Do you sell shoes?", "agent: Yes."],
+        ["Do you sell shoes?", "Yes.", None],
+    ],
+)
+def test_earlier_turns_come_in_many_forms(told: Any, history: Any) -> None:
+    """Objects with role and text, strings with or without a role, and both as JSON in a cell."""
+    assert read({**ROW, "history": history}, told).history == HISTORY
+
+
+@pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
+def test_the_last_question_of_a_conversation_is_asked(told: Any, talk: Any) -> None:
+    """Ragas keeps a conversation where the question stands; the rest is history."""
+    exchange = read({"user_input": talk, "response": "0.5"}, told)
+
+    assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
+
+
+def test_what_follows_the_last_question_is_its_answer(told: Any) -> None:
+    """Where no column holds one; it is never shown as history."""
+    reply = {"role": "assistant", "content": "1.0"}
+
+    assert read({"user_input": [*TALK, reply]}, told).answer == "1.0"
+    assert read({"user_input": [*TALK, reply], "response": "0.5"}, told).answer == "0.5"
+    assert read({"user_input": [*TALK, reply]}, told).history == HISTORY
+
+
+def test_a_sample_of_ragas_is_a_row(told: Any) -> None:
+    """Its samples are pydantic models, whatever is not set left out."""
+
+    class Sample:
+        def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
+            assert exclude_none
+            return {"user_input": "How?", "response": "0.5", "retrieved_contexts": ["one"]}
+
+    assert read(Sample(), told).contexts == (Context("one"),)
+
+
+def test_columns_reach_into_objects(told: Any) -> None:
+    """A dotted name; the labelled data keeps earlier turns in its meta."""
+    row = {"meta": {"q": {"text": "How?"}, "history": ["user: Do you sell shoes?", "agent: Yes."]}, "answer": "0.5"}
+
+    exchange = read(row, told, columns={"question": "meta.q.text"})
+
+    assert (exchange.question, exchange.history) == ("How?", HISTORY)
+
+
+@pytest.mark.parametrize(
+    ("cell", "contexts"),
+    [
+        ([{"text": "one", "id": 7, "score": 0.5}, {"page_content": "two"}], (Context("one", "7", 0.5), Context("two"))),
+        (np.array(["one", "two"], dtype=object), (Context("one"), Context("two"))),
+        ("['one', \"it's two\"]", (Context("one"), Context("it's two"))),
+        ("[" * 1_000, (Context("[" * 1_000),)),
+        ("\ud800", (Context("\ufffd"),)),
+    ],
+)
+def test_contexts_are_texts_or_objects_with_one(told: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
+    """And lists as Python prints them, which is what a frame writes into a CSV file."""
+    assert read({**ROW, "contexts": cell}, told).contexts == contexts
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
+        ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
+        ({**ROW, "history": [7]}, "row 0 has a int in its history: turns are strings, or objects with role"),
+        ({"user_input": TALK}, "row 0 has no column answer or response"),
+    ],
+)
+def test_a_bad_row_is_told_where_and_why(told: Any, row: Any, said: str) -> None:
+    """Rather than read as something that it does not say."""
+    with pytest.raises(UsageError, match=said):
+        read(row, told)
+
+
+def test_a_frame_of_pandas_is_read(told: Any) -> None:
+    """Numbers are texts, and what is missing is missing."""
+    frame = pd.DataFrame({"question": ["How?", None], "answer": [0.5, float("nan")], "label": [1, 0]})
+
+    first, second = (row.exchange for row in germane.evaluate(frame, [told]).rows)
+
+    assert (first.question, first.answer, first.attributes) == ("How?", "0.5", {"label": 1})
+    assert (second.question, second.answer) == (None, None)
+
+
+class Dataset:
+    """As much of a Hugging Face data set as germane touches."""
+
+    column_names = ("question", "answer")
+
+    def __iter__(self) -> Any:
+        return iter([ROW, ROW])
+
+
+def test_a_data_set_of_hugging_face_is_read(told: Any) -> None:
+    """It gives its rows one by one."""
+    assert len(germane.evaluate(Dataset(), [told]).rows) == 2
+
+
+def test_splits_are_refused_with_their_names(told: Any) -> None:
+    """What is loaded without naming a split is a mapping of data sets."""
+    with pytest.raises(UsageError, match=r"splits train, test: give one, such as rows\['train'\]"):
+        germane.evaluate({"train": Dataset(), "test": Dataset()}, [told])
+
+
+def test_only_the_first_rows_are_read_with_a_limit(told: Any) -> None:
+    """What comes behind them may even be wrong."""
+    assert len(germane.evaluate([ROW, ROW, "wrong"], [told], limit=2).rows) == 2
