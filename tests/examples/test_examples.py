@@ -93,10 +93,19 @@ def test_a_data_set(environment: dict[str, str]) -> None:
     """Each row of the file has its score, and the mean its interval."""
     printed = run("evaluate_csv.py", environment)
 
-    mean, absent, *rows = printed.splitlines()
+    mean, absent, *rows, checked = printed.splitlines()
     assert re.fullmatch(r"answer_relevancy: mean 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d, 4 of 5 rows scored", mean)
     assert absent == "  1 without a score: missing_input"
     assert [row[6:].partition("  ->  ")[1] for row in rows] == ["  ->  "] * 4
+    assert checked == "answer_relevancy: not enough data (n=4, need 20); 4 of 5 rows scored (1 missing_input)."
+    assert run("evaluate_csv.py", environment) == printed  # out of its cache
+
+
+def test_custom_scorers(environment: dict[str, str]) -> None:
+    """Both functions score both answers, without the judge; one says why."""
+    printed = run("custom_scorer.py", environment).splitlines()
+
+    assert printed == ["brevity 0.62", "brevity 1.00", *["no_small_talk 0.00 It says 'hope this helps'."] * 2]
 
 
 def test_flask(environment: dict[str, str]) -> None:
