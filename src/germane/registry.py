@@ -90,7 +90,8 @@ def scorer(
     Args:
         name: Under which its scores are kept; by default the function's.
         requires: Of ``question``, ``answer`` and ``contexts`` those without which an exchange is skipped.
-        range: Least and greatest value, both included; any other is a failed score, ``out_of_range``. Higher is better.
+        range: Least and greatest value, both included and within -1 to 1; any other value is a failed score,
+            ``out_of_range``. Higher is better.
         version: Change it when the same exchange may get another value: the scores before and after are not averaged.
 
     Raises:
@@ -200,8 +201,8 @@ def _checked_range(limits: Any) -> tuple[float, float]:
     if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
         raise UsageError(f"range must be two numbers, the least and the greatest value, not {limits!r:.100}")
     least, greatest = limits
-    if least >= greatest:
-        raise UsageError(f"range must go from less to more, not from {least} to {greatest}")
+    if not -1 <= least < greatest <= 1:
+        raise UsageError(f"range must go from less to more within -1 to 1, as means do, not from {least} to {greatest}")
     return float(least), float(greatest)
 
 

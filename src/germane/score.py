@@ -73,8 +73,9 @@ class Score:
         ValueError: neither or both of ``value`` and ``reason`` are given, or the value is not finite.
     """
 
-    scorer: str
-    fingerprint: str
+    scorer: str = ""
+    """The scorer's name. A scorer that leaves out name or fingerprint gets its own filled in."""
+    fingerprint: str = ""
     """Short hash of scorer, prompt, judge, embedder and parameters. Scores that differ in it are never averaged."""
     value: float | None = None
     reason: Reason | None = None

@@ -149,6 +149,14 @@ def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> N
     assert (result.state, result.reason) == ("skipped", Reason.FILTERED)
 
 
+def test_a_score_without_name_and_fingerprint_gets_the_scorers(exchange: Make, score: Any) -> None:
+    """Whoever writes a scorer need not repeat them; an absence has them, too."""
+    for bare in (Score(value=0.5), Score(reason=Reason.FILTERED)):
+        (result,) = score(Own(bare), exchange())
+
+        assert (result.scorer, result.fingerprint, result.value) == ("own", "abc", bare.value)
+
+
 def test_latency_and_time_are_filled_in(exchange: Make) -> None:
     """The clock is the caller's."""
     then = datetime(2026, 1, 2, tzinfo=UTC)

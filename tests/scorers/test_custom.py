@@ -84,7 +84,7 @@ def test_what_a_function_returns_is_its_score(exchange: Make, score: Any, custom
 
 def test_a_score_keeps_its_details(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
     """And gets the scorer's name, and its fingerprint where it has none."""
-    written = Score(scorer="mine", fingerprint="", value=0.5, explanation="because", details={"words": 3})
+    written = Score(scorer="mine", value=0.5, explanation="because", details={"words": 3})
 
     (found,) = score(scorer := custom(kind(lambda exchange: written)), exchange())
 
@@ -94,7 +94,7 @@ def test_a_score_keeps_its_details(exchange: Make, score: Any, custom: Any, kind
 
 def test_a_score_of_another_make_keeps_its_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
     """A function that asks a judge of its own knows best what made the value."""
-    (found,) = score(custom(lambda exchange: Score(scorer="", fingerprint="judge-7", value=0.5)), exchange())
+    (found,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
     assert found.fingerprint == "judge-7"
 
@@ -131,10 +131,10 @@ def test_what_is_no_number_is_no_score(exchange: Make, score: Any, custom: Any, 
 
 def test_a_range_of_ones_own(exchange: Make, score: Any, custom: Any) -> None:
     """Both ends included."""
-    scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 5))
+    scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 0.5))
 
-    assert [found.value for found in score(scorer, *(exchange("Q?", text) for text in ("-1", "5", "5.1")))] == [
-        -1.0, 5.0, None,
+    assert [found.value for found in score(scorer, *(exchange("Q?", text) for text in ("-1", "0.5", "0.6")))] == [
+        -1.0, 0.5, None,
     ]  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def test_the_fingerprint_is_of_what_is_declared() -> None:
         return CustomScorer(declare(as_coroutine, **{"name": "own"} | said)).fingerprint
 
     assert made() == made(requires=("answer", "question")) == "d5f72e51464a"
-    others = [made(name="other"), made(version="2"), made(range=(0, 2)), made(requires={"answer"})]
+    others = [made(name="other"), made(version="2"), made(range=(-1, 1)), made(requires={"answer"})]
     assert len({made(), *others, CustomScorer(declare(declare_nothing, name="own")).fingerprint}) == 6
 
 
@@ -268,6 +268,7 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"name": "answer_relevancy"}, "a scorer of germane's own"),
         (declare_nothing, {"requires": {"anwser"}}, "no anwser"),
         (declare_nothing, {"range": (1, 0)}, "from less to more"),
+        (declare_nothing, {"range": (0, 10)}, "within -1 to 1"),
         (declare_nothing, {"range": (0, float("nan"))}, "two numbers"),
         (declare_nothing, {"range": (0, 1, 2)}, "two numbers"),
         (declare_nothing, {"range": "01"}, "two numbers"),

@@ -69,11 +69,20 @@ async def _score(scorer: Scorer, exchange: Exchange) -> Score:
 
 def _checked(scorer: Scorer, result: Score | float) -> Score:
     if isinstance(result, Score):
-        return result if result.value is None else _inside(scorer, result, result.value)
+        named = _named(scorer, result)
+        return named if named.value is None else _inside(scorer, named, named.value)
     if isinstance(result, Real) and not isinstance(result, bool):  # a number of numpy's is one, too
         kept = Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0)
         return _inside(scorer, kept, float(result))
     return _without_value(scorer, Reason.SCORER_ERROR, f"it returned {type(result).__name__}, not a score")
+
+
+def _named(scorer: Scorer, score: Score) -> Score:
+    if score.scorer and score.fingerprint:
+        return score
+    return dataclasses.replace(
+        score, scorer=score.scorer or scorer.name, fingerprint=score.fingerprint or scorer.fingerprint
+    )
 
 
 def _inside(scorer: Scorer, score: Score, value: float) -> Score:

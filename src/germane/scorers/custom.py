@@ -53,15 +53,15 @@ class CustomScorer:
         )
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return what the function returns, under this scorer's name, and its fingerprint unless it gave one.
+        """Return what the function returns; a score of it stands under this scorer's name.
 
         Raises:
             Exception: whatever the function raises.
         """
         result = await self._call(exchange)
-        if not isinstance(result, Score):
-            return result  # type: ignore[no-any-return]  # the boundary looks at what it is
-        return dataclasses.replace(result, scorer=self.name, fingerprint=result.fingerprint or self.fingerprint)
+        if isinstance(result, Score):
+            return dataclasses.replace(result, scorer=self.name)
+        return result  # type: ignore[no-any-return]  # the boundary looks at what it is
 
     async def aclose(self) -> None:
         """Let the threads end, without waiting for a call that hangs."""
