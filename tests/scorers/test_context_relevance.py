@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from germane.exchange import Exchange, Turn
 from germane.score import Reason
-from germane.scorers import ContextRelevance
+from germane.scorers import ContextRelevance, Reply
+from germane.scorers.protocols import Token
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]
@@ -119,7 +121,7 @@ def test_a_server_that_tells_no_likelihoods_is_asked_for_a_list(exchange: Make, 
     first, second = judged(NAME, lambda request: ratings(*[4] * request.text.count("Passage ")), one, two)
 
     assert [first.value, second.value] == pytest.approx([0.75, 0.75], abs=1e-9)
-    assert first.details["reading"] == second.details["reading"] == "list"
+    assert first.details["reading"] == second.details["reading"] == "list parsed"
     assert first.fingerprint == second.fingerprint
 
 
@@ -135,7 +137,55 @@ def test_how_a_rating_was_read_is_part_of_the_fingerprint(exchange: Make, judged
     plain, _ = judged(NAME, said, one, two, logprobs=False)
 
     assert expected.fingerprint != listed.fingerprint
-    assert plain.details["reading"] == "list"
+    assert plain.details["reading"] == "list parsed"
+
+
+# Several chunks, and a server that tells likelihoods
+
+
+class TellingJudge:
+    """A judge that tells how likely the digits were in each place of its list."""
+
+    model = "judge-1"
+
+    def __init__(self, *places: dict[str, float]) -> None:
+        self.places = places
+        self.asked: list[Any] = []
+
+    async def identify(self) -> str:
+        """Return its name."""
+        return self.model
+
+    async def ask(self, messages: Any, **options: Any) -> Reply:
+        """Write the likeliest digits."""
+        self.asked.append(options)
+        digits = [max(place, key=lambda digit: place[digit]) for place in self.places]
+        listed = [Token(digit, place) for digit, place in zip(digits, self.places, strict=True)]
+        text = json.dumps({"ratings": [int(digit) for digit in digits]})
+        return Reply((text,), tokens=(Token('{"ratings":'), Token(" ["), *listed, Token("]}")))
+
+
+def test_each_rating_of_a_list_is_the_expected_digit(exchange: Make, score: Any) -> None:
+    """One request; ties of written digits are told apart."""
+    judge = TellingJudge({"4": 0.6, "5": 0.4}, {"4": 0.8, "1": 0.2})
+
+    (result,) = score(ContextRelevance(judge), exchange(PYTHON, None, CREATED, SNAKES))
+
+    assert result.details["chunks"] == pytest.approx([0.85, 0.6], abs=1e-9)
+    assert result.details["reading"] == "list expected"
+    assert [asked["top_tokens"] for asked in judge.asked] == [20]
+
+
+def test_a_list_that_the_tokens_do_not_tell_is_taken_as_written(exchange: Make, score: Any) -> None:
+    """Under another fingerprint."""
+    told, vague = TellingJudge({"4": 1.0}, {"2": 1.0}), TellingJudge({"4": 0.2}, {"2": 0.1})
+    asked = exchange(PYTHON, None, CREATED, SNAKES)
+
+    (first,), (second,) = score(ContextRelevance(told), asked), score(ContextRelevance(vague), asked)
+
+    assert first.value == second.value
+    assert (first.details["reading"], second.details["reading"]) == ("list expected", "list parsed")
+    assert first.fingerprint != second.fingerprint
 
 
 # Replies that cannot be read, and hostile input

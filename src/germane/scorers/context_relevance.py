@@ -17,10 +17,11 @@ from germane.scorers.passages import cut_details, fenced, with_first_contexts
 from germane.scorers.prompt import Prompt, read_prompt
 from germane.scorers.protocols import Judge
 from germane.scorers.ranking import DECAY, MOST_CHUNKS, Aggregate, checked_aggregate, means
-from germane.scorers.rating import GREATEST, LEAST, Rater
+from germane.scorers.rating import GREATEST, LEAST, TOP_TOKENS, Rater, Rating
+from germane.scorers.ratings import expected_ratings
 
-Reading = Literal["expected", "parsed", "list"]
-"""How a rating was read: off the likeliest first tokens, off a text, or out of a list."""
+Reading = Literal["expected", "parsed", "list expected", "list parsed"]
+"""How ratings were read: the one of a single chunk or a list, as expected values or as they were written."""
 
 ONE, MANY = read_prompt("context_rating"), read_prompt("context_ratings")
 
@@ -29,9 +30,9 @@ class ContextRelevance(Judged):
     """Mean of a judge's ratings of the chunks, from 0 to 1, weighted by their position: .9 ** position.
 
     The judge rates each chunk from 1 (does not answer the question at all) to 5 (fully), brought to 0..1 as
-    (rating - 1) / 4: one request for all chunks of an exchange. With a single chunk, and a server that returns
-    logprobs, the rating is the expected value over the digits of its first token, which is finer than the digit a
-    judge writes; such scores have a fingerprint of their own.
+    (rating - 1) / 4: one request for all chunks of an exchange. Where the server returns logprobs, each rating is the
+    expected value over the digits in its place, which is finer than the digit that the judge writes. A single chunk is
+    then rated in one token. How the ratings were read is part of the fingerprint.
 
     An answer is not needed, and not looked at. It does not see what was not retrieved.
     """
@@ -43,7 +44,7 @@ class ContextRelevance(Judged):
     def __init__(self, judge: Judge, *, aggregate: Aggregate = "position_weighted", logprobs: bool = True) -> None:
         """Score by the mean weighted by position, or by the plain ``mean``; the other one stands in the details.
 
-        With ``logprobs=False`` a single chunk, too, is rated by the digit that the judge writes.
+        With ``logprobs=False`` there are only lists, of the digits that the judge writes: one reading for all.
         """
         super().__init__(judge)
         self.aggregate = checked_aggregate(aggregate)
@@ -74,11 +75,14 @@ class ContextRelevance(Judged):
         if len(material.contexts) == 1 and await self.rater.rated() == "expected":
             rating = await self.rater.rate(inquiry, material.values(context=material.contexts[0]))
             details = {**rating.details(), **cut_details(material, left_out)}
-            return self._scored([rating.value], rating.rated, inquiry, details)
+            return self._scored([rating], rating.rated, inquiry, details)
         ratings = await self._rate_all(material, inquiry)
-        return self._scored(ratings, "list", inquiry, cut_details(material, left_out))
+        finer = expected_ratings(inquiry.replies[-1].tokens, [rating.points for rating in ratings])
+        reading: Reading = "list expected" if finer else "list parsed"
+        return self._scored(finer or ratings, reading, inquiry, cut_details(material, left_out))
 
-    async def _rate_all(self, material: Material, inquiry: Inquiry) -> list[float]:
+    async def _rate_all(self, material: Material, inquiry: Inquiry) -> list[Rating]:
+        """Return the ratings as the judge wrote them."""
         count = len(material.contexts)
         fence = fence_for(material.question, material.history, *material.contexts)
         values = {
@@ -90,27 +94,26 @@ class ContextRelevance(Judged):
             "fence": fence,
         }
 
-        def read(reply: Mapping[str, Any]) -> list[float]:
-            return [_value(rating) for rating in as_list(reply.get("ratings"), count=count)]
+        def read(reply: Mapping[str, Any]) -> list[Rating]:
+            items = as_list(reply.get("ratings"), count=count)
+            return [Rating(as_number(item, LEAST, GREATEST), "parsed") for item in items]
 
-        return await inquiry.ask_json(MANY, values, _schema(count), read)
+        top_tokens = TOP_TOKENS if self.rater.logprobs else 0
+        return await inquiry.ask_json(MANY, values, _schema(count), read, top_tokens=top_tokens)
 
     def _scored(
-        self, chunks: Sequence[float], reading: Reading, inquiry: Inquiry, details: Mapping[str, object]
+        self, ratings: Sequence[Rating], reading: Reading, inquiry: Inquiry, details: Mapping[str, object]
     ) -> Score:
+        chunks = [rating.value for rating in ratings]
         both = means(chunks)
         relevant = sum(chunk >= LOW for chunk in chunks)
         return self.scored(
             both[self.aggregate],
             inquiry,
             fingerprint=self.fingerprint_by(inquiry.model, reading=reading),
-            details={"chunks": list(chunks), "relevant": relevant, "reading": reading, **both, **details},
+            details={"chunks": chunks, "relevant": relevant, "reading": reading, **both, **details},
             explanation=f"{relevant} of {len(chunks)} chunks answer the question at least partly.",
         )
-
-
-def _value(rating: Any) -> float:
-    return (as_number(rating, LEAST, GREATEST) - LEAST) / (GREATEST - LEAST)
 
 
 def _schema(count: int) -> dict[str, Any]:

@@ -43,14 +43,18 @@ class Inquiry:
         *,
         max_tokens: int = 800,
         temperature: float = 0.0,
+        top_tokens: int = 0,
     ) -> Value:
         """Return what ``read`` makes of the JSON object in the reply. One that it cannot read is asked for once more.
+
+        The reply that was read is the last of ``replies``; ``top_tokens`` is that of :meth:`Judge.ask`.
 
         Raises:
             ScoringError: the judge gave no reply, or none that can be read: ``unparsable`` or ``out_of_range``.
         """
         messages = prompt.fill(**values)
         options: dict[str, Any] = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
+        options |= {"top_tokens": top_tokens} if top_tokens else {}
         reply = await self.ask(messages, **options)
         try:
             return read(json_object(reply.texts[0]))

@@ -26,6 +26,15 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """One token that a judge wrote."""
+
+    text: str
+    likeliest: Mapping[str, float] = field(default_factory=dict)
+    """How likely each of the likeliest tokens was in its place, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What a judge said: one text per choice, and what that took."""
 
@@ -39,6 +48,8 @@ class Reply:
     """US dollars, where a price is known."""
     first_token: Mapping[str, float] = field(default_factory=dict)
     """How likely each of the likeliest first tokens of the first choice was, 0 to 1; empty where no server told."""
+    tokens: tuple[Token, ...] = ()
+    """All tokens of the first choice; empty where no server told."""
 
 
 class Judge(Protocol):
@@ -70,7 +81,8 @@ class Judge(Protocol):
     ) -> Reply:
         """Return ``n`` choices, or fewer. ``schema`` is a JSON schema that a server may or may not honour.
 
-        With ``top_tokens`` the reply's ``first_token`` holds that many of the likeliest, where the server tells them.
+        With ``top_tokens`` the reply's ``first_token`` holds that many of the likeliest, and ``tokens`` those of all
+        places, where the server tells them.
 
         Raises:
             ScoringError: one of the ``judge_...`` reasons, or ``unparsable``.
