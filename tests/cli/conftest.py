@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,7 @@ def write(
     fingerprint: str = "f1",
     scorer: str = "answer_relevancy",
     details: dict[str, Any] | None = None,
+    embedder: str | None = None,
     **given: Any,
 ) -> list[Exchange]:
     """Write exchanges of one route, and the score or failure of each."""
@@ -110,7 +111,9 @@ def write(
     by_id = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
     claims = store.claim("test", limit=len(values), lease=timedelta(minutes=1))
     results = [
-        (task, _score(task.scorer, fingerprint, by_id[task.exchange_id], details)) for c in claims for task in c.tasks
+        (task, replace(_score(task.scorer, fingerprint, by_id[task.exchange_id], details), embedder=embedder))
+        for c in claims
+        for task in c.tasks
     ]
     store.complete("test", results)
     return exchanges

@@ -48,6 +48,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.add_calibrations([A_CALIBRATION])
     store.feedback()
     store.feedback(route="route-1", **window)
+    store.exchanges_of([one.id for one in exchanges])
     store.scores_of([one.id for one in exchanges])
     store.calibrations()
     store.exchanges()

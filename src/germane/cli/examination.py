@@ -16,6 +16,7 @@ from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, Sett
 from germane.settings import LOCAL, Settings, load
 
 if TYPE_CHECKING:
+    from germane.calibration import Calibration
     from germane.exchange import Exchange
     from germane.scorers import Workbench
     from germane.storage import Coverage, Store
@@ -177,10 +178,45 @@ def _look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("judge", "fault", "no judge is configured", workbench.problem)
         return
     yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in workbench.scorers))
+    yield from _look_at_calibration(settings, workbench)
     if workbench.judge is None:
         yield Finding("judge", "note", "no judge is configured: answer_relevancy is not scored", _NO_JUDGE)
     if not offline:
         yield from asyncio.run(_ask(workbench))
+
+
+def _look_at_calibration(settings: Settings, workbench: Workbench) -> Iterator[Finding]:
+    """Say on which scale labels stand. A database that is not there is told elsewhere."""
+    from germane.scorers import COSINES
+    from germane.scorers.floors import LEAST
+
+    cosines = [scorer.name for scorer in workbench.scorers if scorer.name in COSINES]
+    if workbench.embedder is None or not cosines:
+        return
+    model, (calibrations, captured) = workbench.embedder.model, _calibrations(settings)
+    floors = {one.scorer: one for one in calibrations if one.embedder == model}
+    for name in cosines:
+        if name in floors:
+            yield Finding(f"labels of {name}", "ok", str(floors[name]))
+        elif captured >= LEAST:
+            message = f"are not calibrated for {model}: each embedder's cosines have a scale of their own"
+            yield Finding(f"labels of {name}", "note", message, "germane calibrate --save")
+
+
+def _calibrations(settings: Settings) -> tuple[list[Calibration], int]:
+    """Return the floors that are known, and how many exchanges there are."""
+    from germane.storage import Store
+
+    try:
+        store = Store(settings.database)
+    except SettingsError:
+        return [], 0
+    try:
+        return store.calibrations(), store.counts().captured
+    except StorageError:
+        return [], 0
+    finally:
+        store.close()
 
 
 async def _ask(workbench: Workbench) -> list[Finding]:

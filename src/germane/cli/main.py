@@ -14,6 +14,7 @@ from germane.cli.output import print_json
 from germane.errors import GermaneError
 
 _VERBS = {
+    "calibrate": "germane.cli.calibrate",
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",

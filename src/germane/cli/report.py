@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ from germane.cli.opening import opened
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 
 if TYPE_CHECKING:
-    from germane.storage import Coverage, RouteSummary
+    from germane.calibration import Calibration
+    from germane.storage import Coverage, RouteSummary, Store
 
 ENOUGH = 20
 """Fewer scores than this are not enough data to judge by."""
@@ -38,11 +40,13 @@ def command(
     with opened(database) as store:
         summaries = [found for found in store.summary(since=since) if route in {None, found.route}]
         coverage = [found for found in store.coverage(since=since) if route in {None, found.route} and found.scorer]
+        calibrations = _calibrations(store, summaries, since)
     if as_json:
         routes = [_as_dict(found) for found in summaries]
-        print_json({"since": since, "enough": ENOUGH, "routes": routes, "coverage": [_counts(c) for c in coverage]})
+        counts, floors = [_counts(c) for c in coverage], [asdict(one) for one in calibrations]
+        print_json({"since": since, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors})
     else:
-        _print(since, summaries, coverage)
+        _print(since, summaries, coverage, calibrations)
     context.exit(0 if fail_under is None else _code(summaries, coverage, fail_under))
 
 
@@ -56,13 +60,29 @@ def _code(summaries: list[RouteSummary], coverage: list[Coverage], fail_under: f
     return 0 if judged and len(judged) == len(newest) and not unscored else NOT_ENOUGH_DATA
 
 
-def _print(since: datetime, summaries: list[RouteSummary], coverage: list[Coverage]) -> None:
+def _calibrations(store: Store, summaries: list[RouteSummary], since: datetime) -> list[Calibration]:
+    """Return the floors by which labels of these scorers go now: those of the embedder of the newest scores."""
+    floors = {(one.embedder, one.scorer): one for one in store.calibrations()}
+    found: dict[str, Calibration] = {}
+    for one in summaries if floors else ():
+        if one.newest:
+            newest = store.worst(scorer=one.scorer, fingerprint=one.fingerprint, since=since, limit=1)
+            known = [floors.get((scored.score.embedder or "", one.scorer)) for scored in newest]
+            found |= {floor.scorer: floor for floor in known if floor}
+    return list(found.values())
+
+
+def _print(
+    since: datetime, summaries: list[RouteSummary], coverage: list[Coverage], calibrations: list[Calibration]
+) -> None:
     click.echo(f"Answers given since {since:%Y-%m-%d %H:%M} UTC\n")
     if not summaries:
         click.echo("No scores.")
     else:
         rows = [_row(found, _name(found, summaries), _scorer(found, summaries)) for found in summaries]
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
+    for one in calibrations:
+        click.echo(f"\nLabels of {harmless(one.scorer, 40)}: {one}")
     missing = [line for found in coverage for line in _absences(found)]
     if missing:
         click.echo("\nWithout a score:")

@@ -62,6 +62,15 @@ def _labelled(row: RowMapping) -> Labelled:
     return Labelled(Feedback(**given), exchange_of(row))
 
 
+def exchanges_of(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
+    """Return exchanges by their ids."""
+    found: dict[str, Exchange] = {}
+    for some in batched(ids):
+        for row in connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings():
+            found[row["id"]] = exchange_of(row)
+    return found
+
+
 def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
     """Return the scores of exchanges, by exchange."""
     found: dict[str, list[Score]] = {}

@@ -231,6 +231,11 @@ class Store:
         with self._database.read() as connection:
             return remarks.labelled(connection, since, until, route, limit)
 
+    def exchanges_of(self, ids: Sequence[str]) -> dict[str, Exchange]:
+        """Return exchanges by their ids; one that is not here is left out."""
+        with self._database.read() as connection:
+            return remarks.exchanges_of(connection, ids)
+
     def scores_of(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
         """Return the scores of exchanges, by exchange; one that has none is left out."""
         with self._database.read() as connection:

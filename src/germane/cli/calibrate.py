@@ -1,0 +1,197 @@
+"""``germane calibrate``: where the embedder's scale begins, and how well the metrics agree with people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.labelled import (
+    ENOUGH,
+    VOTES_NEEDED,
+    Agreement,
+    Votes,
+    agreements,
+    by_feedback,
+    by_file,
+    scored_now,
+    votes,
+)
+from germane.cli.opening import opened, settings_for
+from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
+from germane.cli.report import NOT_ENOUGH_DATA
+
+if TYPE_CHECKING:
+    from germane.agreement import Interval
+    from germane.calibration import Calibration
+    from germane.exchange import Exchange
+    from germane.scorers.floors import Unrelated
+    from germane.settings import Settings
+    from germane.storage import Store
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A floor with its interval."""
+
+    calibration: Calibration
+    pairs: str
+    interval: Interval
+
+
+@click.command("calibrate")
+@click.option("--file", type=_FILE, help="Rows of question, answer and contexts, scored now; label where known.")
+@click.option("--labels", type=_FILE, help="Rows of exchange_id and label, instead of the feedback in the database.")
+@click.option("--since", type=Since(), default="30d", show_default=True, help="Floors from answers given since then.")
+@click.option("--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Exchanges to embed.")
+@click.option("--save", is_flag=True, help="Keep the floors in the database: labels go by them from the next start on.")
+@database
+@as_json
+@click.pass_context
+def command(
+    context: click.Context,
+    file: Path | None,
+    labels: Path | None,
+    since: datetime,
+    limit: int,
+    save: bool,  # noqa: FBT001 - click passes it by name
+    database: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Find the floor of the embedder's cosines, and how well metrics agree with people's labels.
+
+    The floor is the mean cosine of texts of different exchanges, of which it needs 50. Exits with 5 where there are
+    fewer.
+    """
+    if file is not None and labels is not None:
+        raise click.UsageError("--labels names exchanges of the database: give it without --file")
+    with ExitStack() as stack:
+        store = stack.enter_context(opened(database)) if file is None or save else None
+        exchanges, rows = _read(store, file, labels, since, limit)
+        floors = _floors(settings_for(database), exchanges[:limit])
+        if save and store is not None and floors:
+            store.add_calibrations([floor.calibration for floor in floors])
+    found, voted = agreements(rows), votes(rows)
+    if as_json:
+        print_json(_as_dict(len(exchanges), floors, found, voted, saved=save and bool(floors)))
+    else:
+        _print(len(exchanges), floors, found, voted, saved=save)
+    context.exit(0 if floors else NOT_ENOUGH_DATA)
+
+
+def _read(
+    store: Store | None, file: Path | None, labels: Path | None, since: datetime, limit: int
+) -> tuple[list[Exchange], list[Any]]:
+    """Return the exchanges that have texts to embed, newest first, and the labelled rows."""
+    from germane.scorers.floors import distinct
+
+    if file is not None:
+        exchanges, rows = scored_now(file)
+        return distinct(exchanges), rows
+    assert store is not None  # noqa: S101 - without a file it was opened
+    # More than are embedded: some have no text, or the question of another.
+    exchanges = distinct(store.exchanges(since=since, limit=4 * limit))
+    return exchanges, by_feedback(store) if labels is None else by_file(store, labels)
+
+
+def _floors(settings: Settings, exchanges: Sequence[Exchange]) -> list[Floor]:
+    from germane.agreement import interval
+
+    found = asyncio.run(_unrelated(settings, exchanges))
+    now = datetime.now(UTC)
+    return [Floor(one.calibration(now), one.pairs, interval(one.mean, range(one.n))) for one in found]
+
+
+async def _unrelated(settings: Settings, exchanges: Sequence[Exchange]) -> list[Unrelated]:
+    from germane.scorers import build
+    from germane.scorers.floors import LEAST, unrelated
+
+    if len(exchanges) < LEAST:
+        return []
+    workbench = build(settings, ["question_answer_similarity"])
+    try:
+        assert workbench.embedder is not None  # noqa: S101 - that scorer has one
+        return await unrelated(exchanges, workbench.embedder)
+    finally:
+        await workbench.aclose()
+
+
+def _print(n: int, floors: list[Floor], found: list[Agreement], voted: Votes, *, saved: bool) -> None:
+    _print_floors(n, floors, saved=saved)
+    click.echo()
+    _print_agreements(found)
+    click.echo()
+    click.echo(_told(voted))
+
+
+def _print_floors(n: int, floors: list[Floor], *, saved: bool) -> None:
+    from germane.scorers.floors import LEAST
+
+    if not floors:
+        click.echo(f"Floors: not enough data (n={n} exchanges of different questions, need {LEAST})")
+        return
+    click.echo(f"Floors of {harmless(floors[0].calibration.embedder, 60)}: cosines of different exchanges")
+    headings = ("scorer", "of", "n", "floor", "95 % interval", "95 % are under")
+    print_table(headings, [_floor_cells(floor) for floor in floors])
+    click.echo("Saved: labels go by them from the next start on." if saved else "Not saved; --save keeps them.")
+
+
+def _floor_cells(floor: Floor) -> tuple[str, ...]:
+    one = floor.calibration
+    between = f"{floor.interval.low:.3f} to {floor.interval.high:.3f}"
+    return one.scorer, floor.pairs, str(one.n), f"{one.floor:.3f}", between, f"{one.high:.3f}"
+
+
+def _print_agreements(found: list[Agreement]) -> None:
+    if not found:
+        click.echo("Agreement with people: no labels. germane.feedback() keeps them; or give a file.")
+        return
+    click.echo(f"Agreement with people's labels of {found[0].of} answers; 95 % intervals over questions")
+    rows = [_agreement_cells(one, found) for one in found]
+    print_table(("metric", "n", "Spearman", "AUC", "pairs of one question"), rows)
+
+
+def _agreement_cells(one: Agreement, found: list[Agreement]) -> tuple[str, ...]:
+    ways = [other for other in found if other.metric == one.metric]
+    name = harmless(one.metric, 40) + (f" {harmless(one.fingerprint, 20)}" if len(ways) > 1 else "")
+    if one.n < ENOUGH:
+        return name, str(one.n), f"not enough data (need {ENOUGH})", "-", "-"
+    return name, str(one.n), _shown(one.spearman), _shown(one.auc), _shown(one.pairs)
+
+
+def _shown(found: Interval | None) -> str:
+    return "-" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def _told(voted: Votes) -> str:
+    """Say whether the judge's votes may count."""
+    about = "The judge's noncommittal votes"
+    if voted.false is None:
+        return f"{about}: none on an answer labelled good; score with noncommittal_votes = true to have them tried."
+    share = f"{voted.false.value:.0%} [{voted.false.low:.0%}, {voted.false.high:.0%}] false on {voted.n} good answers"
+    if voted.may_count is None:
+        return f"{about}: not enough data ({share}, need {VOTES_NEEDED})"
+    verdict = "may count" if voted.may_count else "may not count: leave noncommittal_votes off"
+    return f"{about} {verdict} ({share}; at most 5 % may be)"
+
+
+def _as_dict(n: int, floors: list[Floor], found: list[Agreement], voted: Votes, *, saved: bool) -> dict[str, Any]:
+    from germane.scorers.floors import LEAST
+
+    return {
+        "exchanges": n,
+        "enough": LEAST,
+        "floors": [{**asdict(one.calibration), "pairs": one.pairs, "interval": asdict(one.interval)} for one in floors],
+        "saved": saved,
+        "labelled": found[0].of if found else 0,
+        "agreement": [one.as_dict() for one in found],
+        "votes": voted.as_dict(),
+    }

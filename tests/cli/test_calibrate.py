@@ -1,0 +1,237 @@
+"""What `germane calibrate` says, and what it keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange, new_exchange_id
+from germane.remark import Feedback
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+Call = Callable[..., Any]
+Scored = Callable[..., list[Exchange]]
+TOPICS = [f"{word}{number}" for number in range(10) for word in ("shoe", "hat", "coat", "sock", "belt", "tie")]
+"""Sixty words that no other topic has."""
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
+    """A judge and embedder over HTTP, named by the environment; its vectors are of words."""
+    with FakeJudge() as running:
+        for name, value in running.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", str(value))
+        yield running
+
+
+def fill(store: Store, scored: Scored, topics: list[str], value: Callable[[int], float]) -> list[Exchange]:
+    """Write exchanges of different topics, all asked and answered in the same way, with a score each."""
+    found: list[Exchange] = []
+    for number, topic in enumerate(topics):
+        texts = {"question": f"where is the {topic} now", "answer": f"the {topic} lies in drawer {number}"}
+        found += scored(store, [value(number)], embedder="fake-embedder", **texts)
+    return found
+
+
+def label(store: Store, exchange: Exchange, score: float, **given: Any) -> None:
+    """Let a person say what an answer is worth."""
+    created_at = given.pop("created_at", datetime.now(UTC))
+    store.add_feedback([
+        Feedback(id=new_exchange_id(), exchange_id=exchange.id, score=score, created_at=created_at, **given)
+    ])  # fmt: skip
+
+
+def test_floors_are_means_of_unrelated_pairs_and_are_saved(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored
+) -> None:
+    """Every two questions share four words of five: .8, within what hashing adds. Saved, doctor and report say so."""
+    fill(store, scored, TOPICS, lambda number: 0.7)
+
+    content = call("calibrate", "--save", "--json").content
+
+    floors = {floor["scorer"]: floor for floor in content["floors"]}
+    assert set(floors) == {"answer_relevancy", "question_answer_similarity"}
+    questions = floors["answer_relevancy"]
+    assert (questions["n"], questions["embedder"], questions["pairs"]) == (60, "fake-embedder", "question and question")
+    assert questions["floor"] == pytest.approx(0.8, abs=0.02)
+    assert questions["interval"]["low"] <= questions["floor"] <= questions["interval"]["high"]
+    assert questions["high"] == pytest.approx(0.8, abs=0.02)
+    saved = {one.scorer: one for one in store.calibrations()}
+    assert {name: one.floor for name, one in saved.items()} == {name: one["floor"] for name, one in floors.items()}
+    told = str(saved["answer_relevancy"])
+    assert told in call("doctor", "--offline").out
+    assert told in call("report").out
+
+
+def test_without_save_nothing_is_kept(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """It shows the table and says how to keep it."""
+    fill(store, scored, TOPICS, lambda number: 0.7)
+
+    ended = call("calibrate")
+
+    assert ended.code == 0
+    assert "question and question  60  0.80" in ended.out
+    assert "Not saved; --save keeps them." in ended.out
+    assert "no labels" in ended.out
+    assert store.calibrations() == []
+
+
+def test_few_exchanges_are_not_enough_data(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """The same question asked often is one; nothing is embedded, nothing saved, and the exit code says so."""
+    fill(store, scored, TOPICS[:49], lambda number: 0.7)
+    scored(store, [0.5] * 30, question="Where is the  SHOE0 now")
+
+    ended = call("calibrate", "--save")
+
+    assert ended.code == 5
+    assert "not enough data (n=49 exchanges of different questions, need 50)" in ended.out
+    assert (store.calibrations(), judge.embeddings) == ([], [])
+
+
+def test_metrics_are_compared_with_what_people_said(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """A metric that follows the labels has AUC 1 beside floors that do not; the latest of a person's labels counts."""
+    exchanges = fill(store, scored, TOPICS[:30], lambda number: 0.9 if number % 2 else 0.1)
+    for number, exchange in enumerate(exchanges):
+        early = datetime(2026, 1, 1, tzinfo=UTC)
+        label(store, exchange, 1.0 - number % 2, user="ann", created_at=early)
+        label(store, exchange, float(number % 2), user="ann")
+
+    content = call("calibrate", "--json").content
+
+    assert content["labelled"] == 30
+    metric, longer, shorter, overlap = content["agreement"]
+    assert [one["metric"] for one in (longer, shorter, overlap)] == [
+        "longer answer",
+        "shorter answer",
+        "question overlap",
+    ]
+    assert (metric["metric"], metric["n"], metric["of"]) == ("answer_relevancy", 30, 30)
+    assert (metric["auc"]["value"], metric["auc"]["low"]) == (1.0, 1.0)
+    assert metric["spearman"]["value"] == pytest.approx(1.0)
+    assert metric["pairs"] is None
+    assert (longer["n"], overlap["n"]) == (30, 30)
+    assert longer["auc"]["value"] == pytest.approx(1 - shorter["auc"]["value"])
+
+
+def test_answers_to_one_question_are_ranked_against_each_other(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored
+) -> None:
+    """Pairs of one question alone: three of four questions are ranked as people do."""
+    for topic in range(20):
+        values = [0.2, 0.8] if topic % 4 == 0 else [0.8, 0.2]
+        good, bad = (scored(store, [value], question=f"topic {topic}")[0] for value in values)
+        label(store, good, 1.0)
+        label(store, bad, 0.0)
+
+    [metric, *_] = call("calibrate", "--json").content["agreement"]
+
+    assert metric["pairs"]["value"] == metric["pairs_absent_half"]["value"] == 0.75
+    assert (metric["pairs"]["units"], metric["n"]) == (20, 40)
+
+
+def test_few_labels_say_nothing(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """Under twenty no statistic is shown."""
+    for exchange in fill(store, scored, TOPICS[:19], lambda number: 0.5):
+        label(store, exchange, 1.0)
+
+    assert "not enough data (need 20)" in call("calibrate").out
+
+
+def voted(store: Store, scored: Scored, count: int, false: int) -> str:
+    """Write good answers, of which the judge's votes call so many noncommittal."""
+    for number in range(count):
+        questions = [
+            {"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)
+        ]
+        [exchange] = scored(store, [0.5], question=f"topic {number}", details={"questions": questions})
+        label(store, exchange, 0.75)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("count", "false", "verdict"),
+    [(60, 3, True), (60, 4, False), (59, 0, None)],
+    ids=["5 % may count", "more may not", "too few to say"],
+)
+def test_votes_may_count_when_they_are_rarely_wrong(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, verdict: bool | None
+) -> None:
+    """At most 5 % of at least 60 good answers; one vote of three is no majority."""
+    voted(store, scored, count, false)
+
+    found = call("calibrate", "--json").content["votes"]
+
+    assert (found["n"], found["may_count"]) == (count, verdict)
+    assert found["false"]["value"] == pytest.approx(false / count)
+
+
+def test_a_file_of_labels_names_exchanges(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored, tmp_path: Path
+) -> None:
+    """Their scores are those of the database; a row without an id is refused with its place."""
+    exchanges = fill(store, scored, TOPICS[:20], lambda number: number / 20)
+    path = tmp_path / "labels.jsonl"
+    rows = [{"exchange_id": one.id, "label": number / 20} for number, one in enumerate(exchanges)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    [metric, *_] = call("calibrate", "--labels", str(path), "--json").content["agreement"]
+    assert metric["spearman"]["value"] == pytest.approx(1.0)
+
+    path.write_text(json.dumps({"question": "q", "answer": "a", "label": 1}))
+    assert "has no exchange_id" in call("calibrate", "--labels", str(path)).err
+
+
+def test_a_file_of_rows_is_scored_now(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+    """No database is needed; groups and labels are those of the file."""
+    monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"question": f"where is the {topic}", "answer": answer, "label": value, "group": topic}
+        for topic in TOPICS[:50]
+        for answer, value in ((f"there is the {topic}", 1.0), ("nobody can say such things", 0.0))
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    content = call("calibrate", "--file", str(path), "--json").content
+
+    assert [floor["n"] for floor in content["floors"]] == [50, 50]
+    metric = content["agreement"][0]
+    assert (metric["metric"], metric["n"], metric["pairs"]["value"]) == ("question_answer_similarity", 100, 1.0)
+    assert not Path("germane.db").exists()
+
+
+def test_a_label_that_is_none_is_refused_with_its_place(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+    """Stars have to be brought to 0..1 first."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"question": "q", "answer": "a", "label": 5}))
+
+    ended = call("calibrate", "--file", str(path))
+
+    assert ended.code == 1
+    assert "label that is no number from 0 to 1" in ended.err
+
+
+def test_a_text_cannot_trick_the_terminal(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """Names of metrics are anybody's."""
+    for topic in TOPICS[:20]:
+        label(store, scored(store, [0.5], scorer="bad\x1b[2J", question=topic)[0], 1.0)
+
+    assert "\x1b" not in call("calibrate").out
+
+
+def test_calibrations_of_another_embedder_are_not_told(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored
+) -> None:
+    """The doctor says that the labels of today's embedder are not calibrated, and how they would be."""
+    fill(store, scored, TOPICS, lambda number: 0.7)
+    call("calibrate", "--save")
+    store.add_calibrations([replace(one, embedder="old", floor=0.01) for one in store.calibrations()])
+
+    assert "floor 0.01" not in call("doctor", "--offline").out
