@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from germane.errors import ScoringError
+from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.scorers import CombinedRelevancy
+from germane.scorers import CombinedRelevancy, build, run
 from germane.scorers.combined_relevancy import WEIGHTS
+from germane.settings import load
+from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
 VALUES = {"answer_relevancy": 0.8, "direct_relevancy": 0.75, "question_coverage": 0.5, "intent_match": 1.0}
@@ -190,3 +193,48 @@ def test_the_fingerprint_is_of_the_parts_really_made_and_the_weights(exchange: M
     assert plain == ("7cff6cc55ca2", "da87acfad28f")
     assert fingerprints(CombinedRelevancy(parts(made="other")), exchange(), score)[1] != plain[1]
     assert set(fingerprints(CombinedRelevancy(parts(), weights=other), exchange(), score)) & set(plain) == set()
+
+
+def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> list[Score]:
+    """Score an exchange as the settings say, with the real parts over HTTP."""
+    settings = load(service="tests", **fake.settings(), scorers=names, scorer_options={"combined_relevancy": options})
+
+    fake.first_token = {"4": 1.0}
+
+    async def score_it() -> list[Score]:
+        workbench = build(settings)
+        try:
+            return await asyncio.gather(*(run(scorer, exchange) for scorer in workbench.scorers))
+        finally:
+            await workbench.aclose()
+
+    return asyncio.run(score_it())
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_settings_wire_the_shared_parts(exchange: Make, fake: FakeJudge) -> None:
+    """Of a part that is also named by itself the value is the same, and it is asked once."""
+    combined, coverage = wired(fake, exchange(), "combined_relevancy", "question_coverage")
+
+    parts = combined.details["parts"]
+    values = {name: min(max(part["value"], 0.0), 1.0) for name, part in parts.items()}
+    assert list(parts) == list(WEIGHTS)
+    assert combined.value == pytest.approx(sum(WEIGHTS[name] * value for name, value in values.items()), abs=1e-9)
+    assert parts[COVERAGE]["fingerprint"] == coverage.fingerprint
+    assert len([request for request in fake.chats if "sub_questions" in request.text]) == 1
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_part_without_weight_is_not_even_made(exchange: Make, fake: FakeJudge) -> None:
+    """It may need what is not configured."""
+    (combined,) = wired(fake, exchange(), "combined_relevancy", weights={INTENT: 1, COVERAGE: 1})
+
+    assert (list(combined.details["parts"]), len(fake.chats), fake.embeddings) == ([COVERAGE, INTENT], 2, [])
+
+
+@pytest.mark.parametrize("options", [{"weights": {"intent": 1}}, {"weights": 3}, {"missing": "zero"}, {"wieghts": {}}])
+@pytest.mark.usefixtures("bare")
+def test_wrong_options_are_told_with_the_settings_name(exchange: Make, fake: FakeJudge, options: Any) -> None:
+    """At the start."""
+    with pytest.raises(SettingsError, match=r"^setting scorer_options\.combined_relevancy: "):
+        wired(fake, exchange(), "combined_relevancy", **options)
