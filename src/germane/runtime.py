@@ -70,7 +70,7 @@ class Runtime:
         self._lock = threading.Lock()
 
     def _build(self) -> None:
-        self.workbench = _workbench(self.settings, self.calibrations)
+        self.workbench = _workbench(self.settings, self.store, self.calibrations)
         self.monitor = _monitor(self.settings, self.store, self.workbench, self._on_alert)
 
     @property
@@ -257,13 +257,14 @@ async def lifespan(app: object = None, **settings: Any) -> AsyncIterator[None]: 
         await asyncio.to_thread(stop)
 
 
-def _workbench(settings: Settings, calibrations: dict[tuple[str, str], Calibration]) -> Workbench | None:
+def _workbench(settings: Settings, store: Store, calibrations: dict[tuple[str, str], Calibration]) -> Workbench | None:
     if settings.role == "capture":
         return None
+    from germane.monitor import shared_pace
     from germane.scorers import build
 
     try:
-        return build(settings, calibrations=calibrations)
+        return build(settings, calibrations=calibrations, pace=shared_pace(settings, store))
     except ModelError as error:
         _logger.warning("nothing will be scored: %s", error)
         return None

@@ -17,6 +17,7 @@ import pytest
 from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.monitor import Monitor
 from germane.monitor.backoff import Backoff
+from germane.monitor.pace import shared_pace
 from germane.score import Score
 from germane.scorers import Scorer, build
 from germane.settings import Settings, load
@@ -145,7 +146,7 @@ def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
         where = judge.settings() if isinstance(judge, FakeJudge) else judge
         parts = {name: changes.pop(name) for name in ("suppressed", "backoff", "channels") if name in changes}
         settings = fast_settings(**where | changes)
-        workbench = build(settings)
+        workbench = build(settings, pace=shared_pace(settings, store))
         return start(store, workbench.scorers, settings=settings, close=workbench.aclose, **parts)
 
     return start_judged

@@ -15,8 +15,9 @@ import pytest
 
 from germane.errors import DatabaseUnreachable
 from germane.monitor.backoff import Backoff
-from germane.monitor.pace import SharedPace, own_pace, shared_pace
+from germane.monitor.pace import SharedPace, longest_wait, own_pace, places_for, shared_pace
 from germane.storage import Limit, Store
+from germane.testing import FakeJudge
 
 FAST = Limit("requests", 600_000)
 TWENTY_A_SECOND = 1_200.0
@@ -238,3 +239,32 @@ def test_a_process_of_its_own_is_limited_by_the_same_arithmetic(settings: Callab
         return took
 
     assert asyncio.run(ask_all()) > 0.4
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_scoring_under_a_limit_is_slow_and_complete(
+    store: Store, judge: FakeJudge, start_judged: Callable[..., Any], new_exchange: Any, until: Callable[..., None]
+) -> None:
+    """More than a minute lets through waits: nothing is dropped, failed or put off, and each score has its cost."""
+    store.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(15)])
+    prices = {"fake-judge": {"input": 1.0, "output": 2.0}}
+    began = time.monotonic()
+    start_judged(store, judge, requests_per_minute=600, prices=prices, concurrency=64)
+
+    until(lambda: store.counts().done == 15)
+
+    assert time.monotonic() - began > 1.2
+    assert len(judge.chats) <= (time.monotonic() - began) * 10 * 1.05 + 2
+    assert (store.counts().failed, store.counts().pending) == (0, 0)
+    scores = [found.score for found in store.worst(limit=99)]
+    assert all(score.cost and score.input_tokens for score in scores)
+    assert [use.name for use in store.limit_uses()] == ["requests"]
+
+
+def test_no_more_is_at_work_than_gets_a_turn_soon(settings: Callable[..., Any]) -> None:
+    """The rest stays in the database, for any process; and what waits for its turn is given the time."""
+    assert (places_for(settings()), longest_wait(settings())) == (16, 0.0)
+    slow = settings(requests_per_minute=6, judge_timeout=30)
+    assert (places_for(slow), longest_wait(slow)) == (4, 600.0)
+    slower = settings(tokens_per_minute=500, judge_timeout=30)
+    assert (places_for(slower), longest_wait(slower)) == (2, 2400.0)

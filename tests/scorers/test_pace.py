@@ -6,8 +6,11 @@ import asyncio
 
 import pytest
 
+from germane.errors import ScoringError
+from germane.scorers import OpenAIJudge, Server
 from germane.scorers.pace import FIRST_GUESS, Paced, Turn, count_request
 from germane.scorers.protocols import Message, Reply
+from germane.testing import FakeJudge, Fault
 
 MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
 """Forty bytes: about ten tokens."""
@@ -65,12 +68,19 @@ def test_what_was_really_taken_is_settled() -> None:
 
 
 def test_repeated_requests_count() -> None:
-    """What the client sends again by itself takes a place as well; one that never left gives none back."""
+    """What the client sends again by itself takes a place as well."""
     book = Book()
     take(Paced(book), None, sent=3)
+
+    assert book.settled == [(2, 0)]
+
+
+def test_a_request_that_never_left_gives_all_back() -> None:
+    """It may have been given up while it waited for the judge."""
+    book = Book()
     take(Paced(book), None, sent=0)
 
-    assert [requests for requests, _ in book.settled] == [2, 0]
+    assert book.settled == [(-1, pytest.approx(-110, abs=1e-9))]
 
 
 def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
@@ -82,3 +92,57 @@ def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
             return turn
 
     assert asyncio.run(one_turn()) == Turn(0.0)
+
+
+class Gate(Book):
+    """A pace that holds the first request until it is let, and no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+
+    async def admit(self, tokens: float) -> float:
+        self.admitted.append(tokens)
+        if len(self.admitted) == 1:
+            await self.open.wait()
+        return tokens
+
+
+def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> None:
+    """Another request is made meanwhile, and the time-out begins with the request itself."""
+    gate = Gate()
+    fake.latency = 0.1
+
+    async def ask_two() -> tuple[bool, Reply]:
+        server = Server(api_key="test", base_url=fake.base_url, timeout=1.0)
+        judge = OpenAIJudge("fake-judge", server, concurrency=1, pace=gate)
+        held = asyncio.create_task(judge.ask(MESSAGES))
+        await asyncio.sleep(0)
+        began = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() < began + 1.1:
+            await judge.ask(MESSAGES)
+        still, _ = held.done(), gate.open.set()
+        reply = await held
+        await judge.aclose()
+        return still, reply
+
+    still, reply = asyncio.run(ask_two())
+    assert (still, bool(reply.texts)) == (False, True)
+    assert fake.most_in_flight == 1
+
+
+def test_what_the_client_repeats_is_settled(fake: FakeJudge) -> None:
+    """A request that met an error is sent twice, and takes two places."""
+    book = Book()
+    fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
+
+    async def ask_twice() -> None:
+        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url), pace=book)
+        reply = await judge.ask(MESSAGES)
+        assert (reply.input_tokens, reply.output_tokens) != (None, None)
+        with pytest.raises(ScoringError):
+            await judge.ask(MESSAGES)
+        await judge.aclose()
+
+    asyncio.run(ask_twice())
+    assert [requests for requests, _ in book.settled] == [1, 1]

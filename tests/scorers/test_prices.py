@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date
 
 import pytest
 
+from germane.scorers import Message, OpenAIJudge, Reply, Server
 from germane.scorers.prices import FREE, Prices, table_date
 from germane.settings import Price
+from germane.testing import FakeJudge
 
 MINI = Price(input=0.15, output=0.6)
 
@@ -64,3 +67,28 @@ def test_the_cost_is_tokens_times_price() -> None:
 def test_the_table_has_a_date() -> None:
     """Prices change."""
     assert table_date() >= date(2026, 11, 1)
+
+
+def ask(fake: FakeJudge, prices: Prices | None) -> Reply:
+    async def ask_once() -> Reply:
+        judge = OpenAIJudge("house-model", Server(api_key="test", base_url=fake.base_url), prices=prices)
+        try:
+            return await judge.ask([Message("user", "Why?")])
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(ask_once())
+
+
+def test_a_reply_carries_its_cost(fake: FakeJudge) -> None:
+    """From the tokens that the server counted; without a price it has none, which is not 0."""
+    reply = ask(fake, Prices({"house-model": Price(input=100, output=1_000)}))
+    assert reply.input_tokens
+    assert reply.output_tokens
+    assert reply.cost == pytest.approx((100 * reply.input_tokens + 1_000 * reply.output_tokens) / 1e6, abs=1e-9)
+    assert ask(fake, None).cost is None
+
+    fake.model = "gpt-4o-mini-2024-07-18"
+    assert ask(fake, None).cost == pytest.approx(
+        (0.15 * reply.input_tokens + 0.6 * reply.output_tokens) / 1e6, abs=1e-9
+    )

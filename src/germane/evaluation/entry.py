@@ -18,12 +18,13 @@ from germane.evaluation.result import Evaluation, RowScores
 from germane.evaluation.rows import Row, read_rows
 from germane.evaluation.scoring import Bench, score_all
 from germane.evaluation.sources import records_of
+from germane.evaluation.work import is_ours
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
     from germane.evaluation.cache import Cache
     from germane.registry import ScoringFunction
-    from germane.scorers import Scorer, Workbench
+    from germane.scorers import Pace, Scorer, Workbench
     from germane.settings import Settings
 
     OneScorer = str | ScoringFunction | Scorer
@@ -83,16 +84,17 @@ async def aevaluate(
     with suppressed(), hushed(), _opened(cache) as kept:
         workbench = _workbench(scorers, loaded)
         try:
-            evaluation = await _run(read, Bench(_chosen(workbench), kept), loaded, progress)
+            bench = Bench(_chosen(workbench), workbench.meter, _metered(workbench, scorers), kept)
+            evaluation = await _run(read, bench, _at_once(workbench, loaded), progress)
             return _calibrated(evaluation, calibration)
         finally:
             await workbench.aclose()
 
 
-async def _run(rows: Sequence[Row], bench: Bench, settings: Settings, progress: bool | None) -> Evaluation:  # noqa: FBT001 - handed through
+async def _run(rows: Sequence[Row], bench: Bench, at_once: int, progress: bool | None) -> Evaluation:  # noqa: FBT001 - handed through
     started = time.perf_counter()
     with shown(progress, len(rows)) as tell:
-        scores = await score_all(rows, bench, at_once=settings.concurrency, tell=lambda: tell(bench.spending))
+        scores = await score_all(rows, bench, at_once=at_once, tell=lambda: tell(bench.spending))
     found = tuple(RowScores(row.exchange, each, row.place) for row, each in zip(rows, scores, strict=True))
     return Evaluation(found, replace(bench.spending, seconds=time.perf_counter() - started))
 
@@ -130,12 +132,33 @@ def _opened(cache: str | os.PathLike[str] | None) -> Cache | nullcontext[None]:
 def _workbench(scorers: Scorers | None, settings: Settings) -> Workbench:
     from germane.scorers import build
 
-    return build(settings, None if scorers is None else _listed(scorers))
+    return build(settings, None if scorers is None else _listed(scorers), pace=_pace(settings))
+
+
+def _pace(settings: Settings) -> Pace | None:
+    if settings.requests_per_minute is None and settings.tokens_per_minute is None:
+        return None
+    from germane.monitor import own_pace
+
+    return own_pace(settings)
 
 
 def _listed(scorers: Scorers) -> Sequence[OneScorer]:
     """Return a list of what may be one alone."""
     return scorers if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
+
+
+def _metered(workbench: Workbench, scorers: Scorers | None) -> list[Scorer]:
+    """Return the scorers whose judge and embedder are the workbench's; one that was given has its own."""
+    given = [] if scorers is None else _listed(scorers)
+    return [made for made in workbench.scorers if is_ours(made) and not any(made is one for one in given)]
+
+
+def _at_once(workbench: Workbench, settings: Settings) -> int:
+    """Return how many rows are at work; the judge itself lets no more requests pass than it may."""
+    from germane.scorers import at_work
+
+    return settings.concurrency if workbench.judge is None else at_work(settings.concurrency)
 
 
 def _chosen(workbench: Workbench) -> Sequence[Scorer]:

@@ -20,6 +20,7 @@ from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
 from germane.monitor.job import Job, JobStatus
 from germane.monitor.office import Office
+from germane.monitor.pace import longest_wait, places_for
 from germane.monitor.results import Results
 from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
@@ -199,7 +200,7 @@ class Background:
             self._parts.store,
             self._parts.scorers,
             self._results,
-            limits=Limits(settings.concurrency, settings.judge_timeout),
+            limits=Limits(places_for(settings), settings.judge_timeout, longest_wait(settings)),
             retry_for=timedelta(seconds=settings.retry_for),
             backoff=self._parts.backoff,
             owner=self._owner,

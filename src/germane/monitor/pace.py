@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,6 +30,12 @@ SHARE: Final = 0.5
 """Seconds' worth of places that a process takes at a time: what a killed one takes along, and others wait for."""
 LEAD: Final = 0.25
 """Seconds before its last place at which a process takes the next ones."""
+TOKENS_EACH: Final = 1_000
+"""Tokens of a usual request."""
+LONG: Final = 600.0
+"""Seconds that an exchange at work may always wait for its turns."""
+MANY: Final = 20
+"""Requests for whose turns it may wait in any case."""
 SETTLE: Final = 1.0
 """Seconds after which what was settled is booked at the latest; before, it goes along with the next places."""
 PATIENCE: Final = Backoff(first=0.5, limit=10.0)
@@ -43,6 +50,22 @@ def limits_of(settings: Settings) -> list[Limit]:
         for name, per_minute in wanted.items()
         if per_minute is not None
     ]
+
+
+def places_for(settings: Settings) -> int:
+    """Return how many requests may be at work at a time: no more than get a turn before the first ones have ended.
+
+    What cannot start soon stays in the database, for whichever process is first to have a turn for it.
+    """
+    worth = {REQUESTS: 1.0, TOKENS: TOKENS_EACH}
+    soon = [settings.judge_timeout / (worth[limit.name] * limit.interval) for limit in limits_of(settings)]
+    return min([settings.concurrency, *(1 + math.ceil(count) for count in soon)])
+
+
+def longest_wait(settings: Settings) -> float:
+    """Return the seconds that an exchange at work may wait for turns; 0 where nothing is limited."""
+    worth = {REQUESTS: 1.0, TOKENS: TOKENS_EACH}
+    return max([0.0, *(max(LONG, MANY * worth[limit.name] * limit.interval) for limit in limits_of(settings))])
 
 
 def shared_pace(settings: Settings, store: Store) -> SharedPace | None:

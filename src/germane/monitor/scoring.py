@@ -40,11 +40,13 @@ class Limits:
     """Judge requests in flight, which the judge keeps to; and scorers at work that ask no judge of ours."""
     judge_timeout: float
     """Seconds."""
+    turns: float = 0.0
+    """Seconds more for waiting under a limit of requests or tokens a minute."""
 
     @property
     def longest(self) -> float:
         """Seconds that one scorer may take for one exchange, its waits for a place and at the judge included."""
-        return REQUESTS * self.judge_timeout
+        return REQUESTS * self.judge_timeout + self.turns
 
     @property
     def lease(self) -> timedelta:

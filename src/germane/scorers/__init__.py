@@ -26,13 +26,15 @@ from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.meter import Meter
 from germane.scorers.noncommittal import find_noncommittal
+from germane.scorers.pace import Pace
+from germane.scorers.prices import Prices
 from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.question_coverage import QuestionCoverage
 from germane.scorers.server import Server
 from germane.scorers.shared_judge import SharedJudge, asks_judge
 from germane.scorers.slots import at_work
-from germane.scorers.workbench import NAMES, Workbench, build
+from germane.scorers.workbench import NAMES, Workbench, build, default_names
 
 __all__ = [
     "COSINES",
@@ -56,6 +58,8 @@ __all__ = [
     "Noncommittal",
     "OpenAIEmbedder",
     "OpenAIJudge",
+    "Pace",
+    "Prices",
     "QuestionAnswerSimilarity",
     "QuestionCoverage",
     "Reply",
@@ -67,6 +71,7 @@ __all__ = [
     "asks_judge",
     "at_work",
     "build",
+    "default_names",
     "find_noncommittal",
     "fingerprint",
     "lacks_input",

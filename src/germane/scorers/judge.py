@@ -6,11 +6,13 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
 from germane.score import Reason
+from germane.scorers.pace import Pace, Paced
+from germane.scorers.prices import Prices
 from germane.scorers.protocols import Message, Reply
 from germane.scorers.server import Server, reason_of, said_by
 from germane.scorers.slots import Slots
@@ -43,9 +45,20 @@ class _Busy:
 class OpenAIJudge:
     """Asks a chat model, so many requests at a time. What its server turns out not to take is left out from then on."""
 
-    def __init__(self, model: str, server: Server, *, concurrency: int = CONCURRENCY) -> None:
+    def __init__(
+        self,
+        model: str,
+        server: Server,
+        *,
+        concurrency: int = CONCURRENCY,
+        prices: Prices | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Ask ``model`` at ``server``, no faster than the pace allows; by default only list prices are known."""
         self.model = model
         self.server = server
+        self._prices = prices or Prices()
+        self._paced = Paced(pace)
         self._slots = Slots(concurrency)
         self._busy: _Busy | None = None
         self._client = server.connect()
@@ -90,9 +103,11 @@ class OpenAIJudge:
             wanted |= {"logprobs": True, "top_logprobs": top_tokens}
         turns = [{"role": message.role, "content": message.text} for message in messages]
         came = time.monotonic()
-        async with self._slots:
-            self._heed(came)
-            return await self._send(turns, wanted)
+        async with self._paced.turn(messages, n, max_tokens) as turn:
+            async with self._slots:
+                self._heed(came)
+                turn.reply = self._priced(await self._send(turns, wanted))
+            return turn.reply
 
     async def identify(self) -> str:
         """Return the model as the server named it last, before any reply by a tiny request.
@@ -134,6 +149,10 @@ class OpenAIJudge:
                 now = time.monotonic()
                 self._busy = _Busy(now, now + error.retry_after, error)
             raise
+
+    def _priced(self, reply: Reply) -> Reply:
+        cost = self._prices.cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
+        return replace(reply, cost=cost)
 
     async def _complete(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> ChatCompletion:
         """Ask; where the server refuses an option, ask again without it. Only what helped is remembered."""

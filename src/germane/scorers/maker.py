@@ -15,7 +15,9 @@ from germane.scorers.custom import CustomScorer
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.meter import Meter
+from germane.scorers.pace import Pace
 from germane.scorers.plugins import lacking, plugin, plugin_names
+from germane.scorers.prices import Prices
 from germane.scorers.protocols import Embedder, Judge, Scorer
 from germane.scorers.server import Server
 from germane.scorers.shared_judge import SharedJudge
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 class Maker:
     """Makes the scorers of one process. A part that several of them need is made once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pace: Pace | None = None) -> None:
         self.settings = settings
-        self.closers: list[Callable[[], Awaitable[None]]] = []
+        self.pace = pace
+        self.closers: list[Callable[[], Awaitable[None]]] = [] if pace is None else [pace.aclose]
         """What is to be called at the end, last first."""
         self.meter = Meter()
         """What judge and embedder take."""
@@ -115,7 +118,13 @@ class Maker:
 
     def _server_judge(self) -> OpenAIJudge:
         server = self._server(f"the judge {self.settings.judge!r}")
-        return OpenAIJudge(self.settings.judge, server, concurrency=self.settings.concurrency)
+        return OpenAIJudge(
+            self.settings.judge,
+            server,
+            concurrency=self.settings.concurrency,
+            prices=Prices(self.settings.prices),
+            pace=self.pace,
+        )
 
     def _local_judge(self) -> LocalJudge:
         from germane.scorers.local_llm import LocalJudge

@@ -56,7 +56,8 @@ class Paced:
     async def turn(self, messages: Sequence[Message], choices: int, max_tokens: int) -> AsyncIterator[Turn]:
         """Wait for a turn, and settle afterwards. Without a pace there is nothing to wait for.
 
-        A request without a usable reply has taken what was reserved for it: nobody says what it really took.
+        A request without a usable reply has taken what was reserved for it: nobody says what it really took. One that
+        never left gives it back.
         """
         if self.pace is None:
             yield Turn(0.0)
@@ -69,7 +70,7 @@ class Paced:
         finally:
             _under_way.reset(mark)
             self._learn(turn.reply, choices)
-            self.pace.settle(requests=max(0, turn.sent - 1), tokens=_taken(turn) - turn.reserved)
+            self.pace.settle(requests=turn.sent - 1, tokens=_taken(turn) - turn.reserved)
 
     def _learn(self, reply: Reply | None, choices: int) -> None:
         if reply is not None and reply.output_tokens is not None:
@@ -93,6 +94,8 @@ _under_way: ContextVar[Turn | None] = ContextVar("germane_turn", default=None)
 
 def _taken(turn: Turn) -> float:
     reply = turn.reply
+    if not turn.sent:
+        return 0.0
     if reply is None or reply.input_tokens is None or reply.output_tokens is None:
         return turn.reserved
     return reply.input_tokens + reply.output_tokens

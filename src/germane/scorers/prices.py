@@ -36,8 +36,7 @@ class Prices:
         own = next((price for name in (served, configured) if name and (price := _find(self._own, name))), None)
         if own is not None:
             return own
-        name = served or configured
-        return FREE if name.startswith(f"{LOCAL}:") else _find(_table(), name)
+        return FREE if configured.startswith(f"{LOCAL}:") else _find(_table(), served or configured)
 
     def cost(
         self, configured: str, served: str | None, input_tokens: int | None, output_tokens: int | None

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from germane.errors import ScoringError, SettingsError
 from germane.hush import hushed
 from germane.score import Reason
+from germane.scorers.pace import count_request
 from germane.scorers.text import shorten
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Server:
                 http_client=openai.DefaultAsyncHttpxClient(
                     # Reading has no limit of its own: the deadline around the request also ends a slow drip.
                     timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
-                    event_hooks={"response": [_hand_back_long_pauses]},
+                    event_hooks={"request": [count_request], "response": [_hand_back_long_pauses]},
                 ),
             )
         except httpx2.InvalidURL:

@@ -13,6 +13,7 @@ from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.imports import import_modules
 from germane.scorers.maker import Maker
 from germane.scorers.meter import Meter
+from germane.scorers.pace import Pace
 from germane.scorers.protocols import Embedder, Judge, Message, Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.settings import LOCAL, Settings
@@ -62,7 +63,11 @@ class Workbench:
 
 
 def build(
-    settings: Settings, scorers: Sequence[object] | None = None, *, calibrations: Calibrations | None = None
+    settings: Settings,
+    scorers: Sequence[object] | None = None,
+    *,
+    calibrations: Calibrations | None = None,
+    pace: Pace | None = None,
 ) -> Workbench:
     """Return the scorers that the settings name, or those that judge and extras at hand allow.
 
@@ -72,6 +77,7 @@ def build(
         settings: Those of this process.
         scorers: These instead of the settings' own: names, functions of an exchange, and scorers.
         calibrations: By embedder and scorer: labels go by them. They may be filled later.
+        pace: What a judge at a server waits for before each request; it is closed with the workbench.
 
     Raises:
         SettingsError: a scorer is unknown, needs a judge or embedder that is not configured, or is of an installed
@@ -80,17 +86,18 @@ def build(
         ModelError: the weights of an embedded model are missing or are not the ones they should be.
     """
     import_modules(settings.imports)
-    given = _names(settings) if scorers is None else scorers
+    given = default_names(settings) if scorers is None else scorers
     if not given:
         return Workbench(problem=_why_none(settings) if scorers is None else None)
-    maker = Maker(settings)
+    maker = Maker(settings, pace)
     made = {id(scorer): scorer for scorer in map(maker.take, given)}
     judge, embedder = maker.made
     labelled = tuple(calibrated(scorer, calibrations) for scorer in made.values())
     return Workbench(labelled, judge, embedder, meter=maker.meter, closers=maker.closers)
 
 
-def _names(settings: Settings) -> tuple[str, ...]:
+def default_names(settings: Settings) -> tuple[str, ...]:
+    """Return the scorers that the settings name, or those that judge and extras at hand allow; there may be none."""
     if settings.scorers is not None:
         return settings.scorers
     if settings.has_server or settings.judge == LOCAL:
