@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.errors import ScoringError
+from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.scorers import AnswerQuality
+from germane.scorers import AnswerQuality, build
 from germane.scorers.answer_quality import grade, harmonic_mean
+from germane.settings import load
+from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=5)
@@ -167,6 +171,62 @@ def test_without_contexts_there_is_no_quality(exchange: Make, score: Any) -> Non
     (result,) = score(quality(0.8, 0.8, 0.8), exchange())
 
     assert result.reason is Reason.MISSING_INPUT
+
+
+# From settings
+
+
+def ratings_and_verdicts(request: Any) -> dict[str, Any]:
+    """Return what a judge says that knows who created Python."""
+    properties = (request.schema or {})["properties"]
+    if "ratings" in properties:
+        return {"ratings": [5 if "Guido" in each else 1 for each in request.text.split("Passage ")[1:]]}
+    if "claims" in properties:
+        right = "Guido" in request.between("answer")
+        quoted = "Guido van Rossum created Python" if right else ""
+        return {"claims": [{"claim": 1, "evidence": quoted, "verdict": "SUPPORTED" if right else "NOT_SUPPORTED"}]}
+    return {"intent": "To know who invented Python.", "given": "A name.", "rating": 5}
+
+
+def test_a_relevant_answer_that_is_unfaithful_is_told_from_a_faithful_one(exchange: Make, judged: Any) -> None:
+    """Who invented Python? Larry Wall: good contexts, a name as asked, and not what they say."""
+    contexts = ("Guido van Rossum created Python.", "Guido worked at a research institute.")
+    wall = exchange("Who invented Python?", "Larry Wall invented Python.", *contexts)
+    guido = exchange("Who invented Python?", "Guido van Rossum invented Python.", *contexts)
+    poor = exchange(
+        "Who invented Python?", "Guido van Rossum invented Python.", "Pythons are snakes.", "Java is coffee."
+    )
+
+    unfaithful, faithful, unsupported = judged(
+        "answer_quality", ratings_and_verdicts, wall, guido, poor, relevancy="intent_match"
+    )
+
+    assert (unfaithful.value, unfaithful.label) == (pytest.approx(0.6, abs=1e-9), "D")
+    assert (faithful.value, faithful.label) == (pytest.approx(1.0, abs=1e-9), "A")
+    assert (unfaithful.details["harmonic"], unfaithful.details["minimum"]) == (0.0, 0.0)
+    assert unfaithful.details["parts"]["intent_match"]["value"] == 1.0
+    assert faithful.value > unsupported.value
+
+
+def test_parts_are_the_scorers_of_the_same_settings(fake: FakeJudge, bare: Path) -> None:
+    """Made once, with their own options, and asked by either name."""
+    names = ("faithfulness", "answer_quality")
+    options = {"faithfulness": {"claims": "judge"}, "answer_quality": {"relevancy": "intent_match"}}
+    workbench = build(load(service="tests", **fake.settings(), scorers=names, scorer_options=options))
+
+    faithfulness, whole = workbench.scorers
+
+    assert isinstance(whole, AnswerQuality)
+    assert whole.scorers["faithfulness"] is faithfulness
+    asyncio.run(workbench.aclose())
+
+
+def test_wrong_options_in_settings_name_the_setting(fake: FakeJudge, bare: Path) -> None:
+    """Before anything is scored."""
+    options = {"answer_quality": {"relevancy": "answer_quality"}}
+
+    with pytest.raises(SettingsError, match=r"scorer_options.answer_quality: relevancy must be one of"):
+        build(load(service="tests", **fake.settings(), scorers=("answer_quality",), scorer_options=options))
 
 
 # Options
