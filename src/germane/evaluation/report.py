@@ -55,9 +55,10 @@ def absences(summaries: Sequence[ScorerSummary]) -> list[tuple[str, int, str]]:
 
 def took(evaluation: Evaluation) -> str:
     """Return what the run took, in a sentence."""
+    requests = f", {evaluation.spending.requests:,} requests" if evaluation.spending.requests else ""
     tokens = "" if evaluation.tokens is None else f", {evaluation.tokens:,} tokens"
     cost = "" if evaluation.cost is None else f", ${evaluation.cost:.4f}"
-    return f"{len(evaluation.rows)} rows in {evaluation.seconds:.1f} s{tokens}{cost}."
+    return f"{len(evaluation.rows)} rows in {evaluation.seconds:.1f} s{requests}{tokens}{cost}."
 
 
 def summary_dict(found: ScorerSummary) -> dict[str, Any]:
@@ -84,6 +85,7 @@ def spending_dict(evaluation: Evaluation) -> dict[str, Any]:
     spent = evaluation.spending
     return {
         "seconds": spent.seconds,
+        "requests": spent.requests,
         "input_tokens": spent.input_tokens,
         "output_tokens": spent.output_tokens,
         "cost": spent.cost,

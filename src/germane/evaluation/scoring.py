@@ -15,7 +15,7 @@ from germane.score import Score
 
 if TYPE_CHECKING:
     from germane.evaluation.cache import Cache
-    from germane.scorers import Scorer
+    from germane.scorers import Meter, Scorer
 
 Scores = Mapping[str, Score]
 
@@ -23,12 +23,19 @@ Scores = Mapping[str, Score]
 class Bench:
     """Scores exchanges; what was scored before, in this run or in the cache's, is not scored again."""
 
-    def __init__(self, scorers: Sequence[Scorer], cache: Cache | None = None) -> None:
+    def __init__(self, scorers: Sequence[Scorer], meter: Meter, metered: Sequence[Scorer], cache: Cache | None) -> None:
+        """Take scorers, and the meter that counts what those of them take that are ``metered``."""
         self.scorers = scorers
+        self.meter = meter
+        self.metered = {scorer.name for scorer in metered}
         self.cache = cache
-        self.spending = Spending()
-        """What was made in this run took, in tokens and money."""
+        self._told = Spending()
         self._known: dict[Work, asyncio.Future[Score]] = {}
+
+    @property
+    def spending(self) -> Spending:
+        """What this run took so far, in requests, tokens and money."""
+        return self._told.with_meter(self.meter)
 
     async def score(self, exchange: Exchange) -> Scores:
         """Return the scores of an exchange by scorer."""
@@ -54,7 +61,8 @@ class Bench:
             return found
         # Under the scorer's own name, whatever it writes into its scores.
         score = replace(await run(scorer, exchange), scorer=scorer.name)
-        self.spending = self.spending.plus(score)
+        if scorer.name not in self.metered:
+            self._told = self._told.plus(score)
         if self.cache is not None:
             self.cache.keep(work, score)
         return score

@@ -38,12 +38,13 @@ def work_of(scorer: Scorer, exchange: Exchange) -> Work:
         name, fingerprint = scorer.name, scorer.fingerprint
     except AttributeError as error:
         raise UsageError(f"a scorer needs name, fingerprint, requires, range and score(exchange): {error}") from None
-    seen = _content(exchange) if _is_ours(scorer) else {**_content(exchange), **_rest(exchange)}
+    seen = _content(exchange) if is_ours(scorer) else {**_content(exchange), **_rest(exchange)}
     canonical = json.dumps(seen, sort_keys=True, separators=(",", ":"))
     return Work(name, str(fingerprint), hashlib.sha256(canonical.encode()).hexdigest()[:32])
 
 
-def _is_ours(scorer: Scorer) -> bool:
+def is_ours(scorer: Scorer) -> bool:
+    """Return whether a scorer is one of germane's own."""
     return scorer.name in BUILT_IN and type(scorer).__module__.startswith("germane.scorers.")
 
 

@@ -1,0 +1,71 @@
+"""What a run took, and how many rows are at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import germane
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.testing import FakeJudge, Fault
+
+pytestmark = pytest.mark.usefixtures("bare")
+ROWS = [{"question": f"How do I pay for item {number}?", "answer": f"Item {number} by card."} for number in range(12)]
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process."""
+    with FakeJudge() as running:
+        yield running
+
+
+def test_a_run_counts_its_requests_and_tokens(judge: FakeJudge) -> None:
+    """Those of judge and embedder, as their server tells them."""
+    evaluation = germane.evaluate(ROWS, **judge.settings())
+
+    assert evaluation.spending.requests == len(judge.requests)
+    assert evaluation.spending.input_tokens == sum(score.input_tokens or 0 for score in evaluation.scores)
+    assert evaluation.tokens == sum((s.input_tokens or 0) + (s.output_tokens or 0) for s in evaluation.scores)
+    assert evaluation.seconds > 0
+
+
+def test_what_failed_is_paid_for_too(judge: FakeJudge) -> None:
+    """A reply that cannot be read has cost its tokens."""
+    judge.outage = Fault("empty")
+
+    evaluation = germane.evaluate(ROWS[:1], **judge.settings())
+
+    assert [score.state for score in evaluation.scores] == ["failed"]
+    assert evaluation.spending.requests == len(judge.requests) > 0
+
+
+def test_what_a_scorer_of_yours_tells_is_counted(judge: FakeJudge) -> None:
+    """Beside that of the judge; equal rows count once."""
+
+    class Paid:
+        name = "paid"
+        fingerprint = "paid-1"
+        requires = frozenset({"answer"})
+        range = (0.0, 1.0)
+
+        async def score(self, exchange: Exchange) -> Score | float:
+            return Score(scorer="paid", fingerprint="paid-1", value=0.5, input_tokens=10, cost=0.25)
+
+    alone = germane.evaluate([ROWS[0], ROWS[0], ROWS[1]], [Paid()])
+    both = germane.evaluate(ROWS[:1], ["answer_relevancy", Paid()], **judge.settings())
+    judged: Any = both.rows[0].scores["answer_relevancy"].input_tokens
+
+    assert (alone.cost, alone.tokens) == (0.5, 20)
+    assert (both.cost, both.spending.input_tokens) == (0.25, judged + 10)
+
+
+def test_the_judge_gets_no_more_requests_than_it_may(judge: FakeJudge) -> None:
+    """However many rows are at work."""
+    judge.latency = 0.01
+    germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())
+
+    assert judge.most_in_flight <= 2 * 3  # three of the judge, and embeddings beside them
