@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -24,7 +25,8 @@ from labelled.kept import Kept
 from labelled.page import Facts, logged, page
 from labelled.plan import Step, constant_rows, plan
 from labelled.results import Results, collect, example_rows, read_peer
-from labelled.rows import Row, read
+from labelled.rows import Row, read, sampled
+from labelled.slices import of
 
 from germane.errors import ModelError
 from germane.scorers import Embedder, OpenAIJudge, Server
@@ -34,8 +36,8 @@ from germane.settings import load
 
 PAGE = Path(__file__).parents[1] / "docs" / "quality.md"
 CACHE = Path.home() / ".cache" / "germane" / "quality.sqlite"
-CHARACTERS, READ, WRITE, WRITTEN = 4.0, 40.0, 10.0, 40.0
-"""For the forecast: characters of a token, tokens a second read and written, tokens written a request."""
+READ, WRITE = 40.0, 10.0
+"""For the forecast: tokens that the judge reads and writes a second."""
 TIMEOUT = 600.0
 
 
@@ -53,6 +55,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--output", type=Path, help="default: docs/quality.md for the report half, else nothing")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="JSONL of id and score")
+    parser.add_argument(
+        "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and do nothing else"
+    )
     parser.add_argument("--seconds", type=float, help="ask no more after so long")
     parser.add_argument("--commit", help="what the log calls the code that runs; default: the commit checked out")
     parser.add_argument("--plan", action="store_true", help="print what would be asked, and ask nothing")
@@ -70,6 +75,13 @@ def chosen(steps: Sequence[Step], options: argparse.Namespace) -> list[Step]:
     return [step for step in named if step.scorers]
 
 
+def printed(rows: Sequence[Row], which: str) -> str:
+    """Return rows as JSONL: those of a set, of an origin, of its first so many groups."""
+    name, origin, groups = [*which.split(":"), "", ""][:3]
+    found = sampled(of(rows, name, origin=origin or None), int(groups) if groups else None)
+    return "\n".join(json.dumps(vars(row)) for row in found)
+
+
 async def ask(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
     """Take the steps in their order, the examples first, as long as there is time."""
     started = time.monotonic()
@@ -78,7 +90,7 @@ async def ask(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
         if not bench.judge.may_ask:
             break
         found = await bench.score(step.scorers, step.rows(rows), run=step.run)
-        left = sum(len(outcomes.missing) for outcomes in found.values())
+        left = len({key for outcomes in found.values() for key in outcomes.missing})
         print(f"{time.monotonic() - started:6.0f} s  {step.title}: {left} left", flush=True)
 
 
@@ -89,14 +101,14 @@ async def examples(bench: Bench, steps: Sequence[Step]) -> None:
 
 async def forecast(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
     """Print what each step would still ask; of requests that follow from others, only the first is known."""
+    told: set[str] = set()
     total = 0.0
     for step in steps:
         found = await bench.score(step.scorers, step.rows(rows), run=step.run)
-        sizes = [size for outcomes in found.values() for size in outcomes.missing]
-        seconds = sum(sizes) / CHARACTERS / READ + len(sizes) * WRITTEN / WRITE
-        total += seconds
-        print(f"{len(step.rows(rows)):4} rows {len(sizes):4} requests {seconds:6.0f} s  {step.title}")
-    print(f"{total:27.0f} s")
+        new = {key: each for outcomes in found.values() for key, each in outcomes.missing.items() if key not in told}
+        seconds = sum(each.input_tokens / READ + each.output_tokens / WRITE for each in new.values())
+        told, total = told | set(new), total + seconds
+        print(f"{len(step.rows(rows)):4} rows {len(new):4} requests {seconds:6.0f} s {total:6.0f} s  {step.title}")
 
 
 def stamp(options: argparse.Namespace) -> str:
@@ -180,6 +192,9 @@ def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -
     every = read(options.folder) if options.folder.is_dir() else []
     if not every:
         print(f"skipped: {options.folder} holds no labelled rows (relevancy.jsonl and the like)")
+        return 0
+    if options.rows:
+        print(printed([row for row in every if options.half in ("both", row.half)], options.rows))
         return 0
     try:
         asyncio.run(measure(options, every, embedder) if embedder else with_minilm(options, every))

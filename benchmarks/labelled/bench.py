@@ -14,7 +14,7 @@ from germane.scorers import run as run_scorer
 from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.maker import Maker
 from germane.settings import Settings
-from labelled.judge import KeptEmbedder, KeptJudge, Usage, counted
+from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange
 
 AT_ONCE = 4
@@ -59,9 +59,9 @@ class Outcomes:
         return row.id in self.by_id and self.by_id[row.id].asked
 
     @property
-    def missing(self) -> list[int]:
-        """The characters of each request that was not made."""
-        return [size for outcome in self.by_id.values() for size in outcome.usage.missing]
+    def missing(self) -> dict[str, Forecast]:
+        """What the requests that were not made would take, by their keys."""
+        return {key: each for outcome in self.by_id.values() for key, each in outcome.usage.missing.items()}
 
 
 class Bench(Maker):

@@ -20,6 +20,17 @@ from labelled.kept import Kept, key_of, key_of_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CHARACTERS, WRITTEN = 4.0, 40
+"""For forecasts: characters of a token, and tokens that a judge writes of a choice."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a request would take, roughly."""
+
+    input_tokens: float
+    output_tokens: float
+
 
 @dataclass
 class Usage:
@@ -30,8 +41,8 @@ class Usage:
     requests: int = 0
     seconds: float = 0.0
     """Of the judge: where several requests run at once, each has its share."""
-    missing: list[int] = field(default_factory=list)
-    """Characters of each request that was not made."""
+    missing: dict[str, Forecast] = field(default_factory=dict)
+    """What each request that was not made would take, by its key."""
 
     def add(self, reply: Reply, seconds: float) -> None:
         """Count a reply."""
@@ -141,14 +152,14 @@ class KeptJudge:
     async def _ask_once(self, key: str, messages: Sequence[Message], options: dict[str, Any], usage: Usage) -> None:
         if key not in self._asking:
             if not self.may_ask:
-                usage.missing.append(sum(len(message.text) for message in messages))
+                usage.missing[key] = forecast(messages, options)
                 raise ScoringError(Reason.JUDGE_UNREACHABLE, "not asked yet")
             self._asking[key] = asyncio.create_task(self._ask(key, messages, options))
         try:
             await asyncio.shield(self._asking[key])
         except ScoringError as error:
             if error.reason.transient or error.reason is Reason.JUDGE_REJECTED:
-                usage.missing.append(sum(len(message.text) for message in messages))
+                usage.missing[key] = forecast(messages, options)
             raise
         finally:
             self._asking.pop(key, None)
@@ -166,6 +177,12 @@ class KeptJudge:
         if reply.model:
             self.kept.put_served(self.model, reply.model)
         return reply
+
+
+def forecast(messages: Sequence[Message], options: Mapping[str, Any]) -> Forecast:
+    """Return what a request would take."""
+    characters = sum(len(message.text) for message in messages)
+    return Forecast(characters / CHARACTERS, min(options["max_tokens"], WRITTEN * options["n"]))
 
 
 class KeptEmbedder:

@@ -103,13 +103,13 @@ def test_what_was_not_asked_is_told_and_not_kept(kept: Kept) -> None:
     """Without a judge, and past the deadline."""
     judge = Judge()
 
-    async def ask(asking: KeptJudge) -> list[int]:
+    async def ask(asking: KeptJudge) -> int:
         with counted() as usage, pytest.raises(ScoringError, match="not asked yet"):
             await asking.ask(HELLO)
-        return usage.missing
+        return len(usage.missing)
 
-    assert asyncio.run(ask(KeptJudge(kept, "small", None))) == [5]
-    assert asyncio.run(ask(KeptJudge(kept, "small", judge, deadline=time.monotonic() - 1))) == [5]
+    assert asyncio.run(ask(KeptJudge(kept, "small", None))) == 1
+    assert asyncio.run(ask(KeptJudge(kept, "small", judge, deadline=time.monotonic() - 1))) == 1
     assert judge.asked == 0
 
 
@@ -117,17 +117,17 @@ def test_a_failure_for_good_is_kept_a_passing_one_is_not(kept: Kept) -> None:
     """The first is the score's failure in every rendering; the second is asked again."""
     judge = Judge()
 
-    async def ask(reason: Reason, text: str) -> list[int]:
+    async def ask(reason: Reason, text: str) -> int:
         judge.error = ScoringError(reason, "as told")
         with counted() as usage, pytest.raises(ScoringError):
             await KeptJudge(kept, "small", judge).ask([Message("user", text)])
-        return usage.missing
+        return len(usage.missing)
 
-    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == []
-    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == []
+    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == 0
+    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == 0
     assert judge.asked == 1
-    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == [1]
-    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == [1]
+    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == 1
+    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == 1
     assert judge.asked == 3
 
 
