@@ -57,11 +57,13 @@ misnamed = german_kindness:instance
 SCORE = """
 import json, sys, germane
 from germane.errors import SettingsError
-try:
-    found = germane.evaluate([{"question": "Why?", "answer": "x" * 50}], sys.argv[1:], progress=False)
-    print(json.dumps([[score.scorer, score.value] for score in found.scores]))
-except SettingsError as error:
-    print(json.dumps(str(error)))
+row = {"question": "Why?", "answer": "x" * 50}
+for names in sys.argv[1:]:
+    try:
+        found = germane.evaluate([row], names.split(","), progress=False)
+        print(json.dumps([[score.scorer, score.value] for score in found.scores]))
+    except SettingsError as error:
+        print(json.dumps(str(error)))
 """
 
 
@@ -76,8 +78,8 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def score(folder: Path, *names: str) -> tuple[list[str], Any]:
-    """Evaluate one row by these scorers in a process of its own; return what was printed before, and the result."""
+def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
+    """Evaluate a row by each of these lists of scorers, in a process of its own; return its output before, and results."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
     done = subprocess.run(
         [sys.executable, "-c", SCORE, *names],
@@ -85,13 +87,13 @@ def score(folder: Path, *names: str) -> tuple[list[str], Any]:
         timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    *before, last = done.stdout.splitlines()
-    return before, json.loads(last)
+    lines = done.stdout.splitlines()
+    return lines[: -len(names)], [json.loads(line) for line in lines[-len(names) :]]
 
 
 def test_an_installed_package_brings_scorers(installed: Path) -> None:
     """A function, a declared one, and a class of which one is made; the module is imported once."""
-    before, scores = score(installed, "kindness", "declared", "length")
+    before, (scores,) = score(installed, "kindness,declared,length")
 
     assert scores == [["kindness", 0.25], ["declared", 0.75], ["length", 0.5]]
     assert before == ["imported"]
@@ -102,7 +104,7 @@ def test_a_plugin_may_be_a_factory_or_a_scorer(installed: Path, length: str) -> 
     """A function without arguments is called; an object is taken as it is."""
     (installed / "german_kindness-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS.format(length=length))
 
-    assert score(installed, "length")[1] == [["length", 0.5]]
+    assert score(installed, "length")[1] == [[["length", 0.5]]]
 
 
 def test_a_broken_plugin_is_named(installed: Path) -> None:
@@ -117,16 +119,31 @@ def test_a_broken_plugin_is_named(installed: Path) -> None:
         "misnamed": "german_kindness:instance) gives a scorer of another name, 'length'",
     }
 
-    for name, said in told.items():
-        assert score(installed, name)[1].startswith(start.format(name) + said), name
+    _, errors = score(installed, *told)
+
+    for (name, said), error in zip(told.items(), errors, strict=True):
+        assert error.startswith(start.format(name) + said)
+
+
+def test_a_name_of_two_packages_is_refused(installed: Path) -> None:
+    """Which of them is meant nobody can know."""
+    other = installed / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[germane.scorers]\nkindness = other:kindness\n")
+
+    _, (told,) = score(installed, "kindness")
+
+    assert told.startswith("setting scorers: 'kindness' is of several packages: ")
+    assert "other (other:kindness)" in told
 
 
 def test_an_unknown_name_is_told_with_those_of_plugins_too(installed: Path) -> None:
     """None of them is loaded for that."""
-    before, told = score(installed, "kindnes")
+    before, (told,) = score(installed, "kindnes")
 
     assert told.startswith("setting scorers: there is no scorer 'kindnes'; there are answer_relevancy,")
-    assert told.endswith("away, declared, fails, gone, kindness, length, misnamed, nothing, two")
+    assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. The setting imports" in told
     assert before == []
 
 

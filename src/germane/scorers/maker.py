@@ -103,12 +103,17 @@ class Maker:
     def _of_others(self, name: str) -> Scorer:
         """Return a scorer that is not germane's own: a declared function, else one of an installed package."""
         declaration = registry.declared(name)
-        found = self._custom(declaration) if declaration else plugin(name)
+        found = CustomScorer(declaration) if declaration else plugin(name)
         if found is None:
-            known = dict.fromkeys([*CATALOGUE, *registry.names(), *plugin_names()])
-            raise SettingsError(f"setting scorers: there is no scorer {name!r}; there are {', '.join(known)}")
+            known = ", ".join(dict.fromkeys([*CATALOGUE, *registry.names(), *plugin_names()]))
+            raise SettingsError(
+                f"setting scorers: there is no scorer {name!r}; there are {known}. The setting imports names the "
+                "modules in which yours are declared"
+            )
         if self.settings.scorer_options.get(name):
             raise SettingsError(f"setting scorer_options.{name}: a scorer of your own takes no options")
+        if isinstance(found, CustomScorer):
+            self.closers.append(found.aclose)
         return found
 
     def _custom(self, declaration: registry.Declaration) -> CustomScorer:

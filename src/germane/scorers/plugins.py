@@ -26,9 +26,11 @@ def plugin(name: str) -> Scorer | None:
     """Return the scorer of an installed package; None where no package has one of that name.
 
     Raises:
-        SettingsError: it cannot be loaded, is no scorer, or has another name.
+        SettingsError: it cannot be loaded, is no scorer, or has another name; or several packages have one.
     """
     found = list(entry_points(group=GROUP, name=name))
+    if len({entry.value for entry in found}) > 1:
+        raise SettingsError(f"setting scorers: {name!r} is of several packages: {', '.join(map(_package, found))}")
     return _scorer_of(found[0]) if found else None
 
 
@@ -37,8 +39,12 @@ def lacking(candidate: object) -> list[str]:
     return [part for part in PARTS if not hasattr(candidate, part)]
 
 
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name if entry.dist else '?'} ({entry.value})"
+
+
 def _scorer_of(entry: EntryPoint) -> Scorer:
-    where = f"setting scorers: {entry.name!r} of the package {entry.dist.name if entry.dist else '?'} ({entry.value})"
+    where = f"setting scorers: {entry.name!r} of the package {_package(entry)}"
     try:
         made: Scorer = _made(entry.load(), entry.name)
         absent = lacking(made)
