@@ -79,7 +79,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
-    """Evaluate a row by each of these lists of scorers, in a process of its own; return its output before, and results."""
+    """Evaluate a row by each of these lists of scorers, in another process; return its output, then the results."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
     done = subprocess.run(
         [sys.executable, "-c", SCORE, *names],
