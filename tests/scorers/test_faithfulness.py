@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from germane.exchange import Exchange, Turn
 from germane.score import Reason
 from germane.scorers import Faithfulness
+from germane.scorers.claims import claiming_sentences
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]
@@ -251,6 +253,23 @@ def test_many_claims_and_huge_texts_are_cut_and_say_so(exchange: Make, judged: A
     assert cut["claims"]["shown"] == 20
     assert cut["answer"]["of"] == 1_100_000
     assert len(fake.chats[0].text) < 60_000
+
+
+def test_a_sentence_without_end_is_cut_and_says_so(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+    """The judge is shown its beginning."""
+    (score,) = judged(NAME, [verdicts(TRUE)], exchange(EINSTEIN, "word " * 2_000, PAPERS))
+
+    assert score.details["cut"] == {"claim 0": {"shown": 1_000, "of": 9_999}}
+
+
+@pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
+def test_no_answer_takes_long_to_take_apart(piece: str) -> None:
+    """However often a mark comes."""
+    started = time.perf_counter()
+
+    claiming_sentences(piece * (16_000 // len(piece)) + "x")
+
+    assert time.perf_counter() - started < 5
 
 
 def test_contexts_that_instruct_stay_between_their_marks(exchange: Make, judged: Any, fake: FakeJudge) -> None:

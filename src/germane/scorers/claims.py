@@ -15,8 +15,10 @@ VERSION = "1"
 SENTENCE_RULES = hashlib.sha256(f"{VERSION} {RULES}".encode()).hexdigest()[:12]
 """Part of the fingerprint: changes with every rule."""
 _END = re.compile(
-    r"[.!?\u061f\u06d4\u0964]+[\"'\u201d\u00bb)\]*_]*(?:\s+|\Z)|[\u3002\uff01\uff1f]+[\u300d\u201d]*\s*|\n+"
+    r"(?<![.!?\u061f\u06d4\u0964])[.!?\u061f\u06d4\u0964]++[\"'\u201d\u00bb)\]*_]*+(?:\s++|\Z)"
+    r"|[\u3002\uff01\uff1f]++[\u300d\u201d]*+\s*+|\n++"
 )
+"""Never looks at a mark twice: answers may hold thousands of them in a row."""
 _SHORT_FORM = re.compile(
     r"(?:\b(?:dr|mr|mrs|ms|prof|st|no|vs|fig|approx|ca|cf|jr|sr|inc|ltd|e\.g|i\.e|z\.b|bzw|[a-z]))\.\s*\Z",
     re.IGNORECASE,

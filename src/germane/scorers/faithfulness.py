@@ -129,7 +129,8 @@ class Faithfulness(Judged):
             raise _nothing_claimed("no sentence of it states anything")
         shown = claims[:MOST_CLAIMS]
         verdicts = await self._verify(shown, material, inquiry)
-        details = cut_details(material, left_out, cuts("claims", len(shown), len(claims)))
+        long = [cuts(f"claim {place}", len(cut(claim, CLAIM_LIMIT)), len(claim)) for place, claim in enumerate(shown)]
+        details = cut_details(material, left_out, cuts("claims", len(shown), len(claims)), *long)
         return self._scored(verdicts, inquiry, details)
 
     async def _claims(self, material: Material, inquiry: Inquiry) -> list[str]:
