@@ -26,7 +26,7 @@ import germane
 
 @germane.observe
 def ask(question: str) -> str:
-    return "By card, in the shop."
+    return f"By card, at counter {question.removeprefix('How do I pay ')[:-1]}."
 
 def ask_all(who, count):
     for number in range(count):

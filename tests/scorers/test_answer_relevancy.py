@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Callable
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason
-from germane.scorers import AnswerRelevancy, Reply
-from germane.testing import FakeEmbedder, Fault
+from germane.score import Reason, Score
+from germane.scorers import AnswerRelevancy, Batcher, OpenAIEmbedder, OpenAIJudge, Reply, Server, run
+from germane.testing import FakeEmbedder, FakeJudge, Fault
 
 Make = Callable[..., Exchange]
 
@@ -222,99 +223,6 @@ def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
     assert sent == [True, False, False]
 
 
-# Noncommittal answers
-
-
-def test_a_noncommittal_answer_is_zero_and_is_shown_to_nobody(bench: Any, exchange: Make) -> None:
-    """The rules come before the judge, and say which of them matched. The judge is only asked who it is."""
-    (score,) = bench.score(exchange(answer="I'm sorry, but I don't have that information."))
-
-    assert (score.value, score.label, score.state) == (0.0, "noncommittal", "scored")
-    assert score.details["noncommittal"]["rule"] == "it says that it does not know, or refuses"
-    assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
-
-
-@pytest.mark.parametrize("honours_n", [True, False])
-def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange: Make, honours_n: bool) -> None:
-    """Whichever comes first, both are of one fingerprint, in one process and after a restart."""
-    bench.fake.honours_n = honours_n
-    refusal = exchange(answer="I don't know.")
-
-    scores = [*bench.score(refusal, exchange()), *bench.score(exchange(), refusal)]
-
-    assert len({score.fingerprint for score in scores}) == 1
-
-
-def test_choices_and_lists_are_of_two_fingerprints(bench: Any) -> None:
-    """Questions of one list differ more from one another than those of N choices."""
-    (choices,) = bench.score()
-    bench.fake.honours_n = False
-    (listed,) = bench.score()
-
-    assert choices.fingerprint != listed.fingerprint
-
-
-def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
-    """Small judges vote wrongly nine times in ten, and a plain question costs fewer tokens."""
-    bench.fake.noncommittal = True
-
-    (score,) = bench.score()
-
-    assert score.label != "noncommittal"
-    assert [each["noncommittal"] for each in score.details["questions"]] == [None, None, None]
-    assert "noncommittal" not in prompt_of(bench.fake.chats[0])
-    assert "response_format" not in bench.fake.chats[0].body
-
-
-@pytest.mark.parametrize(
-    ("votes", "decided"),
-    [([True, True, False], True), ([True, False, False], False), ([True, False], False), (None, False)],
-)
-def test_a_strict_majority_of_votes_decides_when_it_is_asked_for(bench: Any, votes: Any, decided: bool) -> None:
-    """Half of the votes is not enough."""
-    bench.options |= {"noncommittal_votes": True, "questions": len(votes or [1, 2])}
-    bench.fake.noncommittal = votes
-    bench.fake.questions = lambda answer: QUESTIONS[: len(votes or [1, 2])]
-
-    (score,) = bench.score()
-
-    assert (score.label == "noncommittal") is decided
-    assert (score.value == 0.0) is decided
-
-
-# Copies of the question
-
-
-def test_an_answer_that_only_repeats_the_question_is_off(bench: Any, exchange: Make) -> None:
-    """An echo gets 0 and the lowest band, and is shown to nobody."""
-    (score,) = bench.score(
-        exchange(answer="Where does the ferry to the island leave? WHERE DOES the ferry to the island leave")
-    )
-
-    assert (score.value, score.label) == (0.0, "off")
-    assert score.explanation == "The answer only repeats the question."
-    assert score.details["copies_removed"] is True
-    assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
-
-
-def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Make) -> None:
-    """Repeating the question in the answer does not help it."""
-    bench.score(exchange(answer=f"{ASKED} {ASKED.upper()} Bananas are rich in potassium."))
-
-    assert "ferry" not in prompt_of(bench.fake.chats[0]).lower()
-    assert "Bananas are rich in potassium." in prompt_of(bench.fake.chats[0])
-
-
-def test_copies_may_stay(bench: Any, exchange: Make) -> None:
-    """The rule is an option."""
-    bench.options["remove_copies"] = False
-
-    (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))
-
-    assert "ferry" in prompt_of(bench.fake.chats[0])
-    assert "copies_removed" not in score.details
-
-
 # Hostile answers
 
 
@@ -420,3 +328,24 @@ def test_values_stay_in_the_documented_range() -> None:
 
     assert all(-1 <= float((unit[1:] @ row).mean()) <= 1 for row in unit)
     assert math.isclose(float(unit[0] @ unit[0]), 1)
+
+
+def test_vectors_of_another_dimension_make_a_score_again(fake: FakeJudge, exchange: Make) -> None:
+    """After a change of model behind one name: the question's remembered vector is no use, and is asked for anew."""
+
+    async def score_twice() -> list[Score]:
+        server = Server(api_key="test", base_url=fake.base_url)
+        judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
+        batcher = Batcher(embedder)
+        relevancy = AnswerRelevancy(judge, batcher)
+        try:
+            before = await run(relevancy, exchange())
+            fake.dimension = 64
+            return [before, await run(relevancy, exchange())]
+        finally:
+            for each in (batcher, judge, embedder):
+                await each.aclose()
+
+    before, after = asyncio.run(score_twice())
+
+    assert before.state == after.state == "scored"

@@ -103,7 +103,7 @@ def test_without_judge_and_extra_capture_only_is_said_once(
 
 def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:
     """Names are settings too."""
-    with pytest.raises(SettingsError, match=r"no scorer 'relevance'; there are answer_relevancy, question_answer_sim"):
+    with pytest.raises(SettingsError, match=r"no scorer 'relevance'; there are answer_relevancy, direct_relevancy, "):
         build(settings(scorers=("relevance",)))
 
 

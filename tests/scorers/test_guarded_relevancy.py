@@ -1,0 +1,119 @@
+"""Guarded relevancy: a rating times a cosine, with copies of the question out of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason
+from germane.scorers import DirectRelevancy, GuardedRelevancy
+from germane.testing import FakeEmbedder, Fault
+
+Make = Callable[..., Exchange]
+ASKED = "Where does the ferry to the island leave?"
+ANSWER = "The ferry leaves from pier four, behind the fish market."
+
+
+@pytest.fixture
+def guarded(bench: Any) -> Any:
+    """A bench whose scorer multiplies: a rating of 4.7, a cosine of .6."""
+    bench.make = GuardedRelevancy
+    bench.fake.first_token = {"5": 0.7, "4": 0.3}
+    bench.fake.vectors = {ASKED: [1.0, 0.0], ANSWER: [0.6, 0.8]}
+    return bench
+
+
+def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
+    """(4.7 - 1) / 4 * .6, with both factors in the details; one request to the judge, one to the embedder."""
+    (score,) = guarded.score()
+
+    assert score.value == pytest.approx(0.925 * 0.6, abs=1e-9)
+    assert score.details["direct"] == pytest.approx(0.925, abs=1e-9)
+    assert score.details["cosine"] == pytest.approx(0.6, abs=1e-9)
+    assert (len(guarded.fake.chats), len(guarded.fake.embeddings)) == (1, 1)
+    assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly")
+
+
+def test_a_negative_cosine_counts_as_none(guarded: Any) -> None:
+    """The value does not leave 0 to 1; the cosine is kept as it is."""
+    guarded.fake.vectors = {ASKED: [1.0, 0.0], ANSWER: [-0.6, 0.8]}
+
+    (score,) = guarded.score()
+
+    assert (score.value, score.label) == (0.0, "off")
+    assert score.details["cosine"] == pytest.approx(-0.6, abs=1e-9)
+
+
+def test_copies_of_the_question_lift_neither_factor(guarded: Any, exchange: Make) -> None:
+    """Judge and embedder see the rest."""
+    guarded.score(exchange(answer=f"{ASKED} {ASKED} Bananas are rich in potassium."))
+
+    assert "ferry" not in guarded.fake.chats[0].answer
+    assert [text.strip() for text in guarded.fake.embeddings[0].body["input"]] == [
+        ASKED,
+        "Bananas are rich in potassium.",
+    ]
+
+
+def test_an_echo_alone_is_zero_without_a_request(guarded: Any, exchange: Make) -> None:
+    """Nothing is left to judge; the fingerprint is that of judged answers."""
+    echo, answer = guarded.score(exchange(answer=f"{ASKED} - {ASKED.upper()}"), exchange())
+
+    assert (echo.value, echo.explanation) == (0.0, "The answer only repeats the question.")
+    assert echo.fingerprint == answer.fingerprint
+    assert len(guarded.fake.embeddings) == 1
+
+
+def test_the_judge_is_asked_what_direct_relevancy_asks(guarded: Any) -> None:
+    """Word for word, so that one request serves both."""
+    guarded.score()
+    guarded.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
+    guarded.score()
+
+    first, second = guarded.fake.chats
+    assert first.body == second.body
+
+
+def test_a_refusal_keeps_its_value_and_has_a_label(guarded: Any, exchange: Make) -> None:
+    """As in direct relevancy."""
+    guarded.fake.vectors["I don't know."] = [0.8, 0.6]
+
+    (score,) = guarded.score(exchange(answer="I don't know."))
+
+    assert score.value == pytest.approx(0.925 * 0.8, abs=1e-9)
+    assert score.label == "noncommittal"
+
+
+@pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count"])
+def test_without_a_vector_there_is_no_value(guarded: Any, kind: Any) -> None:
+    """Half a product is no score."""
+    guarded.fake.embedding_faults.append(Fault(kind))
+
+    (score,) = guarded.score()
+
+    assert (score.value, score.reason) == (None, Reason.EMBEDDER_ERROR)
+
+
+class IdleJudge:
+    """A judge that is never asked."""
+
+    model = "judge-1"
+
+    async def identify(self) -> str:
+        return self.model
+
+    async def ask(self, messages: Any, **options: Any) -> Any:
+        raise AssertionError("nobody was to ask")
+
+
+def test_the_fingerprint_is_stable() -> None:
+    """When this changes, so must the version or the prompt."""
+    scorer = GuardedRelevancy(IdleJudge(), FakeEmbedder())
+
+    assert scorer.fingerprint == "3dfa7a1a29d7"
+    assert scorer.fingerprint_by("judge-1", rated="parsed") == "b2dfaf035639"
+    other = GuardedRelevancy(IdleJudge(), FakeEmbedder(), remove_copies=False)
+    assert other.fingerprint != scorer.fingerprint

@@ -1,0 +1,203 @@
+"""Answer relevancy with the judge as the one who compares questions, and what it says of a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason
+from germane.testing import Request
+
+Make = Callable[..., Exchange]
+QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies behind the market?"]
+
+
+@pytest.fixture
+def compared(bench: Any) -> Any:
+    """A bench that needs no embedder: the judge says how similar questions are."""
+    bench.options["similarity"] = "judge"
+    bench.fake.questions = lambda answer: QUESTIONS
+    return bench
+
+
+def says(values: Sequence[Any]) -> Callable[[Request], dict[str, Any] | None]:
+    """Return what the judge says when it is asked to compare."""
+    return lambda request: {"similarities": list(values)} if "similarities" in request.text else None
+
+
+def test_the_value_is_the_mean_of_what_the_judge_says(compared: Any) -> None:
+    """One request for all pairs; no embeddings, no embedder."""
+    compared.fake.replies = says([1, 0.75, 0.25])
+
+    (score,) = compared.score()
+
+    assert score.value == pytest.approx(2 / 3, abs=1e-9)
+    assert [each["similarity"] for each in score.details["questions"]] == [1.0, 0.75, 0.25]
+    assert (len(compared.fake.chats), compared.fake.embeddings, score.embedder) == (2, [], None)
+    assert score.details["requests"] == 2
+
+
+def test_the_judge_compares_what_stands_between_marks(compared: Any) -> None:
+    """The question asked, and the written ones by number."""
+    compared.fake.replies = says([1, 0.5, 0])
+
+    compared.score()
+
+    request = compared.fake.chats[1]
+    assert request.between("question") == "Where does the ferry to the island leave?"
+    assert request.between("questions") == "\n".join(f"{place}. {text}" for place, text in enumerate(QUESTIONS, 1))
+
+
+def test_equal_questions_are_compared_once(compared: Any) -> None:
+    """And each keeps its similarity."""
+    compared.fake.questions = lambda answer: [QUESTIONS[0], QUESTIONS[1], QUESTIONS[0]]
+    compared.fake.replies = says([1, 0.25])
+
+    (score,) = compared.score()
+
+    assert [each["similarity"] for each in score.details["questions"]] == [1.0, 0.25, 1.0]
+    assert score.value == pytest.approx(0.75, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([1, 0.8, 0.5], Reason.UNPARSABLE),
+        ([1, 0.5], Reason.UNPARSABLE),
+        ([1, 0.5, 0.5, 0], Reason.UNPARSABLE),
+        ([1, 0.5, "much"], Reason.UNPARSABLE),
+        ([1, 0.5, True], Reason.UNPARSABLE),
+        ([1, 0.5, 2], Reason.OUT_OF_RANGE),
+        ([1, 0.5, -0.25], Reason.OUT_OF_RANGE),
+        ([1, 0.5, float("nan")], Reason.OUT_OF_RANGE),
+    ],
+)
+def test_other_values_than_the_five_are_no_similarity(compared: Any, values: list[Any], reason: Reason) -> None:
+    """Asked once more, then a reason and no number."""
+    compared.fake.replies = says(values)
+
+    (score,) = compared.score()
+
+    assert (score.value, score.reason, len(compared.fake.chats)) == (None, reason, 3)
+
+
+def test_a_value_may_come_as_a_word_or_text(compared: Any) -> None:
+    """Numbers are read tolerantly."""
+    compared.fake.replies = says(["one", "0.75", "25%"])
+
+    (score,) = compared.score()
+
+    assert score.value == pytest.approx(2 / 3, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", range(1, 11))
+def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count: int) -> None:
+    """N questions, N values."""
+    compared.options["questions"] = count
+    compared.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
+    compared.fake.replies = says([0.5] * count)
+
+    (score,) = compared.score()
+
+    assert (score.value, len(compared.fake.chats)) == (0.5, 2)
+
+
+def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
+    """No cosine, no negative value: the range says so."""
+    compared.fake.replies = says([0, 0, 0])
+
+    (score,) = compared.score()
+
+    assert (score.value, score.label) == (0.0, "off")
+
+
+# What is said of the value
+
+
+@pytest.mark.parametrize(
+    ("values", "meaning"),
+    [
+        ([1, 1, 0.5], "The answer addresses the question directly"),
+        ([0.75, 0.75, 0.5], "The answer addresses the question partially"),
+        ([0.5, 0.5, 0.25], "The answer misses key aspects of the question"),
+        ([0.25, 0.25, 0.5], "The answer does not address the question"),
+        ([0, 0, 0], "The answer does not address the question"),
+    ],
+)
+def test_the_explanation_follows_the_mean(compared: Any, values: list[float], meaning: str) -> None:
+    """From .8, .6 and .4 on, and below."""
+    compared.fake.replies = says(values)
+
+    (score,) = compared.score()
+
+    assert score.explanation.startswith(f"{meaning}. ")
+
+
+def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: Any) -> None:
+    """Shortened, with their similarities."""
+    compared.fake.questions = lambda answer: [f"Where {'really ' * 20}is it?", *QUESTIONS[1:]]
+    compared.fake.replies = says([0.25, 1, 0.75])
+
+    (score,) = compared.score()
+
+    assert 'Nearest written question: "Where does one board the ferry?" (1.00); farthest: "Where' in score.explanation
+    assert score.explanation.endswith('…" (0.25).')
+    assert len(score.explanation) < 250
+
+
+def test_one_question_is_the_nearest_alone(compared: Any) -> None:
+    """There is no farthest."""
+    compared.options["questions"] = 1
+    compared.fake.replies = says([1])
+
+    (score,) = compared.score()
+
+    assert score.explanation == (
+        'The answer addresses the question directly. Nearest written question: "Where is the pier?" (1.00).'
+    )
+
+
+# Examples
+
+
+FRANCE = "Where is France and what is its capital?"
+EXAMPLES = {
+    "France": (
+        FRANCE,
+        ("France is in western Europe and Paris is its capital.", [1, 1, 1]),
+        ("France is in western Europe.", [0.5, 0.5, 0.25]),
+    ),
+    "machine learning": (
+        "What is machine learning?",
+        ("Machine learning lets programs improve from data without being told each rule.", [1, 1, 0.75]),
+        ("It is a popular subject with many books.", [0.25, 0, 0.25]),
+    ),
+    "Eiffel Tower": (
+        "When was the Eiffel Tower built?",
+        ("The Eiffel Tower was built from 1887 to 1889.", [1, 1, 1]),
+        ("The Eiffel Tower is 330 metres tall.", [0.25, 0.25, 0.25]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
+def test_the_better_answer_ranks_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
+    """A complete answer before half of one, one on the point before one beside it."""
+    said = dict([better, worse])
+    asked: list[str] = []
+
+    def replies(request: Request) -> dict[str, Any] | None:
+        if "similarities" in request.text:
+            return {"similarities": said[asked[-1]]}
+        asked.append(request.answer)
+        return None
+
+    compared.fake.replies = replies
+    high, low = compared.score(exchange(question, better[0]), exchange(question, worse[0]))
+
+    assert high.value == pytest.approx(sum(better[1]) / 3, abs=1e-9)
+    assert low.value == pytest.approx(sum(worse[1]) / 3, abs=1e-9)
+    assert high.value > low.value

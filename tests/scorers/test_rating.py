@@ -1,0 +1,115 @@
+"""Ratings: the expected value over tokens, and what a judge's text is worth."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers.parsing import Unreadable
+from germane.scorers.rating import Rating, expected, parsed
+
+
+def test_the_expected_value_is_that_of_the_digits() -> None:
+    """Each digit weighs as much as it is likely; what is no digit from 1 to 5 is left out."""
+    rating = expected({"5": 0.6, "4": 0.2, "The": 0.1, "0": 0.05, "6": 0.03, "45": 0.02})
+
+    assert rating.points == pytest.approx((5 * 0.6 + 4 * 0.2) / 0.8, abs=1e-9)
+    assert rating.value == pytest.approx((4.75 - 1) / 4, abs=1e-9)
+    assert rating.rated == "expected"
+
+
+def test_tokens_that_differ_in_white_space_are_one_digit() -> None:
+    """Many tokenizers have a digit with a space before it, too."""
+    rating = expected({" 4": 0.3, "4": 0.3, "\n2": 0.2})
+
+    assert rating.points == pytest.approx((4 * 0.6 + 2 * 0.2) / 0.8, abs=1e-9)
+    assert rating.digits == pytest.approx({"2": 0.2, "4": 0.6})
+
+
+def test_digits_that_hold_too_little_are_no_rating() -> None:
+    """Under half of the probability the judge was about to say something else."""
+    with pytest.raises(
+        ScoringError, match=r"digits hold 0\.49 of the probability; the likeliest token is 'I'"
+    ) as caught:
+        expected({"I": 0.51, "5": 0.49})
+
+    assert caught.value.reason is Reason.UNPARSABLE
+    assert expected({"I": 0.5, "5": 0.5}).points == 5
+
+
+@given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
+def test_a_rating_lies_between_its_least_and_greatest_digit(weights: dict[str, float]) -> None:
+    """So its value lies from 0 to 1."""
+    total = math.fsum(weights.values())
+
+    rating = expected({digit: weight / total for digit, weight in weights.items()})
+
+    assert int(min(weights)) - 1e-9 <= rating.points <= int(max(weights)) + 1e-9
+    assert -1e-9 <= rating.value <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("points", "value"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1.0), (4.5, 0.875)])
+def test_one_to_five_becomes_nought_to_one(points: float, value: float) -> None:
+    """(rating - 1) / 4."""
+    assert Rating(points, "parsed").value == pytest.approx(value, abs=1e-9)
+
+
+TEXTS = {
+    "4": 4,
+    " 4\n": 4,
+    "**4**": 4,
+    "4.": 4,
+    "four": 4,
+    "Four.": 4,
+    "4/5": 4,
+    "4 / 5": 4,
+    "4 out of 5": 4,
+    "Rating: 4": 4,
+    "Rating: 4/5": 4,
+    "4 = mostly": 4,
+    "mostly": 4,
+    "Not at all.": 1,
+    "I would rate it 4, since it answers most of it.": 4,
+    '{"rating": 4}': 4,
+    '{"rating": "four"}': 4,
+    '{"score": 2}': 2,
+    'Sure: {"why": "good", "rating": 3}.': 3,
+    "<think>Is it 2 or 3? Not 5.</think>4": 4,
+    "4.5": 4.5,
+}
+
+
+@pytest.mark.parametrize(("text", "points"), TEXTS.items())
+def test_a_rating_is_read_as_digit_word_or_json(text: str, points: float) -> None:
+    """Whatever small thing stands around it."""
+    assert parsed(text) == points
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", Reason.UNPARSABLE),
+        ("good", Reason.UNPARSABLE),
+        ("Between 3 and 4", Reason.UNPARSABLE),
+        ("{}", Reason.UNPARSABLE),
+        ('{"rating": null}', Reason.UNPARSABLE),
+        ('{"rating": true}', Reason.UNPARSABLE),
+        ('{"rating": NaN}', Reason.OUT_OF_RANGE),
+        ("7", Reason.OUT_OF_RANGE),
+        ("0", Reason.OUT_OF_RANGE),
+        ("-4", Reason.OUT_OF_RANGE),
+        ("Rating: 9", Reason.OUT_OF_RANGE),
+        ('{"rating": 50}', Reason.OUT_OF_RANGE),
+    ],
+)
+def test_what_is_no_rating_is_no_number(text: str, reason: Reason) -> None:
+    """It has a reason instead."""
+    with pytest.raises(Unreadable) as caught:
+        parsed(text)
+
+    assert caught.value.reason is reason
