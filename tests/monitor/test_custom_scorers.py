@@ -46,6 +46,7 @@ def test_a_value_or_a_reason_reaches_the_database(
 
     assert [scored.score.value for scored in store.worst()] == [0.5]
     assert store.counts().failed_reasons == {"out_of_range": 2, "scorer_error": 1}
+    until(lambda: len(attached.scores) == 4)
     assert {score.scorer for score in attached.scores} == {name}
 
 
