@@ -15,7 +15,7 @@ import pytest
 
 import germane
 from germane.score import Reason
-from germane.storage import Store
+from germane.storage import Decision, Limit, Store
 from germane.testing import FakeJudge, Fault, OTLPReceiver
 
 Call = Callable[..., Any]
@@ -232,6 +232,42 @@ def test_answers_that_nobody_scores(call: Call, store: Store, scored: Scored) ->
 
     assert (finding["status"], "1 exchanges wait" in finding["message"]) == ("fault", True)
     assert "germane.start(role='all')" in finding["fix"]
+
+
+def test_a_limit_is_told_with_how_long_work_waits_for_it(
+    call: Call, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one that is in force; none is the usual case."""
+    assert not [one for one in call("doctor", "--offline", "--json").content["findings"] if "minute" in one["about"]]
+    monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "60")
+    monkeypatch.setenv("GERMANE_TOKENS_PER_MINUTE", "9000")
+    store.reserve([Limit("requests", 60)], [(1.0,)], waited=2.5)
+
+    ended = call("doctor", "--offline", "--json")
+
+    assert about(ended, "requests_per_minute")["message"].startswith("60, for all processes")
+    assert "waited 2.5 s for its turn" in about(ended, "requests_per_minute")["message"]
+    assert "no request has asked" in about(ended, "tokens_per_minute")["message"]
+
+
+def test_answers_that_wait_for_a_limit(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody scores them, as fast as may be: that is no fault."""
+    monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "60")
+    (scored_one,) = scored(store, [0.5])
+    waiting = germane.Exchange(**_values(scored_one, 1))
+    store.add([waiting])
+    store.assign([Decision(waiting.id, 1.0, "drawn")], {"answer_relevancy": "f1"})
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-01 00:00:00.000000'")
+    assert about(call("doctor", "--offline", "--json"), "scoring")["status"] == "fault"
+    store.reserve([Limit("requests", 60)], [(1.0,)])
+
+    finding = about(call("doctor", "--offline", "--json"), "scoring")
+
+    assert (finding["status"], "a limit lets through less than comes" in finding["message"]) == ("note", True)
+    assert "raise the limit" in finding["fix"]
 
 
 def test_scores_that_mostly_failed(call: Call, store: Store, scored: Scored) -> None:

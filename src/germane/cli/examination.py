@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -127,7 +127,13 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
     waiting = counts.unsampled + counts.pending + counts.running
     oldest = counts.oldest_pending_at
     late = oldest is not None and now - oldest > WAITS_TOO_LONG
-    if waiting and (late or (counts.unsampled and _idle(store, now))):
+    limits = _limits_in_use(store, settings, now)
+    yield from _look_at_limits(settings, limits)
+    if waiting and late and any(use.is_recent for use in limits):
+        fix = "raise the limit if the judge's server allows it, or lower rate: what waits for too long expires"
+        message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
+        yield Finding("scoring", "note", message, fix)
+    elif waiting and (late or (counts.unsampled and _idle(store, now))):
         fix = "run a process with germane.start(role='all') and a judge on this database"
         yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
     else:
@@ -143,6 +149,45 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
             )
     if settings.rules and not counts.rows:
         yield Finding("rules", "note", "there are rules, and no scores for them to look at yet")
+
+
+@dataclass(frozen=True, slots=True)
+class _LimitInUse:
+    setting: str
+    waited: float | None
+    """Seconds that the last request waited; None before any."""
+    ago: timedelta
+
+    @property
+    def is_recent(self) -> bool:
+        return self.waited is not None and self.ago < WAITS_TOO_LONG
+
+
+def _limits_in_use(store: Store, settings: Settings, now: datetime) -> list[_LimitInUse]:
+    from germane.monitor.pace import limits_of
+
+    uses = {use.name: use for use in store.limit_uses()}
+    found = []
+    for limit in limits_of(settings):
+        use, setting = uses.get(limit.name), f"{limit.name}_per_minute"
+        ago = timedelta() if use is None else now - use.used_at
+        found.append(_LimitInUse(setting, None if use is None else use.waited, ago))
+    return found
+
+
+def _look_at_limits(settings: Settings, limits: Sequence[_LimitInUse]) -> Iterator[Finding]:
+    """Tell of each limit in force how long work waits for it."""
+    for use in limits:
+        told = f"{getattr(settings, use.setting):g}, for all processes on this database together"
+        if use.waited is None:
+            yield Finding(use.setting, "ok", f"{told}; no request has asked for its turn yet")
+        else:
+            waited = f"the last request, {use.ago.total_seconds():.0f} s ago, waited {use.waited:.1f} s for its turn"
+            yield Finding(use.setting, "ok", f"{told}; {waited}")
+
+
+def _span(now: datetime, then: datetime | None) -> str:
+    return f"{(now - (then or now)) / timedelta(minutes=1):.0f} minutes"
 
 
 def _idle(store: Store, now: datetime) -> bool:

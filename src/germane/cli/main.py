@@ -18,6 +18,7 @@ _VERBS = {
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",
+    "estimate": "germane.cli.estimate",
     "report": "germane.cli.report",
     "score": "germane.cli.score",
     "worst": "germane.cli.worst",

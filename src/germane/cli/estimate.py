@@ -1,0 +1,186 @@
+"""``germane estimate``: requests, tokens and money a day, before anything is turned on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.basis import SAMPLE, Basis, basis_of
+from germane.cli.output import as_json, database, harmless, print_json, print_table
+from germane.cli.report import NOT_ENOUGH_DATA
+from germane.cli.score import Columns
+from germane.settings import LOCAL, Price, Settings, load
+
+if TYPE_CHECKING:
+    from germane.cli.forecast import Forecast, Models
+
+HEADINGS = ("scorer", "requests", "input tokens", "output tokens", "embedded tokens", "dollars")
+
+
+@click.command("estimate")
+@click.option("--per-day", type=click.FloatRange(0), metavar="N", help="Exchanges a day, instead of today's traffic.")
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A sample of exchanges: its rows."
+)
+@click.option("--columns", type=Columns(), help="Your names of its columns, such as question=q,answer=a.")
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Which; again for more than one.")
+@click.option("--judge", metavar="MODEL", help="Judge, when it is not the one of the settings.")
+@click.option("--embedder", metavar="MODEL", help="Embedder, when it is not the one of the settings.")
+@click.option("--rate", type=click.FloatRange(0, 1), help="Share that is scored, when it is not that of the settings.")
+@database
+@as_json
+@click.pass_context
+def command(
+    context: click.Context,
+    per_day: float | None,
+    file: Path | None,
+    columns: dict[str, str] | None,
+    scorers: tuple[str, ...],
+    judge: str | None,
+    embedder: str | None,
+    rate: float | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Forecast what scoring takes in a day. Nothing is sent to any judge or embedder.
+
+    The scorers run on a sample of the stored exchanges, with a judge that only counts what it would be sent.
+    """
+    given = {"scorers": scorers or None, "judge": judge, "embedder": embedder, "rate": rate, "database": database}
+    settings = load(**{name: value for name, value in given.items() if value is not None})
+    at_server = settings.has_server or judge is not None
+    names, own = _names(settings, at_server=at_server)
+    basis = basis_of(settings, per_day=per_day, file=file, columns=columns)
+    if basis is None:
+        click.echo(
+            "There are no exchanges to go by. Say how many there will be: germane estimate --per-day 10000", err=True
+        )
+        if as_json:
+            print_json({"error": "no exchanges"})
+        context.exit(NOT_ENOUGH_DATA)
+    from germane.cli.forecast import forecast, models_of, over_limits, total
+
+    models = models_of(settings, at_server=at_server)
+    drawn = basis.per_day * settings.rate
+    found = asyncio.run(forecast(names, settings, models, sample=basis.sample, drawn=drawn, usages=basis.usages))
+    notes = [*_unpriced(models, found), *over_limits(total(found), settings), *_unmeasured(own)]
+    if as_json:
+        print_json(_as_dict(settings, basis, models, found, total(found), notes))
+    else:
+        _print(settings, basis, models, found, total(found), notes)
+
+
+def _names(settings: Settings, *, at_server: bool) -> tuple[list[str], list[str]]:
+    """Return the scorers of germane that would run, and others, which may do anything and are not tried."""
+    from germane.scorers import NAMES, default_names
+
+    names = settings.scorers
+    if names is None:
+        names = ("answer_relevancy",) if at_server else default_names(settings) or ("answer_relevancy",)
+    return [name for name in dict.fromkeys(names) if name in NAMES], [name for name in names if name not in NAMES]
+
+
+def _unpriced(models: Models, found: Sequence[Forecast]) -> list[str]:
+    asked = {
+        models.judge: models.judge_price is None and any(each.calls for each in found),
+        models.embedder: models.embedder_price is None and any(each.embedded_tokens for each in found),
+    }
+    return [
+        f"the price of {harmless(model)} is not known. Set it in germane.toml, in dollars for a million tokens: "
+        f'[prices."{harmless(model)}"], then input = 0.15 and output = 0.60'
+        for model, unknown in asked.items()
+        if unknown
+    ]
+
+
+def _unmeasured(own: Sequence[str]) -> list[str]:
+    return [f"scorers of your own are not part of this: {', '.join(map(harmless, own))}"] if own else []
+
+
+def _print(
+    settings: Settings,
+    basis: Basis,
+    models: Models,
+    found: Sequence[Forecast],
+    whole: Forecast,
+    notes: Sequence[str],
+) -> None:
+    scored = f"{basis.per_day * settings.rate:,.0f} of them scored (rate {settings.rate:g})"
+    click.echo(f"{basis.per_day:,.0f} exchanges a day, {basis.traffic}; {scored}.")
+    click.echo(f"Measured on {basis.measured_on}. Nothing was sent.\n")
+    print_table(HEADINGS, [_row(each) for each in (*found, whole)])
+    click.echo(f"\njudge      {_priced(models.judge, models.judge_price)}")
+    click.echo(f"embedder   {_priced(models.embedder, models.embedder_price)}")
+    click.echo("\n".join(["", *_assumptions(found, basis)]))
+    for note in notes:
+        click.echo(f"note: {note}")
+
+
+def _row(found: Forecast) -> tuple[str, ...]:
+    counts = (found.calls, found.input_tokens, found.output_tokens, found.embedded_tokens)
+    return harmless(found.scorer, 40), *(f"{count:,.0f}" for count in counts), _dollars(found.dollars)
+
+
+def _dollars(amount: float | None) -> str:
+    if amount is None:
+        return "unknown"
+    return f"{amount:.4f}" if 0 < amount < 0.1 else f"{amount:,.2f}"
+
+
+def _priced(model: str, price: Price | None) -> str:
+    if price is None:
+        return f"{harmless(model)}: price unknown"
+    if model.startswith(f"{LOCAL}:"):
+        return f"{harmless(model)}: free"
+    return f"{harmless(model)}: ${price.input:g} read, ${price.output:g} written, a million tokens"
+
+
+def _assumptions(found: Sequence[Forecast], basis: Basis) -> list[str]:
+    from germane.scorers.measuring import MORE_TOKENS, TIMES_LEAST
+    from germane.scorers.pace import BYTES_PER_TOKEN
+    from germane.scorers.prices import table_date
+
+    assumed = [each.scorer for each in found if each.output_from == "assumed" and each.calls]
+    measured = [each.scorer for each in found if each.output_from == "measured" and each.calls]
+    lines = [f"Input tokens are bytes / {BYTES_PER_TOKEN}. List prices are of {table_date()}, and change."]
+    if measured:
+        scores = sum(basis.usages[name].scores for name in measured)
+        lines.append(f"Output tokens of {', '.join(measured)}: the mean of {scores:,} scores of the last week.")
+    if assumed:
+        what = f"{TIMES_LEAST} times the least reply and {MORE_TOKENS} more; a judge that thinks first writes many more"
+        lines.append(f"Output tokens of {', '.join(assumed)} are assumed: {what}.")
+    lines.append("Not counted: what is asked again after a failure, and what equal exchanges save.")
+    return lines
+
+
+def _as_dict(
+    settings: Settings,
+    basis: Basis,
+    models: Models,
+    found: Sequence[Forecast],
+    whole: Forecast,
+    notes: Sequence[str],
+) -> Mapping[str, Any]:
+    from germane.scorers.prices import table_date
+
+    def price(of: Price | None) -> dict[str, float] | None:
+        return None if of is None else of.model_dump()
+
+    return {
+        "per_day": basis.per_day,
+        "rate": settings.rate,
+        "scored_per_day": basis.per_day * settings.rate,
+        "traffic": basis.traffic,
+        "sample": {"from": basis.source, "exchanges": len(basis.sample), "most": SAMPLE},
+        "judge": {"model": models.judge, "price": price(models.judge_price)},
+        "embedder": {"model": models.embedder, "price": price(models.embedder_price)},
+        "prices_of": table_date().isoformat(),
+        "scorers": [asdict(each) for each in found],
+        "total": {name: value for name, value in asdict(whole).items() if name != "scorer"},
+        "notes": list(notes),
+    }

@@ -1,0 +1,124 @@
+"""A judge and an embedder that send nothing, and count what they would have sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from germane.scorers.batcher import Batcher
+from germane.scorers.maker import Maker
+from germane.scorers.pace import BYTES_PER_TOKEN, tokens_in
+from germane.scorers.protocols import Message, Reply, Scorer, Vectors
+from germane.settings import Settings
+
+TIMES_LEAST, MORE_TOKENS = 2, 20
+"""What a judge is assumed to write for one text asked for: so many times the least reply, and so many tokens more."""
+_RATING = "5"
+_DIMENSIONS = 8
+
+
+@dataclass(slots=True)
+class Measured:
+    """What would have been sent."""
+
+    requests: int = 0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    """As assumed."""
+    embedded_tokens: float = 0.0
+
+    def minus(self, other: Measured) -> Measured:
+        """Return what came since the other."""
+        return Measured(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+
+
+class MeasuringJudge:
+    """Gives the least reply that a schema takes; to a request without one a question, or a rating."""
+
+    def __init__(self, model: str, measured: Measured) -> None:
+        self.model = model
+        self.measured = measured
+
+    async def identify(self) -> str:
+        """Return the model's name; a server is asked for it once, not for every exchange."""
+        return self.model
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        n: int = 1,
+        temperature: float = 0.0,  # noqa: ARG002 - the protocol's
+        max_tokens: int = 512,
+        stop: Sequence[str] = (),  # noqa: ARG002
+        schema: Mapping[str, Any] | None = None,
+        top_tokens: int = 0,
+    ) -> Reply:
+        """Count the request, and make up a reply with all ``n`` choices."""
+        self.measured.requests += 1
+        self.measured.input_tokens += tokens_in(messages)
+        texts = tuple(_reply(schema, place, rating=top_tokens > 0) for place in range(1, n + 1))
+        self.measured.output_tokens += sum(min(assumed_output(text), max_tokens) for text in texts)
+        return Reply(texts, model=self.model, first_token={_RATING: 1.0} if top_tokens else {})
+
+
+class MeasuringEmbedder:
+    """Gives every text the same vector."""
+
+    def __init__(self, model: str, measured: Measured) -> None:
+        self.model = model
+        self.measured = measured
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Count the texts."""
+        self.measured.embedded_tokens += sum(len(text.encode("utf-8", "replace")) for text in texts) / BYTES_PER_TOKEN
+        return np.tile(np.eye(1, _DIMENSIONS), (len(texts), 1))
+
+
+def measuring(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, Measured]:
+    """Return one of germane's scorers with judge and embedder of these names, and what they count.
+
+    Raises:
+        SettingsError: there is no such scorer, or its options are wrong.
+    """
+    measured, maker = Measured(), Maker(settings)
+    maker.judge = MeasuringJudge(judge, measured)
+    maker.embedder = Batcher(MeasuringEmbedder(embedder, measured), wait=0.0, remember=0)
+    return maker.scorer(name), measured
+
+
+def assumed_output(reply: str) -> float:
+    """Return how many tokens a judge is assumed to write whose least reply this is."""
+    return TIMES_LEAST * tokens_in([Message("assistant", reply)]) + MORE_TOKENS
+
+
+def _reply(schema: Mapping[str, Any] | None, place: int, *, rating: bool) -> str:
+    if schema is not None:
+        return json.dumps(least(schema, place))
+    return _RATING if rating else _text(place)
+
+
+def _text(place: int) -> str:
+    return f"What is point {place} about?"
+
+
+def least(schema: Mapping[str, Any], place: int = 1) -> Any:
+    """Return the least value that a JSON schema takes: lists have one item if they may, whole numbers count items."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: least(part, place) for name, part in schema.get("properties", {}).items()}
+        case "array":
+            count = min(max(1, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
+            return [least(schema["items"], number) for number in range(1, count + 1)]
+        case "integer" | "number":
+            return schema.get("minimum", place)
+        case "boolean":
+            return False
+        case _:
+            return _text(place)
