@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -218,3 +221,27 @@ def test_progress_is_shown_on_a_terminal_only(bare: Path, judge: FakeJudge, envi
     assert b"\x1b" not in done.stdout
     assert "3/3" in told
     assert "rows/s" in told
+
+
+@pytest.mark.parametrize(("options", "said"), [(["--cache", "scores.db"], "in scores.db: run again"), ([], "--cache")])
+def test_an_interrupt_says_what_is_kept(
+    bare: Path, judge: FakeJudge, environment: dict[str, str], options: list[str], said: str
+) -> None:
+    """Ctrl-C ends it with 130, and no traceback."""
+    judge.outage = Fault("hang")
+    settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "germane", "score", written(rows(3)), *options],
+        env=environment | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    deadline, pause = time.monotonic() + 40, threading.Event()
+    while not judge.requests and time.monotonic() < deadline:
+        pause.wait(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("germane: interrupted; ")
+    assert said in err
+    assert len(err.strip().splitlines()) == 1

@@ -73,7 +73,12 @@ def command(
     Evaluation(()).check(fail_under, min_coverage)  # a wrong threshold is told before anything is paid for
     kind = _kind(kind, output, [file, *([cache] if cache else [])], as_json=as_json)
     models = {name: value for name, value in (("judge", judge), ("embedder", embedder)) if value is not None}
-    evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **models)
+    try:
+        evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **models)
+    except KeyboardInterrupt:
+        kept = f"what was scored is in {cache}: run again to go on" if cache else "nothing was kept: --cache would have"
+        click.echo(f"germane: interrupted; {kept}", err=True)
+        raise
     check = evaluation.check(fail_under, min_coverage)
     thresholds = fail_under is not None or min_coverage is not None
     if kind is not None:

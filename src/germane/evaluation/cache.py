@@ -1,7 +1,8 @@
 """Scores kept in a file, so that a run that was ended goes on where it was, and a second one costs nothing.
 
 Values and skipped scores are kept; what failed is asked again. Each score is committed by itself, as soon as it is
-there: whatever ends the process, the file is whole. Several processes may share one.
+there: whatever ends the process, the file is whole. Several processes may share one. It is a file that is looked up by
+key, not a part of the database: nothing joins, queries or migrates it, so it is the standard library's SQLite.
 """
 
 from __future__ import annotations
