@@ -207,6 +207,18 @@ def test_a_file_of_rows_is_scored_now(call: Call, judge: FakeJudge, monkeypatch:
     assert not Path("germane.db").exists()
 
 
+def test_a_group_lies_within_a_unit(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+    """Else the bootstrap would draw its rows apart."""
+    monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
+    path = tmp_path / "rows.jsonl"
+    rows = [{"question": f"q {n}", "answer": f"a {n}", "label": n % 2, "group": "g", "unit": n} for n in range(20)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    ended = call("calibrate", "--file", str(path))
+
+    assert (ended.code, "a group spans units" in ended.err) == (1, True)
+
+
 def test_a_label_that_is_none_is_refused_with_its_place(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
     """Stars have to be brought to 0..1 first."""
     path = tmp_path / "rows.jsonl"

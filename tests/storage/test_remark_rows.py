@@ -184,14 +184,16 @@ def test_a_score_waits_for_its_exchange(store: Store, writer: Writer, make: Make
 
 
 def test_a_score_whose_exchange_never_comes_is_given_up(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    """After its time, with one line and a count; nothing of it stays."""
+    """After its time, with one line and a count; nothing of it stays. What is named cannot forge lines of a log."""
     writer = Writer(store, interval=0.01, patience=0.05, pauses=(0.01, 0.02))
     for number in range(3):
-        writer.put(a_record(f"gone-{number}"))
+        writer.put(a_record(f"gone\n{number}"))
 
     until(lambda: writer.lost == 3)
 
-    assert warnings(caplog) == ["3 recorded scores are lost, their exchange never came: gone-0, gone-1, gone-2"]
+    assert warnings(caplog) == [
+        "3 recorded scores are lost, their exchange never came: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
+    ]
     assert writer.stop(LONG)
     assert store.coverage() == []
 
@@ -208,7 +210,7 @@ def test_a_stop_tries_once_more(store: Store, make: Make, caplog: pytest.LogCapt
     assert writer.stop(LONG)
 
     assert (store.counts().rows, writer.lost) == (1, 1)
-    assert warnings(caplog) == ["1 recorded scores are lost, the end came before their exchange: gone"]
+    assert warnings(caplog) == ["1 recorded scores are lost, the end came before their exchange: 'gone'"]
 
 
 def test_remarks_survive_a_database_that_is_away(tmp_path: Path, make: Make) -> None:

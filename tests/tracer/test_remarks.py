@@ -83,7 +83,7 @@ def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
 
     @germane.observe
     def ask(question: str) -> str:
-        germane.record(germane.current_exchange().id or "", "length", 0.25)
+        germane.record(germane.current_exchange().id, "length", 0.25)
         return question
 
     ask("why?")
@@ -92,7 +92,7 @@ def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
 
 
 WRONG: list[Callable[[], None]] = [
-    lambda: germane.feedback(None, 1.0),  # type: ignore[arg-type]
+    lambda: germane.feedback(7, 1.0),  # type: ignore[arg-type]
     lambda: germane.feedback("", 1.0),
     lambda: germane.feedback("e1", 1.5),
     lambda: germane.feedback("e1", -0.5),
@@ -176,6 +176,15 @@ def test_a_sink_that_fails_harms_nobody(unconnected: Any) -> None:
     unconnected.connect(remarks=lambda _: [].pop())
 
     germane.feedback("e1", 1.0)
+
+
+def test_the_id_of_what_is_not_recorded_keeps_nothing(kept: Kept) -> None:
+    """A handler may record a score of every exchange, recorded or not; in a strict test too."""
+    with strict():
+        germane.record(germane.current_exchange().id, "length", 0.25)
+        germane.feedback(None, 1.0)
+
+    assert (kept.remarks, current() and current().refused) == ([], {})  # type: ignore[union-attr]
 
 
 def test_where_germane_does_not_run_nothing_happens() -> None:

@@ -281,7 +281,7 @@ class Writer:
         if scores:
             with self._changed:
                 self.lost += len(scores)
-            named = ", ".join(one.exchange_id for one in scores[:_NAMED])
+            named = ", ".join(map(_name, scores[:_NAMED]))
             logger.warning("%d recorded scores are lost, %s: %s", len(scores), why, named)
 
     def _write_one_by_one(self, batch: list[Item]) -> None:
@@ -291,7 +291,7 @@ class Writer:
         with self._changed:
             self.dropped += exchanges
             self.lost += len(refused) - exchanges
-        named = ", ".join(str(_name(item)) for item in refused[:_NAMED])
+        named = ", ".join(map(_name, refused[:_NAMED]))
         logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(refused), named)
         self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
 
@@ -337,7 +337,8 @@ class Writer:
 
 
 def _name(item: Item) -> str:
-    return item.exchange_id if isinstance(item, Recorded) else item.id
+    """Return an id for the log. That of a recorded score may have come from a stranger's browser."""
+    return repr(item.exchange_id[:40]) if isinstance(item, Recorded) else str(item.id)
 
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()

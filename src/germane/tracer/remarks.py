@@ -32,7 +32,7 @@ DEPTH = 8
 """How deep details may be nested."""
 
 
-def feedback(exchange_id: str, score: float, comment: str | None = None, user: str | None = None) -> None:
+def feedback(exchange_id: str | None, score: float, comment: str | None = None, user: str | None = None) -> None:
     """Keep a person's label of an answer: ``score`` is 0 (bad) to 1 (good).
 
     It is written in the background. It never waits, and never raises into the caller: what cannot be kept is said once
@@ -40,7 +40,8 @@ def feedback(exchange_id: str, score: float, comment: str | None = None, user: s
     ``redact``, is cut to ``text_limit``, and is dropped where ``capture`` is ``none``.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`, handed to the front end and back.
+        exchange_id: From :func:`germane.current_exchange`, handed to the front end and back. None, the id of what is
+            not recorded, keeps nothing.
         score: 0 to 1.
         comment: What the person wrote.
         user: Who it was. Where a person labels one answer twice, the later label counts.
@@ -48,11 +49,11 @@ def feedback(exchange_id: str, score: float, comment: str | None = None, user: s
     Raises:
         UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
     """
-    _send("feedback", _feedback, exchange_id, score, comment, user)
+    _send("feedback", exchange_id, _feedback, score, comment, user)
 
 
 def record(
-    exchange_id: str,
+    exchange_id: str | None,
     name: str,
     value: float,
     *,
@@ -66,7 +67,7 @@ def record(
     minutes. A second record of the same exchange and name replaces the first.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`.
+        exchange_id: From :func:`germane.current_exchange`; with None nothing is kept.
         name: What the score is called; not the name of a scorer of germane's or of this process.
         value: -1 to 1, higher is better.
         label: One word for it, such as a band.
@@ -76,14 +77,16 @@ def record(
     Raises:
         UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
     """
-    _send("record", _recorded, exchange_id, name, value, label, explanation, details)
+    _send("record", exchange_id, _recorded, name, value, label, explanation, details)
 
 
-def _send(what: str, make: Callable[..., Remark], *given: Any) -> None:
+def _send(what: str, exchange_id: str | None, make: Callable[..., Remark], *given: Any) -> None:
     connection = current()
     if connection is None or connection.remarks is None:
         say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
-    elif (made := attempt(f"germane.{what}()", make, connection, *given)) is None:
+    elif exchange_id is None:
+        say_once(f"germane.{what}() was called without an exchange: nothing is kept")
+    elif (made := attempt(f"germane.{what}()", make, connection, exchange_id, *given)) is None:
         connection.refused[what] += 1
     else:
         attempt(f"germane.{what}()", connection.remarks, made)
