@@ -77,6 +77,30 @@ def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) ->
     assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
 
 
+def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exchange: Make) -> None:
+    """Once a text has come, no single token is asked for again."""
+    direct.fake.first_token = None
+    direct.fake.faults.append(Fault("refusal"))
+    direct.fake.replies = lambda request: "4"
+
+    first, second = direct.score(exchange(), exchange())
+
+    assert first.value == second.value == 0.75
+    assert first.fingerprint == second.fingerprint
+    assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
+
+
+def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Make) -> None:
+    """One request, a reason; the next answer is rated as ever."""
+    direct.fake.faults.extend([None, Fault("refusal")])
+
+    before, refused, after = direct.score(exchange(), exchange(), exchange())
+
+    assert (refused.value, refused.reason) == (None, Reason.JUDGE_REFUSED)
+    assert before.fingerprint == after.fingerprint
+    assert len(direct.fake.chats) == 3
+
+
 def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
     """With what it said, and what is wanted."""
     direct.options["logprobs"] = False

@@ -136,7 +136,7 @@ class QuestionWriter:
         if written.asked == "choices":
             await self._ask_choices(inquiry, answer, written, self.count)
             if many and self._found_to_ignore_n(len(written.questions)):
-                written = Written("list")
+                written = Written("list")  # a mixture of both would be a third kind of value
         short = self.count - len(written.questions)
         if short > 0 and many and written.asked == "list":
             await self._ask_list(inquiry, many, answer, written, short)

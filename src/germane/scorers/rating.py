@@ -25,6 +25,8 @@ LEAST_MASS = 0.5
 TOKENS = 800
 """What a judge may write whose server tells no probabilities: one that thinks first does so within them."""
 WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
+_SAYS_NOTHING = (Reason.UNPARSABLE, Reason.JUDGE_REFUSED)
+"""How servers put it that a judge is still thinking after one token."""
 AGAIN = Message("user", f"That was not a rating. Reply with one digit from {LEAST} to {GREATEST}, nothing else.")
 _DIGITS = tuple(str(digit) for digit in range(LEAST, GREATEST + 1))
 _OF_FIVE = re.compile(rf"\s*(?:/|\bout of\b|\bof\b)\s*{GREATEST}\b")
@@ -99,18 +101,20 @@ class Rater:
                 return expected(reply.first_token)
             with suppress(Unreadable):
                 return Rating(parsed(reply.texts[0] if reply else ""), "parsed")
-        return Rating(await self._parsed(inquiry, messages), "parsed")
+        points = await self._parsed(inquiry, messages)
+        self._tells = bool(self._tells)  # a judge that says nothing within a token is not asked for one again
+        return Rating(points, "parsed")
 
     async def _first_token(self, inquiry: Inquiry, messages: list[Message]) -> Reply | None:
-        """Return a reply of one token; None from a judge that says nothing within one."""
+        """Return a reply of one token; None from a judge of which nobody knows yet that it says anything within one."""
         try:
             reply = await inquiry.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
-            if error.reason is not Reason.UNPARSABLE or self._tells:
+            if self._tells or error.reason not in _SAYS_NOTHING:
                 raise
-            reply = None
+            return None
         if self._tells is None:
-            self._tells = bool(reply and reply.first_token)
+            self._tells = bool(reply.first_token)
         return reply
 
     async def _parsed(self, inquiry: Inquiry, messages: list[Message]) -> float:
