@@ -263,7 +263,7 @@ def test_a_remark_that_no_column_takes_is_lost_alone(
 def test_a_forked_child_has_none_of_the_parents_remarks(sqlite_store: Store) -> None:
     """They are the parent's to write."""
     writer = Writer(sqlite_store, interval=60)
-    writer.put(a_label("x"))
+    writer._queue.append(a_label("x"))  # not put: that would start a thread, which a fork does not copy
     writer._waiting.add([a_record("y")], 0.0)
 
     writer.after_fork_in_child()

@@ -184,7 +184,9 @@ def test_the_id_of_what_is_not_recorded_keeps_nothing(kept: Kept) -> None:
         germane.record(germane.current_exchange().id, "length", 0.25)
         germane.feedback(None, 1.0)
 
-    assert (kept.remarks, current() and current().refused) == ([], {})  # type: ignore[union-attr]
+    connection = current()
+    assert connection is not None
+    assert (kept.remarks, connection.refused) == ([], {})
 
 
 def test_where_germane_does_not_run_nothing_happens() -> None:
