@@ -134,7 +134,7 @@ def test_parquet_without_pandas_says_what_to_install(bare: Path, told: Any, monk
         read(Path("rows.parquet"), told)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=st.text(), context=st.text(min_size=1))
 def test_what_the_csv_module_writes_is_read_back(file: File, question: str, context: str) -> None:
     """Whatever the texts hold, except halves of surrogate pairs, which no file can."""
