@@ -285,6 +285,7 @@ def _monitor(
         suppressed=_quietly,
         channels=[] if on_alert is None else [Callback(on_alert)],
         close=workbench.aclose,
+        give_up=workbench.give_up,
     )
 
 

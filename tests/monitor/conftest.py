@@ -147,7 +147,9 @@ def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
         parts = {name: changes.pop(name) for name in ("suppressed", "backoff", "channels") if name in changes}
         settings = fast_settings(**where | changes)
         workbench = build(settings, pace=shared_pace(settings, store))
-        return start(store, workbench.scorers, settings=settings, close=workbench.aclose, **parts)
+        return start(
+            store, workbench.scorers, settings=settings, close=workbench.aclose, give_up=workbench.give_up, **parts
+        )
 
     return start_judged
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from germane.errors import DatabaseUnreachable
+from germane.errors import DatabaseUnreachable, ScoringError
 from germane.monitor.backoff import Backoff
 from germane.monitor.pace import SharedPace, longest_wait, own_pace, places_for, shared_pace
 from germane.storage import Limit, Store
@@ -218,7 +218,9 @@ def test_closing_ends_all_waiting(store: Store, other_store: Store) -> None:
         await has_places(pace, 1)
         await pace.aclose()
         await asyncio.gather(*asked, return_exceptions=True)
-        return [task.cancelled() for task in asked]
+        with pytest.raises(ScoringError, match="no turn"):
+            await pace.admit(1.0)
+        return [isinstance(task.exception(), ScoringError) for task in asked]
 
     assert asyncio.run(wait_and_close()) == [False, True, True]
     (wait,) = other_store.reserve([Limit("requests", 6)], [(1.0,)])
@@ -239,6 +241,26 @@ def test_a_process_of_its_own_is_limited_by_the_same_arithmetic(settings: Callab
         return took
 
     assert asyncio.run(ask_all()) > 0.4
+
+
+def test_stopping_waits_for_no_turn(
+    store: Store, judge: FakeJudge, start_judged: Callable[..., Any], new_exchange: Any, until: Callable[..., None]
+) -> None:
+    """What has not had its turn is handed back as it was, for the next start; its place is given back, too."""
+    store.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
+    monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0)
+    until(lambda: store.counts().done == 1 and store.counts().running)
+    began = time.monotonic()
+
+    assert monitor.stop(60.0)
+
+    assert time.monotonic() - began < 20
+    assert (store.counts().pending, store.counts().running, store.counts().failed) == (8, 0, 0)
+    with store._database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT attempts, reason FROM scoring_task WHERE state = 'pending'").all()
+    assert set(map(tuple, rows)) == {(0, None)}
+    (wait,) = store.reserve([Limit("requests", 1)], [(1.0,)])
+    assert wait < 61
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)

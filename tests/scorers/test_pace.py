@@ -30,6 +30,9 @@ class Book:
     def settle(self, *, requests: float = 0.0, tokens: float = 0.0) -> None:
         self.settled.append((requests, tokens))
 
+    def give_up(self) -> None:
+        """Nobody waits."""
+
     async def aclose(self) -> None:
         """Nothing is kept."""
 

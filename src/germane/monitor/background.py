@@ -56,6 +56,7 @@ class Parts:
     channels: Sequence[Channel]
     clock: Callable[[], datetime]
     close: Callable[[], Awaitable[None]]
+    give_up: Callable[[], object]
     backoff: Backoff
 
 
@@ -109,7 +110,8 @@ class Background:
     async def stop(self, deadline: float) -> bool:
         """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
         left = deadline - asyncio.get_running_loop().time()
-        self._sampling.stopping = True
+        self._sampling.stopping = self._scoring.stopping = True
+        self._parts.give_up()
         finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
         try:
             async with asyncio.timeout_at(deadline):

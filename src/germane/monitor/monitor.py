@@ -34,6 +34,7 @@ class Monitor:
         suppressed: a context in which nothing is traced or captured; all but ``attach`` is done in it.
         channels: where alerts go beside the log and the webhook of the settings.
         close: closes the scorers' clients, on their own event loop, when the monitor stops.
+        give_up: called when it begins to stop: judge requests that have not had their turn are not made.
         backoff: waits between tries of a task, and of a judge that refused.
 
     Raises:
@@ -51,6 +52,7 @@ class Monitor:
         channels: Sequence[Channel] = (),
         clock: Callable[[], datetime] = _now,
         close: Callable[[], Awaitable[None]] = _nothing,
+        give_up: Callable[[], object] = lambda: None,
         backoff: Backoff | None = None,
     ) -> None:
         rules.check(settings.rules)
@@ -64,6 +66,7 @@ class Monitor:
             channels=(Log(), *_webhooks(settings), *channels),
             clock=clock,
             close=close,
+            give_up=give_up,
             backoff=backoff or Backoff(),
         )
         self._scheduler = Scheduler(lambda: Background(parts), tick=settings.tick)

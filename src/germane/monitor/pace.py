@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from germane.errors import StorageError
+from germane.errors import ScoringError, StorageError
 from germane.monitor.backoff import Backoff
+from germane.score import Reason
 from germane.settings import Settings
 from germane.storage import Limit, Store
 from germane.threads import Threads
@@ -131,7 +132,13 @@ class SharedPace:
         self._closed = False
 
     async def admit(self, tokens: float) -> float:
-        """Wait for the turn of a request of about so many tokens; return how many were reserved for it."""
+        """Wait for the turn of a request of about so many tokens; return how many were reserved for it.
+
+        Raises:
+            ScoringError: ``judge_rate_limited``, nobody may wait any more.
+        """
+        if self._closed:
+            raise _no_turn()
         waiting = _Waiting(tokens, time.monotonic(), asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._serve()
@@ -145,12 +152,10 @@ class SharedPace:
             self._booking = asyncio.get_running_loop().call_later(SETTLE, self._serve)
 
     async def aclose(self) -> None:
-        """Book what is left; who waits still is cancelled."""
-        self._closed = True
+        """Give up, and book what is left."""
+        self.give_up()
         if self._serving is not None:
-            self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
-        self._give_up()
         try:
             if self._owes():
                 await self._book([])
@@ -162,9 +167,14 @@ class SharedPace:
             if self._close is not None:
                 self._close()
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Let nobody wait any more, now or later; places that are promised are given back."""
+        self._closed = True
+        if self._serving is not None:
+            self._serving.cancel()
         for waiting in self._waiting:
-            waiting.turn.cancel()
+            if not waiting.turn.done():
+                waiting.turn.set_exception(_no_turn())
         for place in list(self._places):
             self._start(place)
         if self._booking is not None:
@@ -262,6 +272,10 @@ class SharedPace:
         elif problem is None and self.problem is not None:
             logger.warning("judge requests go on: the database is back")
         self.problem = problem
+
+
+def _no_turn() -> ScoringError:
+    return ScoringError(Reason.JUDGE_RATE_LIMITED, "it had no turn under the limit yet when scoring ended")
 
 
 def _amount(limit: Limit, tokens: float) -> float:

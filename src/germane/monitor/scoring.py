@@ -201,6 +201,8 @@ class Scoring:
                 score = await self._ask(scorer, exchange, deadline)
                 # Under the task's name, whatever a scorer says; the fingerprint is that of what was really done.
                 score = replace(score, scorer=task.scorer)
+                if self.stopping and may_succeed_later(score):  # at the next start, for one that has not had its turn
+                    return None
                 pause.note(score, admission)
             finally:
                 pause.abandon(admission)

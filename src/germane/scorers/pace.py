@@ -29,8 +29,15 @@ class Pace(Protocol):
         """Book what was taken more than was reserved; below 0 what was taken less."""
         ...
 
+    def give_up(self) -> None:
+        """Let nobody wait any more, now or later: :meth:`admit` raises.
+
+        It raises a :class:`germane.errors.ScoringError`, ``judge_rate_limited``.
+        """
+        ...
+
     async def aclose(self) -> None:
-        """Book what is left, and let nobody wait any more."""
+        """Give up, and book what is left."""
         ...
 
 

@@ -45,6 +45,13 @@ class Workbench:
     problem: str | None = None
     """Why nothing can be scored, in one sentence; None when all is well."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
+    pace: Pace | None = field(default=None, repr=False)
+    """What a judge at a server waits for before each request."""
+
+    def give_up(self) -> None:
+        """Let no request wait for its turn any more; those that were made go on. On the loop on which it scores."""
+        if self.pace is not None:
+            self.pace.give_up()
 
     async def try_judge(self) -> None:
         """Ask the judge, if there is one, something tiny: only its server knows whether key and model are good.
@@ -93,7 +100,7 @@ def build(
     made = {id(scorer): scorer for scorer in map(maker.take, given)}
     judge, embedder = maker.made
     labelled = tuple(calibrated(scorer, calibrations) for scorer in made.values())
-    return Workbench(labelled, judge, embedder, meter=maker.meter, closers=maker.closers)
+    return Workbench(labelled, judge, embedder, meter=maker.meter, closers=maker.closers, pace=pace)
 
 
 def default_names(settings: Settings) -> tuple[str, ...]:
