@@ -38,7 +38,7 @@ def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any,
     assert score.details["mean"] == pytest.approx(0.625, abs=1e-9)
     assert (score.details["chunks"], score.details["relevant"]) == ([1.0, 0.75, 0.25, 0.5], 3)
     assert (score.label, score.judge, score.details["requests"]) == ("partly", "fake-judge", 1)
-    assert score.explanation == "3 of 4 chunks answer the question at least partly."
+    assert score.explanation == "3 of 4 chunks have 0.5 or more."
     assert len(fake.chats) == 1
 
 
@@ -96,6 +96,22 @@ def test_the_judge_sees_question_chunks_and_earlier_turns_and_not_the_answer(
     assert (items["minItems"], items["maxItems"]) == (2, 2)
 
 
+def test_ratings_may_be_guarded_by_cosines(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+    """Each times the cosine of chunk and question, a negative one as 0; both factors are kept."""
+    fake.vectors = {PYTHON: [1.0, 0.0], CREATED: [0.6, 0.8], SNAKES: [0.0, 1.0], COFFEE: [-1.0, 0.0]}
+    asked = exchange(PYTHON, None, CREATED, SNAKES, COFFEE)
+
+    (guarded,) = judged(NAME, [ratings(4, 5, 5)], asked, guarded=True, aggregate="mean")
+    (plain,) = judged(NAME, [ratings(4, 5, 5)], asked, aggregate="mean")
+
+    assert guarded.value == pytest.approx(0.75 * 0.6 / 3, abs=1e-9)
+    assert guarded.details["chunks"] == pytest.approx([0.45, 0.0, 0.0], abs=1e-9)
+    assert guarded.details["ratings"] == plain.details["ratings"] == [4.0, 5.0, 5.0]
+    assert guarded.details["cosines"] == pytest.approx([0.6, 0.0, -1.0], abs=1e-9)
+    assert (guarded.embedder, plain.embedder) == ("fake-embedder", None)
+    assert guarded.fingerprint != plain.fingerprint
+
+
 # One chunk
 
 
@@ -108,7 +124,7 @@ def test_one_chunk_is_rated_by_the_expected_digit(exchange: Make, judged: Any, f
     points = (4 * 0.6 + 5 * 0.2 + 3 * 0.1) / 0.9
     assert first.value == pytest.approx((points - 1) / 4, abs=1e-9)
     assert (first.details["reading"], first.details["relevant"]) == ("expected", 1)
-    assert first.details["rating"] == pytest.approx(points, abs=1e-9)
+    assert first.details["ratings"] == pytest.approx([points], abs=1e-9)
     assert again.value == first.value
     assert fake.chats[-1].between("context") == CREATED
     assert len(fake.chats) == 3  # the first of all asks whether the server tells likelihoods
@@ -279,6 +295,6 @@ class IdleJudge:
 
 def test_its_fingerprint_does_not_change_by_accident() -> None:
     """It covers prompts, options and limits."""
-    assert ContextRelevance(IdleJudge()).fingerprint == "ad09b86daa62"  # type: ignore[arg-type]  # it is not asked
+    assert ContextRelevance(IdleJudge()).fingerprint == "be89be50a0eb"  # type: ignore[arg-type]  # it is not asked
     with pytest.raises(ValueError, match="aggregate must be one of"):
         ContextRelevance(IdleJudge(), aggregate="best")  # type: ignore[arg-type]  # on purpose

@@ -79,7 +79,11 @@ def _context_similarity(maker: Maker, options: Mapping[str, Any]) -> Scorer:
 
 
 def _context_relevance(maker: Maker, options: Mapping[str, Any]) -> Scorer:
-    return ContextRelevance(maker.judge, **options)
+    given = dict(options)
+    guarded = given.pop("guarded", False)
+    if not isinstance(guarded, bool):
+        raise TypeError(f"guarded must be true or false, not {guarded!r}")
+    return ContextRelevance(maker.judge, maker.embedder if guarded else None, **given)
 
 
 def _faithfulness(maker: Maker, options: Mapping[str, Any]) -> Scorer:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from germane.exchange import Exchange
 from germane.score import LOW, Score
+from germane.scorers.batcher import Batcher
 from germane.scorers.fence import fence_for
 from germane.scorers.inquiry import Inquiry
 from germane.scorers.judged import Judged
@@ -15,7 +16,8 @@ from germane.scorers.material import CONTEXTS_LIMIT, QUESTION_LIMIT, Material, m
 from germane.scorers.parsing import as_list, as_number
 from germane.scorers.passages import cut_details, fenced, with_first_contexts
 from germane.scorers.prompt import Prompt, read_prompt
-from germane.scorers.protocols import Judge
+from germane.scorers.protocols import Embedder, Judge
+from germane.scorers.question_similarity import EMBEDDED_LIMIT, embedded
 from germane.scorers.ranking import DECAY, MOST_CHUNKS, Aggregate, checked_aggregate, means
 from germane.scorers.rating import GREATEST, LEAST, TOP_TOKENS, Rater, Rating
 from germane.scorers.ratings import expected_ratings
@@ -29,24 +31,38 @@ ONE, MANY = read_prompt("context_rating"), read_prompt("context_ratings")
 class ContextRelevance(Judged):
     """Mean of a judge's ratings of the chunks, from 0 to 1, weighted by their position: .9 ** position.
 
-    The judge rates each chunk from 1 (does not answer the question at all) to 5 (fully), brought to 0..1 as
+    The judge rates each chunk from 1 (states nothing of the answer) to 5 (all of it), brought to 0..1 as
     (rating - 1) / 4: one request for all chunks of an exchange. Where the server returns logprobs, each rating is the
     expected value over the digits in its place, which is finer than the digit that the judge writes. A single chunk is
     then rated in one token. How the ratings were read is part of the fingerprint.
 
-    An answer is not needed, and not looked at. It does not see what was not retrieved.
+    With an embedder each rating is multiplied by the cosine of chunk and question: values are lower, and lie on a scale
+    of their own. An answer is not needed, and not looked at. It does not see what was not retrieved.
     """
 
     name = "context_relevance"
     version = "1"
     requires = frozenset({"question", "contexts"})
 
-    def __init__(self, judge: Judge, *, aggregate: Aggregate = "position_weighted", logprobs: bool = True) -> None:
-        """Score by the mean weighted by position, or by the plain ``mean``; the other one stands in the details.
+    def __init__(
+        self,
+        judge: Judge,
+        embedder: Embedder | None = None,
+        *,
+        aggregate: Aggregate = "position_weighted",
+        logprobs: bool = True,
+    ) -> None:
+        """Rate chunks.
 
-        With ``logprobs=False`` there are only lists, of the digits that the judge writes: one reading for all.
+        Args:
+            judge: Who rates.
+            embedder: With one, the score of a chunk is its rating times max(cosine(question, chunk), 0).
+            aggregate: Which mean is the value: weighted by position, or the plain ``mean``. Both are in the details.
+            logprobs: Ask for the likelihood of tokens. Without, there are only lists, of the digits that the judge
+                writes: one reading for all.
         """
-        super().__init__(judge)
+        self._batcher = embedder if isinstance(embedder, Batcher) or embedder is None else Batcher(embedder)
+        super().__init__(judge, self._batcher)
         self.aggregate = checked_aggregate(aggregate)
         self.rater = Rater(judge, ONE, logprobs=logprobs)
 
@@ -61,25 +77,36 @@ class ContextRelevance(Judged):
             "aggregate": self.aggregate,
             "decay": DECAY,
             "limits": [QUESTION_LIMIT, CONTEXTS_LIMIT, MOST_CHUNKS],
+            "embedded_limit": EMBEDDED_LIMIT if self._batcher else None,
         }
 
     async def score(self, exchange: Exchange) -> Score:
         """Return the score; ``details`` holds each chunk's score, both means, and how many chunks are ``relevant``.
 
         Raises:
-            ScoringError: the judge gave no reply, or none that holds a rating for each chunk.
+            ScoringError: the judge gave no reply, or none that holds a rating for each chunk; or the embedder failed.
         """
         exchange, left_out = with_first_contexts(dataclasses.replace(exchange, answer=None))
         material = material_of(exchange)
         inquiry = Inquiry(self.judge)
+        ratings, reading = await self._rate(material, inquiry)
+        chunks = [rating.value for rating in ratings]
+        points = [rating.points for rating in ratings]
+        details: dict[str, object] = {"ratings": points, "reading": reading, **cut_details(material, left_out)}
+        if self._batcher is not None:
+            rows = await embedded(self._batcher, material.question, material.contexts)
+            cosines = [float(cosine) for cosine in rows[1:] @ rows[0]]
+            details["cosines"] = cosines
+            chunks = [chunk * max(cosine, 0.0) for chunk, cosine in zip(chunks, cosines, strict=True)]
+        return self._scored(chunks, inquiry, self.fingerprint_by(inquiry.model, reading=reading), details)
+
+    async def _rate(self, material: Material, inquiry: Inquiry) -> tuple[Sequence[Rating], Reading]:
         if len(material.contexts) == 1 and await self.rater.rated() == "expected":
             rating = await self.rater.rate(inquiry, material.values(context=material.contexts[0]))
-            details = {**rating.details(), **cut_details(material, left_out)}
-            return self._scored([rating], rating.rated, inquiry, details)
+            return [rating], rating.rated
         ratings = await self._rate_all(material, inquiry)
         finer = expected_ratings(inquiry.replies[-1].tokens, [rating.points for rating in ratings])
-        reading: Reading = "list expected" if finer else "list parsed"
-        return self._scored(finer or ratings, reading, inquiry, cut_details(material, left_out))
+        return (finer, "list expected") if finer else (ratings, "list parsed")
 
     async def _rate_all(self, material: Material, inquiry: Inquiry) -> list[Rating]:
         """Return the ratings as the judge wrote them."""
@@ -102,17 +129,16 @@ class ContextRelevance(Judged):
         return await inquiry.ask_json(MANY, values, _schema(count), read, top_tokens=top_tokens)
 
     def _scored(
-        self, ratings: Sequence[Rating], reading: Reading, inquiry: Inquiry, details: Mapping[str, object]
+        self, chunks: Sequence[float], inquiry: Inquiry, fingerprint: str, details: Mapping[str, object]
     ) -> Score:
-        chunks = [rating.value for rating in ratings]
         both = means(chunks)
         relevant = sum(chunk >= LOW for chunk in chunks)
         return self.scored(
             both[self.aggregate],
             inquiry,
-            fingerprint=self.fingerprint_by(inquiry.model, reading=reading),
-            details={"chunks": chunks, "relevant": relevant, "reading": reading, **both, **details},
-            explanation=f"{relevant} of {len(chunks)} chunks answer the question at least partly.",
+            fingerprint=fingerprint,
+            details={"chunks": list(chunks), "relevant": relevant, **both, **details},
+            explanation=f"{relevant} of {len(chunks)} chunks have {LOW:g} or more.",
         )
 
 
