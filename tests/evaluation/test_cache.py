@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,22 @@ def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog
 
     (message,) = caplog.messages
     assert "scores.db cannot be written" in message
+
+
+def test_many_may_make_one_cache_at_once() -> None:
+    """Whoever comes first makes it; the others find it, and all keep what they have."""
+
+    def keep(number: int) -> None:
+        gate.wait()
+        with Cache("scores.db") as cache:
+            cache.keep(Work("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+
+    for _ in range(10):
+        gate = threading.Barrier(6)
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(keep, range(6)))
+        assert stored() == 6
+        Path("scores.db").unlink()
 
 
 def test_two_runs_may_share_a_cache(told: Any) -> None:

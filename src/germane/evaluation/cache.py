@@ -7,6 +7,7 @@ key, not a part of the database: nothing joins, queries or migrates it, so it is
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
@@ -25,7 +26,7 @@ VERSION = 1
 _GERMANE = 0x6765726D
 """Marks the file as ours: "germ"."""
 _TABLE = """
-CREATE TABLE IF NOT EXISTS score (
+CREATE TABLE score (
     scorer TEXT NOT NULL, fingerprint TEXT NOT NULL, content TEXT NOT NULL, score TEXT NOT NULL,
     PRIMARY KEY (scorer, fingerprint, content)
 ) WITHOUT ROWID
@@ -51,7 +52,10 @@ class Cache:
             raise self._refusal(f"cannot be opened: {error}") from None
         try:
             self._prepare()
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise self._refusal(f"cannot be used: {error}") from None
+        except sqlite3.DatabaseError as error:
             self.close()
             raise self._refusal(f"is no cache of germane's: {error}") from None
         except UsageError:
@@ -88,20 +92,26 @@ class Cache:
             self._is_broken = True
 
     def _prepare(self) -> None:
-        """Make the table, once; look whether the file is ours before anything is written into it."""
+        """Make the table, once: of processes that start together one does, while the others wait."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        if not self._is_prepared():
+            self._connection.execute(_TABLE)
+            self._connection.execute(f"PRAGMA application_id = {_GERMANE}")
+            self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._connection.execute("COMMIT")
+        with contextlib.suppress(sqlite3.OperationalError):  # another is at it: the mode is the file's, not ours alone
+            self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process; no wait for the disk
+
+    def _is_prepared(self) -> bool:
+        """Return whether the table is there; a file that is not ours is refused before anything is written into it."""
         owner, version = self._pragma("application_id"), self._pragma("user_version")
         holds = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if holds and owner != _GERMANE:
             raise self._refusal("is a database of something else")
         if owner == _GERMANE and version != VERSION:
             raise self._refusal(f"was written by another version of germane (its shape is {version}, not {VERSION})")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process; no wait for the disk
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute(_TABLE)
-        self._connection.execute(f"PRAGMA application_id = {_GERMANE}")
-        self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        self._connection.execute("COMMIT")
+        return owner == _GERMANE
 
     def _pragma(self, name: str) -> int:
         value: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
