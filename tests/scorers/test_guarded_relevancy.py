@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from germane.exchange import Exchange
 from germane.score import Reason
-from germane.scorers import DirectRelevancy, GuardedRelevancy
+from germane.scorers import DirectRelevancy, GuardedRelevancy, Reply
 from germane.testing import FakeEmbedder, Fault
 
 Make = Callable[..., Exchange]
@@ -107,6 +110,29 @@ class IdleJudge:
 
     async def ask(self, messages: Any, **options: Any) -> Any:
         raise AssertionError("nobody was to ask")
+
+
+class RatingJudge(IdleJudge):
+    """A judge with one opinion."""
+
+    def __init__(self, first_token: dict[str, float]) -> None:
+        self.first_token = first_token
+
+    async def ask(self, messages: Any, **options: Any) -> Reply:
+        return Reply(("5",), first_token=self.first_token)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(likely=st.floats(0, 1), angle=st.floats(0, math.pi))
+def test_neither_factor_alone_lifts_the_value(exchange: Make, score: Any, likely: float, angle: float) -> None:
+    """It lies from 0 to 1, and is never above the rating nor above the cosine."""
+    judge = RatingJudge({"5": likely, "1": 1 - likely})
+    embedder = FakeEmbedder({ASKED: [1.0, 0.0], ANSWER: [math.cos(angle), math.sin(angle)]})
+
+    (guarded,) = score(GuardedRelevancy(judge, embedder), exchange())
+
+    assert guarded.value == pytest.approx(likely * max(math.cos(angle), 0), abs=1e-9)
+    assert 0 <= guarded.value <= min(likely, max(math.cos(angle), 0)) + 1e-9
 
 
 def test_the_fingerprint_is_stable() -> None:
