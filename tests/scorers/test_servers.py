@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 
 from germane.errors import ScoringError, SettingsError
 from germane.score import Reason
 from germane.scorers import Message, OpenAIJudge, Server, Vectors
-from germane.scorers.embedder import OpenAIEmbedder
+from germane.scorers.embedder import OpenAIEmbedder, unpacked
 from germane.scorers.server import retry_after
 from germane.testing import FakeJudge, Fault
 
@@ -281,13 +282,59 @@ def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
 
 
 def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
-    """As plain numbers, one request for all."""
+    """One request for all."""
     fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
 
     rows = embed(fake, "a", "b")
 
     assert rows.tolist() == [[0.6, 0.8], [0.0, 1.0]]
-    assert fake.embeddings[0].body["encoding_format"] == "float"
+    assert len(fake.embeddings) == 1
+
+
+def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
+    """Return what the second of two requests brought, and how vectors were asked for."""
+
+    async def use_and_close() -> Vectors:
+        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url))
+        try:
+            await embedder.embed(["a"])
+            return await embedder.embed(["b"])
+        finally:
+            await embedder.aclose()
+
+    rows = asyncio.run(use_and_close())
+    return rows, [request.body["encoding_format"] for request in fake.embeddings]
+
+
+def test_packed_vectors_are_read(fake: FakeJudge) -> None:
+    """They have 32 bits."""
+    fake.packed_vectors = "honoured"
+    fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
+
+    rows, asked = embed_twice(fake)
+
+    assert rows == pytest.approx(np.array([[0.6, -0.8]]), abs=1e-6)
+    assert asked == ["base64", "base64"]
+
+
+def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None:
+    """From then on."""
+    fake.packed_vectors = "refused"
+    fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
+
+    rows, asked = embed_twice(fake)
+
+    assert rows.tolist() == [[0.6, -0.8]]
+    assert asked == ["base64", "float", "float"]
+
+
+@pytest.mark.parametrize("broken", ["!", "AAA=", "AAAA"])
+def test_a_packed_vector_that_cannot_be_read_is_none(broken: str) -> None:
+    """Neither as base64 nor as numbers of 32 bits."""
+    with pytest.raises(ScoringError) as caught:
+        unpacked(broken)
+
+    assert caught.value.reason is Reason.EMBEDDER_ERROR
 
 
 @pytest.mark.parametrize(
@@ -311,12 +358,16 @@ def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any)
         (Fault("status", status=429, retry_after=12), 12),
         (Fault("hang"), 0),
         (Fault("reset"), 0),
-        (Fault("status", status=401), None),
+        (Fault("status", status=401), 0),
+        (Fault("status", status=404, code="model_not_found"), 0),
+        (Fault("status", status=429, code="insufficient_quota"), 0),
+        (Fault("status", status=400), None),
+        (Fault("status", status=413), None),
     ],
-    ids=["down", "busy", "silent", "broken off", "wrong key"],
+    ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
 def test_an_embedder_that_is_away_may_come_back(fake: FakeJudge, fault: Fault, pause: float | None) -> None:
-    """The pause says so: it is there when asking again may help."""
+    """The pause says so: it is there when asking again, now or once somebody has acted, may help."""
     fake.outage = fault
 
     with pytest.raises(ScoringError) as caught:

@@ -200,10 +200,12 @@ def test_slots_are_free_again_in_the_next_event_loop() -> None:
     """However the last one ended; no more are ever taken than there are."""
     slots = Slots(2)
     most, inside = 0, 0
+    numbers: set[int] = set()
 
     async def work() -> None:
         nonlocal most, inside
-        async with slots:
+        async with slots.one() as number:
+            numbers.add(number)
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
@@ -216,6 +218,7 @@ def test_slots_are_free_again_in_the_next_event_loop() -> None:
         asyncio.run(crowd())
 
     assert most == 2
+    assert numbers == {0, 1}
     assert at_work(64) == 128
 
 

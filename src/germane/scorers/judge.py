@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
 from germane.score import Reason
+from germane.scorers.body import post
 from germane.scorers.pace import Pace, Paced
 from germane.scorers.prices import Prices
-from germane.scorers.protocols import Message, Reply
+from germane.scorers.protocols import Message, Reply, Token
 from germane.scorers.server import Server, reason_of, said_by
 from germane.scorers.slots import Slots
 from germane.scorers.text import clean, shorten
 
 if TYPE_CHECKING:
     import openai
-    from openai.types.chat import ChatCompletion
 
 _OPTIONS = ("response_format", "logprobs", "max_tokens", "temperature", "stop", "n")
 """What some servers and models refuse with HTTP 400, in the order in which they are suspected."""
@@ -28,6 +28,8 @@ _OPTIONAL = frozenset({"response_format", "logprobs", "n"})
 """Those that are suspected although the server does not name them."""
 CONCURRENCY = 64
 """Requests in flight, where nothing else is said."""
+CONNECTIONS = 8
+"""Of one client."""
 FEW_TOKENS = 8
 """What a judge may write that is only asked who it is."""
 
@@ -61,7 +63,7 @@ class OpenAIJudge:
         self._paced = Paced(pace)
         self._slots = Slots(concurrency)
         self._busy: _Busy | None = None
-        self._client = server.connect()
+        self._clients = [server.connect()]
         self._refused: frozenset[str] = frozenset()
         self._taken: frozenset[str] = frozenset()
         self._served: str | None = None
@@ -104,9 +106,9 @@ class OpenAIJudge:
         turns = [{"role": message.role, "content": message.text} for message in messages]
         came = time.monotonic()
         async with self._paced.turn(messages, n, max_tokens) as turn:
-            async with self._slots:
+            async with self._slots.one() as slot:
                 self._heed(came)
-                turn.reply = self._priced(await self._send(turns, wanted))
+                turn.reply = self._priced(await self._send(self._client(slot), turns, wanted))
             return turn.reply
 
     async def identify(self) -> str:
@@ -130,7 +132,8 @@ class OpenAIJudge:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        for client in self._clients:
+            await client.close()
 
     def _heed(self, came: float) -> None:
         """Raise what the server said to others, if it asked to be left alone while this request waited."""
@@ -138,10 +141,17 @@ class OpenAIJudge:
         if busy is not None and busy.since >= came and (left := busy.until - time.monotonic()) > 0:
             raise ScoringError(busy.error.reason, str(busy.error), retry_after=left)
 
-    async def _send(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Reply:
+    def _client(self, slot: int) -> openai.AsyncOpenAI:
+        """Return the client of a slot: one looks at all its connections at each request, so they have few each."""
+        number = slot // CONNECTIONS
+        while len(self._clients) <= number:
+            self._clients.append(self.server.connect())
+        return self._clients[number]
+
+    async def _send(self, client: openai.AsyncOpenAI, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Reply:
         try:
             async with self.server.request():
-                completion = await self._complete(turns, wanted)
+                completion = await self._complete(client, turns, wanted)
                 self._served = _served(completion) or self._served
                 return _reply(completion)
         except ScoringError as error:
@@ -154,7 +164,7 @@ class OpenAIJudge:
         cost = self._prices.cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
         return replace(reply, cost=cost)
 
-    async def _complete(self, turns: list[dict[str, str]], wanted: dict[str, Any]) -> ChatCompletion:
+    async def _complete(self, client: openai.AsyncOpenAI, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Any:
         """Ask; where the server refuses an option, ask again without it. Only what helped is remembered."""
         import openai
 
@@ -162,11 +172,8 @@ class OpenAIJudge:
         while True:
             sent = _without(wanted, refused)
             try:
-                completion: ChatCompletion = await self._client.chat.completions.create(
-                    model=self.model,
-                    messages=turns,  # type: ignore[arg-type]  # plain dicts of the same shape
-                    **sent,
-                )
+                body = {"model": self.model, "messages": turns, **sent}
+                completion = await post(client, "/chat/completions", body)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 suspect = self._suspect(error, wanted, refused)
                 if suspect is None:
@@ -196,8 +203,8 @@ def _without(wanted: Mapping[str, Any], refused: frozenset[str]) -> dict[str, An
     return sent
 
 
-def _reply(completion: ChatCompletion) -> Reply:
-    """Read a completion. The client checks nothing: any JSON, or text, may stand in its place."""
+def _reply(completion: Any) -> Reply:
+    """Read a completion. Nobody has checked it: any JSON may stand in its place."""
     choices: Any = getattr(completion, "choices", None)
     if not isinstance(choices, list) or not choices:
         raise ScoringError(Reason.UNPARSABLE, "the reply holds no choice")
@@ -205,12 +212,14 @@ def _reply(completion: ChatCompletion) -> Reply:
     if not any(text.strip() for text in texts):
         raise _nothing_said(choices)
     usage = getattr(completion, "usage", None)
+    tokens = _tokens(choices[0])
     return Reply(
         texts=texts,
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_written(_count(usage, "completion_tokens"), texts),
         model=_served(completion),
-        first_token=_first_token(choices[0]),
+        first_token=tokens[0].likeliest if tokens else {},
+        tokens=tokens,
     )
 
 
@@ -218,16 +227,26 @@ def _served(completion: Any) -> str | None:
     return shorten(clean(str(getattr(completion, "model", None) or "")), 200) or None
 
 
-def _first_token(choice: Any) -> dict[str, float]:
-    """Return how likely the likeliest first tokens were; none where the server does not tell."""
-    tokens = getattr(getattr(choice, "logprobs", None), "content", None)
-    likeliest = getattr(tokens[0], "top_logprobs", None) if isinstance(tokens, list) and tokens else None
-    pairs = ((getattr(each, "token", None), getattr(each, "logprob", None)) for each in likeliest or ())
+def _tokens(choice: Any) -> tuple[Token, ...]:
+    """Return the tokens of a choice, and what stood to choose; none where the server does not tell."""
+    told = getattr(getattr(choice, "logprobs", None), "content", None)
+    if not isinstance(told, list):
+        return ()
+    return tuple(Token(str(getattr(each, "token", "")), _likeliest(each)) for each in told)
+
+
+def _likeliest(told: Any) -> dict[str, float]:
+    pairs = ((getattr(each, "token", None), getattr(each, "logprob", None)) for each in _top(told))
     return {
         token: math.exp(min(logprob, 0.0))
         for token, logprob in pairs
         if isinstance(token, str) and isinstance(logprob, (int, float)) and not math.isnan(logprob)
     }
+
+
+def _top(told: Any) -> list[Any]:
+    top = getattr(told, "top_logprobs", None)
+    return top if isinstance(top, list) else []
 
 
 def _text(choice: Any) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
+from germane.scorers.any_of import AnyOf
+
 TEXT = (files("germane.scorers") / "phrases.txt").read_text(encoding="utf-8")
 
 
@@ -32,7 +34,7 @@ def _any_of(section: str, before: str = "", after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}(?:{'|'.join(_SECTIONS[section])}){after}")
 
 
-DOES_NOT_KNOW = _any_of("does not know")
+DOES_NOT_KNOW = AnyOf(_SECTIONS["does not know"])
 """Somebody does not know, will not say, or found nothing in the sources."""
 
 APOLOGY = _any_of(

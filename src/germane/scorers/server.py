@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from germane.scorers.pace import count_request
 from germane.scorers.text import shorten
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
     import openai
 
@@ -65,6 +68,7 @@ class Server:
                 base_url=self.base_url,
                 max_retries=self.retries,
                 http_client=openai.DefaultAsyncHttpxClient(
+                    verify=_certificates(),
                     # Reading has no limit of its own: the deadline around the request also ends a slow drip.
                     timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
                     event_hooks={"request": [count_request], "response": [_hand_back_long_pauses]},
@@ -102,6 +106,14 @@ class Server:
             if secret and len(secret) >= LEAST_SECRET:
                 text = text.replace(secret, "[hidden]")
         return shorten(_KEY.sub("[hidden]", text), 300)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return what servers are checked by, read once: it takes long."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def reason_of(error: openai.APIStatusError) -> Reason:

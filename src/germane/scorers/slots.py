@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+import heapq
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 def at_work(slots: int) -> int:
@@ -12,7 +14,7 @@ def at_work(slots: int) -> int:
 
 
 class Slots:
-    """So many at a time, the others in the order in which they came: ``async with slots: ...``.
+    """So many at a time, the others in the order in which they came.
 
     Serves one event loop after another; what an ended loop left behind does not count.
     """
@@ -21,15 +23,18 @@ class Slots:
         self.count = count
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(count)
+        self._numbers: list[int] = []
 
-    async def __aenter__(self) -> None:
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[int]:
+        """Wait for a slot; yields its number, from 0 on, the lowest that is free."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._free = loop, asyncio.Semaphore(self.count)
-        await self._free.acquire()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if asyncio.get_running_loop() is self._loop:
-            self._free.release()
+            self._loop, self._free, self._numbers = loop, asyncio.Semaphore(self.count), list(range(self.count))
+        numbers = self._numbers
+        async with self._free:
+            number = heapq.heappop(numbers)
+            try:
+                yield number
+            finally:
+                heapq.heappush(numbers, number)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,6 +62,7 @@ class FakeJudge:
         honours_n: bool = True,
         response_format: Treatment = "honoured",
         logprobs: Treatment = "honoured",
+        packed_vectors: Treatment = "ignored",
         model: str = "fake-judge",
         embedding_model: str = "fake-embedder",
         dimension: int = 256,
@@ -89,6 +92,8 @@ class FakeJudge:
         self.honours_n = honours_n
         self.response_format = response_format
         self.logprobs = logprobs
+        self.packed_vectors = packed_vectors
+        """What it does with ``encoding_format`` base64, which keeps numbers of 32 bits only."""
         self.model = model
         self.embedding_model = embedding_model
         self.dimension = dimension
@@ -260,7 +265,11 @@ class FakeJudge:
         texts = [given] if isinstance(given, str) else list(given)
         rows = [list(self.vectors.get(text) or self._hashed(text)) for text in texts]
         rows = spoil_rows(rows, fault)
-        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        packs = body.get("encoding_format") == "base64" and self.packed_vectors
+        if packs == "refused":
+            return _error(Fault("status", status=400, message="encoding_format is not supported here"))
+        vectors = [_packed(row) for row in rows] if packs == "honoured" else rows
+        data = [{"object": "embedding", "index": place, "embedding": each} for place, each in enumerate(vectors)]
         words = sum(len(text.split()) for text in texts)
         usage = {"prompt_tokens": words, "total_tokens": words}
         return Reply({"object": "list", "data": data, "model": self.embedding_model, "usage": usage})
@@ -268,6 +277,10 @@ class FakeJudge:
     def _hashed(self, text: str) -> list[float]:
         known = next(iter(self.vectors.values()), None)
         return hashed_words(text, self.dimension if known is None else len(known))
+
+
+def _packed(row: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
 
 
 def _vote(votes: Votes, place: int) -> bool | None:

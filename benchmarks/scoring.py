@@ -1,0 +1,193 @@
+"""Rate and requests of scoring beside those of the bare client: python benchmarks/scoring.py [EXCHANGES [ROUNDS]]."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from germane.exchange import Exchange, draw_of
+from germane.monitor import Monitor
+from germane.scorers import at_work, build, run
+from germane.scorers.question_writer import QuestionWriter, way_for
+from germane.settings import Settings, load
+from germane.storage import Store
+from germane.tracer import suppressed
+
+IN_FLIGHT = 64
+"""Judge requests."""
+LATENCY, EMBEDDING_LATENCY = 0.2, 0.05
+"""Seconds."""
+LEAST_SHARE = 0.85
+"""Of the bare client's rate."""
+MOST_REQUESTS = 1.1
+"""Per exchange, embeddings counted."""
+ANSWER = """Orders can be returned within thirty days of delivery, number {number} as well. Print the label from your
+account, pack the goods in their own box, and hand them in at any of the partner shops; there is no charge for returns
+inside the country. The amount is refunded to the card within five working days after the parcel has arrived."""
+Way = Callable[["Setting"], Awaitable[None]]
+
+
+class Setting:
+    """One round: exchanges that no round before has had, and where the judge is."""
+
+    def __init__(self, url: str, exchanges: list[Exchange]) -> None:
+        self.exchanges = exchanges
+        self.seconds = 0.0
+        self.url = url
+
+    def settings(self, **more: Any) -> Settings:
+        """Return germane's settings for this judge."""
+        given = {"base_url": self.url, "api_key": "none", "judge": "quick", "embedder": "quick-embedder"}
+        return load(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, **more)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Take the time of what counts."""
+        began = time.perf_counter()
+        yield
+        self.seconds = time.perf_counter() - began
+
+
+def exchange(number: int) -> Exchange:
+    """Return an exchange with texts of its own."""
+    return Exchange(
+        id=f"{number:032x}", trace_id=f"{number:032x}", span_id=f"{number:016x}", service="benchmark", route="returns",
+        question=f"How do I send back order {number}?", answer=ANSWER.format(number=number),
+        started_at=datetime.now(UTC), draw=draw_of(f"{number:032x}"),
+    )  # fmt: skip
+
+
+async def bare(setting: Setting) -> None:
+    """Make the judge's requests, and nothing else, by the openai client."""
+    writer = QuestionWriter(None, way_for("instructions", votes=False), 3)  # type: ignore[arg-type]  # it is not asked
+    way, waiting = writer.way, list(setting.exchanges)
+    client = openai.AsyncOpenAI(api_key="none", base_url=setting.url, max_retries=1)
+
+    async def work() -> None:
+        while waiting:
+            filled = way.one.fill(answer=waiting.pop().answer or "", fence="0f0f0f0f")
+            await client.chat.completions.create(
+                model="quick",
+                messages=[{"role": turn.role, "content": turn.text} for turn in filled],  # type: ignore[misc]  # plain
+                n=3,
+                temperature=way.temperature,
+                max_tokens=way.max_tokens,
+            )
+
+    async with client:
+        with setting.timed():
+            await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+
+
+async def scorers(setting: Setting) -> None:
+    """Score in memory."""
+    workbench = build(setting.settings())
+    (scorer,) = workbench.scorers
+    waiting = list(setting.exchanges)
+
+    async def work() -> None:
+        while waiting:
+            score = await run(scorer, waiting.pop())
+            if score.value is None:
+                raise RuntimeError(str(score))
+
+    try:
+        with setting.timed(), suppressed():
+            await asyncio.gather(*(work() for _ in range(at_work(IN_FLIGHT))))
+    finally:
+        await workbench.aclose()
+
+
+async def monitor(setting: Setting) -> None:
+    """Score from a database into it, as in production."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = setting.settings(database=f"sqlite:///{folder}/germane.db", tick=0.1)
+        store = Store(settings.database)
+        store.migrate()
+        store.add(setting.exchanges)
+        workbench = build(settings)
+        background = Monitor(
+            store, workbench.scorers, settings, attach=lambda *_: "none", suppressed=suppressed, close=workbench.aclose
+        )
+        with setting.timed():
+            background.start()
+            while store.counts().rows < len(setting.exchanges):
+                await asyncio.sleep(0.05)
+        background.stop()
+        store.close()
+
+
+WAYS: dict[str, Way] = {"bare client": bare, "scorers": scorers, "monitor": monitor}
+
+
+@contextmanager
+def judge() -> Iterator[str]:
+    """Run the judge in a process of its own; yields its address."""
+    server = Path(__file__).parent / "servers" / "quick_judge.py"
+    command = [sys.executable, str(server), str(LATENCY), str(EMBEDDING_LATENCY)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def asked(url: str) -> int:
+    """Return how many requests the judge has had, embeddings counted."""
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/counts") as reply:
+        return sum(json.load(reply).values())
+
+
+def main() -> int:
+    """Print rates, shares and requests; return 1 when a limit is missed."""
+    count, rounds = (
+        (int(given) for given in [*sys.argv[1:], "1500", "3"][:2]) if len(sys.argv) < 3 else map(int, sys.argv[1:3])
+    )
+    rates: dict[str, list[float]] = {name: [] for name in WAYS}
+    requests: dict[str, list[float]] = {name: [] for name in WAYS}
+    number = 0
+    with judge() as url:
+        for _ in range(rounds):
+            for name, way in WAYS.items():
+                setting = Setting(url, [exchange(number + place) for place in range(count)])
+                number += count
+                before = asked(url)
+                asyncio.run(way(setting))
+                rates[name].append(count / setting.seconds)
+                requests[name].append((asked(url) - before) / count)
+    return report(rates, requests)
+
+
+def report(rates: dict[str, list[float]], requests: dict[str, list[float]]) -> int:
+    """Print a line a way, medians over the rounds."""
+    bare_rate = statistics.median(rates["bare client"])
+    missed = 0
+    for name in WAYS:
+        rate, per_exchange = statistics.median(rates[name]), statistics.median(requests[name])
+        shares = [mine / its for mine, its in zip(rates[name], rates["bare client"], strict=True)]
+        share = statistics.median(shares)
+        missed += share < LEAST_SHARE or per_exchange > MOST_REQUESTS
+        print(
+            f"{name:12} {rate:6.1f} exchanges/s   share {share:.2f} (at least {LEAST_SHARE})   "
+            f"requests per exchange {per_exchange:.3f} (at most {MOST_REQUESTS})   rounds "
+            + " ".join(f"{each:.2f}" for each in shares)
+        )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
