@@ -31,6 +31,8 @@ CLAIM_LIMIT = 1_000
 """Bytes of one claim that the judge is shown."""
 TEXT_LIMIT = 300
 """Characters of a claim and of its evidence that are kept."""
+TOKENS, TOKENS_PER_CLAIM = 800, 100
+"""What a judge may write: one that thinks first does so within the former."""
 VERDICTS = {"supported": True, "not supported": False, "unsupported": False, "contradicted": False}
 NOT_FOUND = "evidence not found"
 EXTRACTED = {
@@ -137,7 +139,11 @@ class Faithfulness(Judged):
         if self.claims == "sentences" or not any(character.isalnum() for character in material.answer):
             return claiming_sentences(material.answer)
         return await inquiry.ask_json(
-            read_prompt("extract_claims"), material.values(most=str(MOST_CLAIMS)), EXTRACTED, _read_claims
+            read_prompt("extract_claims"),
+            material.values(most=str(MOST_CLAIMS)),
+            EXTRACTED,
+            _read_claims,
+            max_tokens=TOKENS + TOKENS_PER_CLAIM * MOST_CLAIMS,
         )
 
     async def _verify(self, claims: Sequence[str], material: Material, inquiry: Inquiry) -> list[Verdict]:
@@ -158,7 +164,11 @@ class Faithfulness(Judged):
             return [_read_verdict(item, place, claims[place], quotable) for place, item in enumerate(items)]
 
         return await inquiry.ask_json(
-            read_prompt("verify_claims"), values, _schema(len(claims)), read, max_tokens=200 + 100 * len(claims)
+            read_prompt("verify_claims"),
+            values,
+            _schema(len(claims)),
+            read,
+            max_tokens=TOKENS + TOKENS_PER_CLAIM * len(claims),
         )
 
     def _scored(self, verdicts: Sequence[Verdict], inquiry: Inquiry, details: Mapping[str, object]) -> Score:
