@@ -196,9 +196,9 @@ class Settings(BaseSettings):
     imports: Names = ()
     """Modules of yours that are imported at the start: those in which scorers of your own are registered."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """Judge requests a minute, of all processes on one database together; by default unlimited."""
+    """Requests a minute to the judge's server, of all processes on one database together; by default unlimited."""
     tokens_per_minute: float | None = Field(default=None, gt=0)
-    """Tokens a minute, read and written, of all processes on one database together; by default unlimited."""
+    """Tokens a minute that it reads and writes, of all processes on one database together; by default unlimited."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Prices by model, which come before those that germane knows: `[prices."my-model"]`, then `input = 0.15`."""
 

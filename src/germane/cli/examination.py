@@ -130,7 +130,7 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
     limits = _limits_in_use(store, settings, now)
     yield from _look_at_limits(settings, limits)
     if waiting and late and any(use.is_recent for use in limits):
-        fix = "raise the limit if the judge's server allows it, or lower rate: what waits for too long expires"
+        fix = "raise the limit if the judge's server allows it, or lower rate"
         message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
         yield Finding("scoring", "note", message, fix)
     elif waiting and (late or (counts.unsampled and _idle(store, now))):

@@ -153,8 +153,8 @@ def over_limits(found: Forecast, settings: Settings) -> list[str]:
     tokens = found.input_tokens + found.output_tokens
     limits = {"requests_per_minute": found.calls, "tokens_per_minute": tokens}
     return [
-        f"{name} = {limit:g} lets through {limit * MINUTES:,.0f} a day: of {wanted:,.0f} the rest would wait, and in "
-        "the end expire. Raise it, or lower rate"
+        f"{name} = {limit:g} lets through {limit * MINUTES:,.0f} a day: of {wanted:,.0f} the rest would wait, "
+        "longer each day. Raise it, or lower rate"
         for name, wanted in limits.items()
         if (limit := getattr(settings, name)) is not None and wanted > limit * MINUTES
     ]
