@@ -194,3 +194,18 @@ def test_answers_shows_one_row_per_exchange_and_scorer(store: Store, make: Calla
         ("a", "f1", "done", 0.5, 4.0, exchange.question),
         ("b", "f2", "running", None, 4.0, exchange.question),
     ]
+
+
+def test_answers_finds_the_score_by_what_really_made_it(store: Store, make: Callable[..., Exchange]) -> None:
+    """The server may name another model than the settings do: the row has its score, under the score's fingerprint."""
+    exchange = make()
+    store.add([exchange])
+    for configured in ("f1", "f2"):
+        store.assign([Decision(exchange.id, 1.0, "uniform")], {"a": configured})
+    [claim] = store.claim("me", limit=1, lease=timedelta(seconds=9))
+    scores = [Score(scorer="a", fingerprint=f"{task.fingerprint} served", value=0.5) for task in claim.tasks]
+    store.complete("me", list(zip(claim.tasks, scores, strict=True)))
+
+    with store._database.read() as connection:
+        rows = connection.execute(text("SELECT fingerprint, state, value FROM answers ORDER BY fingerprint")).all()
+    assert [tuple(row) for row in rows] == [("f1 served", "done", 0.5), ("f2 served", "done", 0.5)]

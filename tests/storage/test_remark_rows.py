@@ -285,3 +285,26 @@ def test_waiting_grows_longer_until_it_ends() -> None:
     assert (waiting.due(9.9), waiting.due(10.0)) == ([], [one])
     assert waiting.settle([one], [one], 10.0) == [one]
     assert (len(waiting), waiting.left(10.0)) == (0, None)
+
+
+def test_a_cut_line_to_postgresql_doubles_nothing(
+    line: Any, postgresql: Any, migrated_database: str, make: Make
+) -> None:
+    """A batch that may have been committed is written again: labels by their id, scores in their own place."""
+    store = Store(postgresql.url(migrated_database, line.directory))
+    writer = Writer(store, batch=20, interval=0.0, backoff=(0.01, 0.05))
+    for _ in range(3):
+        for _ in range(40):
+            exchange = make()
+            for item in (a_record(exchange.id), exchange, a_label(exchange.id)):
+                writer.put(item)
+        line.cut()
+        writer.put(make())
+        until(lambda: writer.problem is not None)
+        line.mend()
+        assert writer.flush(LONG)
+    assert writer.stop(LONG)
+
+    assert (len(store.feedback(limit=999)), store.counts().rows, writer.lost, writer.dropped) == (120, 120, 0, 0)
+    assert [(one.seen, one.scored) for one in store.coverage()] == [(120, 120)]
+    store.close()

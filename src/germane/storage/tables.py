@@ -134,6 +134,8 @@ class TaskRow(Base, table=True):
     """Nobody may claim it earlier: of a running task, the end of its lease. Null once it is closed."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    scored_as: str | None = Field(default=None, sa_type=Text)
+    """Fingerprint of its score, which tells what really made it; null without one, and where it is the task's own."""
 
 
 class ScoreRow(Base, table=True):

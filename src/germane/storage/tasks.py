@@ -137,7 +137,9 @@ def _finish(
 def _closed(task: Task, found: Score) -> dict[str, Any]:
     state = "done" if found.state == "scored" else found.state
     error = None if found.reason is None else clean(found.explanation)
-    return {"task_id": task.id, "new_state": state, "why": found.reason and found.reason.value, "said": error}
+    made = None if found.value is None else clean(found.fingerprint)
+    why = found.reason and found.reason.value
+    return {"task_id": task.id, "new_state": state, "why": why, "said": error, "made": made}
 
 
 _CLOSE = (
@@ -147,6 +149,7 @@ _CLOSE = (
         state=bindparam("new_state"),
         reason=bindparam("why"),
         error=bindparam("said"),
+        scored_as=bindparam("made"),
         not_before=None,
         lease_owner=None,
         lease_until=None,

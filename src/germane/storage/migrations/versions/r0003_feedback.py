@@ -1,4 +1,4 @@
-"""The tables feedback and calibration, and in the view answers the weight of scores that were made elsewhere."""
+"""The tables feedback and calibration; answers finds scores by what made them, and weighs those made elsewhere."""
 
 from __future__ import annotations
 
@@ -14,33 +14,38 @@ ANSWERS = """
 CREATE VIEW answers AS
 SELECT exchange.id AS exchange_id, exchange.trace_id, exchange.service, exchange.route, exchange.model,
     exchange.prompt_version, exchange.started_at, exchange.duration, exchange.question, exchange.answer,
-    exchange.status, scoring_task.scorer, scoring_task.fingerprint, scoring_task.state, scoring_task.reason,
+    exchange.status, scoring_task.scorer, {fingerprint} AS fingerprint, scoring_task.state, scoring_task.reason,
     score.value, score.label, score.explanation, score.judge, score.cost, score.scored_at,
     1.0 / NULLIF({probability}, 0) AS weight
 FROM scoring_task
 JOIN exchange ON exchange.id = scoring_task.exchange_id
 LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer = scoring_task.scorer
-    AND score.fingerprint = scoring_task.fingerprint
+    AND score.fingerprint = {fingerprint}
 """
 
 
 def upgrade() -> None:
-    """Create the tables; the weight is the score's own where there is one."""
+    """Create the tables; fingerprint and weight are the score's own where there is one."""
     _feedback()
     _calibration()
-    _answers("COALESCE(score.sampling_probability, exchange.sampling_probability)")
+    op.add_column("scoring_task", sa.Column("scored_as", sa.Text()))
+    _answers(
+        fingerprint="COALESCE(scoring_task.scored_as, scoring_task.fingerprint)",
+        probability="COALESCE(score.sampling_probability, exchange.sampling_probability)",
+    )
 
 
 def downgrade() -> None:
-    """Drop the tables; the weight is the exchange's."""
-    _answers("exchange.sampling_probability")
+    """Drop them; fingerprint and weight are those of task and exchange."""
+    _answers(fingerprint="scoring_task.fingerprint", probability="exchange.sampling_probability")
+    op.drop_column("scoring_task", "scored_as")
     op.drop_table("calibration")
     op.drop_table("feedback")
 
 
-def _answers(probability: str) -> None:
+def _answers(**columns: str) -> None:
     op.execute("DROP VIEW answers")
-    op.execute(ANSWERS.format(probability=probability))
+    op.execute(ANSWERS.format(**columns))
 
 
 def _feedback() -> None:
