@@ -39,6 +39,8 @@ CACHE = Path.home() / ".cache" / "germane" / "quality.sqlite"
 READ, WRITE = 40.0, 10.0
 """For the forecast: tokens that the judge reads and writes a second."""
 TIMEOUT = 600.0
+PEER, KNOWN_AS = "peer ", "known as "
+"""What the names of notes begin with."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -49,12 +51,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--scorer", action="append", help="only these judged scorers; may be repeated")
     parser.add_argument("--judge-url", help="an OpenAI-compatible server")
     parser.add_argument("--judge", default="qwen", help="the model's name there")
-    parser.add_argument("--judge-is", default="", help="what the page calls it; default: its name")
+    parser.add_argument("--judge-is", default="", help="what the page calls it; kept; default: its name")
     parser.add_argument("--sample", type=int, help="at most so many groups of each source")
     parser.add_argument("--runs", type=int, default=3, help="of answer_relevancy")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--output", type=Path, help="default: docs/quality.md for the report half, else nothing")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="JSONL of id and score")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="JSONL of id and score; kept")
     parser.add_argument(
         "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and do nothing else"
     )
@@ -119,9 +121,17 @@ def stamp(options: argparse.Namespace) -> str:
 def commit() -> str:
     """Return the commit that is checked out."""
     found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=PAGE.parent, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
     return found.stdout.strip() or "unknown"
+
+
+def remember(kept: Kept, options: argparse.Namespace) -> None:
+    """Keep what the page must know later, too."""
+    if options.judge_is:
+        kept.put_note(f"{KNOWN_AS}{options.judge}", options.judge_is)
+    for name, _, file in (peer.partition("=") for peer in options.peer):
+        kept.put_note(f"{PEER}{name}", Path(file).read_text(encoding="utf-8"))
 
 
 def render(results: Results, kept: Kept, options: argparse.Namespace, embedder: str) -> None:
@@ -131,11 +141,11 @@ def render(results: Results, kept: Kept, options: argparse.Namespace, embedder: 
         return
     before = logged(output.read_text(encoding="utf-8")) if output.is_file() else []
     name = kept.served(options.judge)
+    known_as = kept.note(f"{KNOWN_AS}{options.judge}") or (f"`{name}`." if name else "none.")
     if not any(RULES in line for line in [*before, *kept.log()]):
         kept.put_log(f"{stamp(options)}: rules for noncommittal answers {RULES}, and what asks no judge")
-    judge_is = options.judge_is or (f"`{name}`." if name else "none.")
     log = list(dict.fromkeys([*before, *kept.log()]))
-    output.write_text(page(results, Facts(options.half, name, judge_is, embedder, log)), encoding="utf-8")
+    output.write_text(page(results, Facts(options.half, name, known_as, embedder, log)), encoding="utf-8")
     print(f"written: {output}")
 
 
@@ -143,6 +153,7 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
     """Ask what is to be asked, and write the page."""
     rows = [row for row in every if options.half in ("both", row.half)]
     kept = Kept(options.cache)
+    remember(kept, options)
     asks = bool(options.judge_url) and not (options.render or options.plan)
     deadline = None if options.seconds is None else time.monotonic() + options.seconds
     server = OpenAIJudge(options.judge, Server(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
@@ -157,7 +168,7 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
             await run(bench, kept, options, [*rows, *constant_rows(rows)], steps)
         bench.judge.judge = None
         results = await collect(bench, every, rows, plan(options.runs))
-        results.peers = {name: read_peer(Path(file)) for name, _, file in (p.partition("=") for p in options.peer)}
+        results.peers = {name: read_peer(text) for name, text in kept.notes(PEER).items()}
         render(results, kept, options, model.model)
     finally:
         await bench.embedder.aclose()

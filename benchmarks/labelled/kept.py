@@ -22,7 +22,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failure (key TEXT PRIMARY KEY, reason TEXT NOT NULL, message TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, row BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS served (model TEXT PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS note (name TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS log (line TEXT PRIMARY KEY);
 """
 
@@ -73,14 +73,27 @@ class Kept:
         """Keep a vector."""
         self._base.execute("INSERT OR REPLACE INTO vector VALUES (?, ?)", (key, row.astype(np.float64).tobytes()))
 
+    def note(self, name: str) -> str | None:
+        """Return a text by its name."""
+        found = self._one("SELECT text FROM note WHERE name = ?", name)
+        return found[0] if found else None
+
+    def notes(self, beginning: str) -> dict[str, str]:
+        """Return the texts whose names begin so, by the rest of their names."""
+        found = self._base.execute("SELECT name, text FROM note ORDER BY rowid")
+        return {name.removeprefix(beginning): text for name, text in found if name.startswith(beginning)}
+
+    def put_note(self, name: str, text: str) -> None:
+        """Keep a text."""
+        self._base.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, text))
+
     def served(self, model: str) -> str | None:
         """Return the model as its server named it."""
-        found = self._one("SELECT name FROM served WHERE model = ?", model)
-        return found[0] if found else None
+        return self.note(f"served {model}")
 
     def put_served(self, model: str, name: str) -> None:
         """Keep how the server names a model."""
-        self._base.execute("INSERT OR REPLACE INTO served VALUES (?, ?)", (model, name))
+        self.put_note(f"served {model}", name)
 
     def log(self) -> list[str]:
         """Return the runs, oldest first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from labelled.bench import FREE, Bench, Outcomes
 from labelled.examples import EXAMPLES
@@ -107,9 +106,9 @@ async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps
     return results
 
 
-def read_peer(path: Path) -> Values:
+def read_peer(text: str) -> Values:
     """Return what a peer said: lines of ``id`` and ``score``; a score that it could not give is null."""
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    found = [json.loads(line) for line in text.splitlines() if line.strip()]
     return {each["id"]: float("nan") if each["score"] is None else float(each["score"]) for each in found}
 
 
