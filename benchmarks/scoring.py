@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ MOST_REQUESTS = 1.1
 ANSWER = """Orders can be returned within thirty days of delivery, number {number} as well. Print the label from your
 account, pack the goods in their own box, and hand them in at any of the partner shops; there is no charge for returns
 inside the country. The amount is refunded to the card within five working days after the parcel has arrived."""
-Way = Callable[["Setting"], Awaitable[None]]
+Way = Callable[["Setting"], Coroutine[Any, Any, None]]
 
 
 class Setting:
@@ -124,7 +124,7 @@ async def monitor(setting: Setting) -> None:
         )
         with setting.timed():
             background.start()
-            while store.counts().rows < len(setting.exchanges):
+            while store.counts().rows < len(setting.exchanges):  # noqa: ASYNC110 - another thread, and a database
                 await asyncio.sleep(0.05)
         background.stop()
         store.close()
@@ -154,9 +154,8 @@ def asked(url: str) -> int:
 
 def main() -> int:
     """Print rates, shares and requests; return 1 when a limit is missed."""
-    count, rounds = (
-        (int(given) for given in [*sys.argv[1:], "1500", "3"][:2]) if len(sys.argv) < 3 else map(int, sys.argv[1:3])
-    )
+    given = dict(enumerate(map(int, sys.argv[1:])))
+    count, rounds = given.get(0, 1500), given.get(1, 3)
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
     requests: dict[str, list[float]] = {name: [] for name in WAYS}
     number = 0
@@ -174,7 +173,6 @@ def main() -> int:
 
 def report(rates: dict[str, list[float]], requests: dict[str, list[float]]) -> int:
     """Print a line a way, medians over the rounds."""
-    bare_rate = statistics.median(rates["bare client"])
     missed = 0
     for name in WAYS:
         rate, per_exchange = statistics.median(rates[name]), statistics.median(requests[name])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,58 @@ def test_answers_that_wait_for_a_limit(
 
     assert (finding["status"], "a limit lets through less than comes" in finding["message"]) == ("note", True)
     assert "raise the limit" in finding["fix"]
+
+
+def postpone(store: Store, scored: Scored, reason: Reason, error: str, *, until: timedelta) -> None:
+    """Let another process have asked in vain."""
+    (scored_one,) = scored(store, [0.5])
+    waiting = [germane.Exchange(**_values(scored_one, number)) for number in (1, 2)]
+    store.add(waiting)
+    decisions = [Decision(exchange.id, 1.0, "drawn") for exchange in waiting]
+    store.assign(decisions, {"answer_relevancy": "f1"})
+    claims = store.claim("another process", limit=2, lease=timedelta(minutes=1))
+    tasks = [task for claim in claims for task in claim.tasks]
+    store.postpone("another process", tasks, until=datetime.now(UTC) + until, reason=reason, error=error)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "fix"),
+    [
+        (Reason.JUDGE_REJECTED, "fault", "OPENAI_API_KEY"),
+        (Reason.JUDGE_UNREACHABLE, "fault", "OPENAI_BASE_URL"),
+        (Reason.JUDGE_RATE_LIMITED, "note", "rate"),
+    ],
+)
+def test_what_a_scorer_waits_for_in_another_process(
+    call: Call, store: Store, scored: Scored, reason: Reason, status: str, fix: str
+) -> None:
+    """Which scorer, why, since when, and how to mend it; that is not a process that is missing."""
+    postpone(store, scored, reason, f"{reason}: HTTP 999: so it says", until=timedelta(minutes=2))
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
+
+    ended = call("doctor", "--offline", "--json")
+    finding = about(ended, "scorer answer_relevancy")
+
+    assert finding["status"] == status
+    assert finding["message"] == (
+        f"2 scores wait, the oldest since 2026-01-02 03:04 UTC, and are tried again by themselves: "
+        f"{reason}: HTTP 999: so it says"
+    )
+    assert fix in finding["fix"]
+    assert about(ended, "scoring")["status"] == "ok"
+
+
+def test_what_nobody_tries_again_any_more(call: Call, store: Store, scored: Scored) -> None:
+    """The process that met the trouble has gone, too."""
+    postpone(store, scored, Reason.JUDGE_TIMEOUT, "no reply", until=timedelta(hours=-1))
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
+
+    ended = call("doctor", "--offline", "--json")
+
+    assert "judge_timeout: no reply" in about(ended, "scorer answer_relevancy")["message"]
+    assert about(ended, "scoring")["status"] == "fault"
 
 
 def test_scores_that_mostly_failed(call: Call, store: Store, scored: Scored) -> None:

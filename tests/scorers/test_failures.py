@@ -1,57 +1,283 @@
-"""From end to end: whatever fails, a score without a value says why."""
+"""From end to end, over HTTP: whatever fails, a score without a value says why, and no number is made up."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from germane.score import Reason
-from germane.testing import Fault
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers import Batcher, OpenAIEmbedder, OpenAIJudge, QuestionAnswerSimilarity, Server, run
+from germane.scorers.inquiry import Inquiry
+from germane.scorers.judged import Judged
+from germane.scorers.parsing import as_list, as_number
+from germane.scorers.prompt import Prompt
+from germane.scorers.protocols import Message
+from germane.testing import FakeJudge, Fault
 
-JUDGE = {
-    "reset": Reason.JUDGE_UNREACHABLE,
-    "garbage": Reason.UNPARSABLE,
-    "no_choices": Reason.UNPARSABLE,
-    "empty": Reason.UNPARSABLE,
-    "thinking": Reason.UNPARSABLE,
-    "refusal": Reason.JUDGE_REFUSED,
-    "content_filter": Reason.JUDGE_REFUSED,
-    "hang": Reason.JUDGE_TIMEOUT,
-    "drip": Reason.JUDGE_TIMEOUT,
+PROMPT = Prompt("1", (Message("user", 'Rate <answer-{fence}>\n{answer}\n</answer-{fence}> {"rating": 4}'),), "rate")
+GOOD = {"rating": 4, "parts": [0.5, 1]}
+
+
+class Rated(Judged):
+    """A scorer that reads a number and a list of two numbers from JSON."""
+
+    name = "rated"
+    version = "1"
+
+    def prompts(self) -> Sequence[Prompt]:
+        return (PROMPT,)
+
+    async def score(self, exchange: Exchange) -> Score:
+        inquiry = Inquiry(self.judge)
+        values = {"answer": exchange.answer or "", "fence": "0f"}
+        value = await inquiry.ask_json(PROMPT, values, {"type": "object"}, _read)
+        return self.scored(value, inquiry)
+
+
+def _read(found: Mapping[str, Any]) -> float:
+    parts = [as_number(part, 0, 1) for part in as_list(found.get("parts"), count=2)]
+    return as_number(found.get("rating"), 1, 5) / 5 + 0 * sum(parts)
+
+
+def rate(fake: FakeJudge, exchange: Exchange, **server: Any) -> Score:
+    """Return the rating of an exchange."""
+
+    async def use_and_close() -> Score:
+        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url, **server))
+        try:
+            return await run(Rated(judge), exchange)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def compare(fake: FakeJudge, *exchanges: Exchange, **server: Any) -> list[Score]:
+    """Return the similarities of question and answer, one exchange after another."""
+
+    async def use_and_close() -> list[Score]:
+        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url, **server))
+        batcher = Batcher(embedder)
+        try:
+            return [await run(QuestionAnswerSimilarity(batcher), exchange) for exchange in exchanges]
+        finally:
+            await batcher.aclose()
+            await embedder.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def status(code: int, name: str | None = None, retry_after: float | None = None) -> Fault:
+    """Return an HTTP error."""
+    return Fault("status", status=code, code=name, retry_after=retry_after)
+
+
+AT_THE_DOOR = {
+    "busy": (status(429), Reason.JUDGE_RATE_LIMITED),
+    "busy, come back later": (status(429, retry_after=21), Reason.JUDGE_RATE_LIMITED),
+    "broken": (status(500), Reason.JUDGE_UNREACHABLE),
+    "overloaded": (status(503), Reason.JUDGE_UNREACHABLE),
+    "request timed out": (status(408), Reason.JUDGE_TIMEOUT),
+    "bad key": (status(401, "invalid_api_key"), Reason.JUDGE_REJECTED),
+    "no such model": (status(404, "model_not_found"), Reason.JUDGE_REJECTED),
+    "quota spent": (status(429, "insufficient_quota"), Reason.JUDGE_REJECTED),
+    "too long": (status(400, "context_length_exceeded"), Reason.JUDGE_REFUSED),
+    "filtered": (status(400, "content_filter"), Reason.JUDGE_REFUSED),
+    "silent": (Fault("hang"), Reason.JUDGE_TIMEOUT),
+    "slow drip": (Fault("drip"), Reason.JUDGE_TIMEOUT),
+    "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE),
+    "half a reply": (Fault("truncated"), Reason.JUDGE_UNREACHABLE),
+    "a web page": (Fault("garbage"), Reason.UNPARSABLE),
+    "no JSON": (Fault("not_json"), Reason.UNPARSABLE),
+    "no choices": (Fault("no_choices"), Reason.UNPARSABLE),
+    "nothing said": (Fault("empty"), Reason.UNPARSABLE),
+    "only thought": (Fault("thinking"), Reason.UNPARSABLE),
+    "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED),
+    "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED),
 }
-EMBEDDER = ("nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage", "reset")
+"""What is wrong with every reply, and what it is called. One request tells."""
+IN_THE_JSON = {
+    "cut off": (Fault("cut_off"), Reason.UNPARSABLE),
+    "malformed": (Fault("malformed"), Reason.UNPARSABLE),
+    "numbers in many words": (Fault("number_words"), Reason.UNPARSABLE),
+    "an item too few": (Fault("wrong_count"), Reason.UNPARSABLE),
+    "out of range": (Fault("out_of_range"), Reason.OUT_OF_RANGE),
+    "no number": (Fault("nan"), Reason.OUT_OF_RANGE),
+}
+"""What is wrong in every JSON, and what it is called after the judge was asked once more."""
+EMBEDDER = {
+    "busy": (status(429), 0, 1),
+    "busy, come back later": (status(429, retry_after=21), 21, 1),
+    "overloaded": (status(503), 0, 1),
+    "silent": (Fault("hang"), 0, 1),
+    "slow drip": (Fault("drip"), 0, 1),
+    "reset": (Fault("reset"), 0, 1),
+    "half a reply": (Fault("truncated"), 0, 1),
+    "bad key": (status(401), 0, 1),
+    "no such model": (status(404, "model_not_found"), 0, 1),
+    "quota spent": (status(429, "insufficient_quota"), 0, 1),
+    "bad text": (status(400), None, 2),
+    "too long": (status(413), None, 1),
+    "a web page": (Fault("garbage"), None, 1),
+    "no JSON": (Fault("not_json"), None, 1),
+    "no number": (Fault("nan"), None, 1),
+    "zeros": (Fault("zeros"), None, 1),
+    "no dimension": (Fault("wrong_dimension"), None, 1),
+    "uneven dimension": (Fault("uneven_dimension"), None, 1),
+    "a vector too few": (Fault("wrong_count"), None, 1),
+}
+"""What is wrong with every reply, the pause until it may be better, and the requests that it takes.
+
+The first request that is refused for itself is made again without packing: that may have been the reason.
+"""
 
 
-@pytest.mark.parametrize(("kind", "reason"), JUDGE.items())
-def test_a_judge_that_fails_never_makes_a_number(bench: Any, kind: Any, reason: Reason) -> None:
-    """The score is absent, with the judge's reason, and nothing is embedded."""
-    bench.fake.outage = Fault(kind)
+def assert_failed(score: Score, reason: Reason) -> None:
+    """Assert that a score is absent, and says why."""
+    assert (score.state, score.value, score.reason) == ("failed", None, reason)
+    assert score.explanation
+
+
+@pytest.mark.parametrize("kind", AT_THE_DOOR)
+def test_a_judge_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
+    """The score is absent with the judge's reason, after one request, and nothing is embedded."""
+    bench.fake.outage, reason = AT_THE_DOOR[kind]
     bench.server = {"timeout": 0.3, "retries": 0}
 
     (score,) = bench.score()
 
-    assert (score.state, score.value, score.reason) == ("failed", None, reason)
-    assert score.explanation
-    assert len(bench.fake.chats) == 1
+    assert_failed(score, reason)
+    assert (len(bench.fake.chats), len(bench.fake.embeddings)) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", AT_THE_DOOR)
+def test_a_judge_that_fails_makes_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """Likewise where JSON is asked for: what is no reply is not asked for again at once."""
+    fake.replies = lambda _: GOOD
+    fake.outage, reason = AT_THE_DOOR[kind]
+
+    score = rate(fake, exchange(), timeout=0.3, retries=0)
+
+    assert_failed(score, reason)
+    assert len(fake.chats) == 1
+    assert score.details.get("retry_after") == (21 if "later" in kind else None)
+
+
+@pytest.mark.parametrize("kind", IN_THE_JSON)
+def test_json_that_stays_bad_makes_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """It is asked for once more, and never twice."""
+    fake.replies = lambda _: GOOD
+    fake.outage, reason = IN_THE_JSON[kind]
+
+    score = rate(fake, exchange(), retries=0)
+
+    assert_failed(score, reason)
+    assert len(fake.chats) == 2
+
+
+@pytest.mark.parametrize("kind", IN_THE_JSON)
+def test_json_that_is_better_the_second_time_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """The value is that of the good reply alone; what both took is told."""
+    fake.replies = lambda _: GOOD
+    fake.faults.append(IN_THE_JSON[kind][0])
+
+    score = rate(fake, exchange(), retries=0)
+
+    assert (score.value, score.details["requests"]) == (0.8, 2)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rating": "four", "parts": [0, 1]},
+        {"rating": "4/5", "parts": ["0.5", "100%"]},
+        'Let me see {"a": 1]. My verdict:\n```json\n{"rating": 4, "parts": [0.5, 1]}\n```\nThank you.',
+        '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
+    ],
+)
+def test_what_means_the_same_is_read(fake: FakeJudge, exchange: Any, said: Any) -> None:
+    """Numbers as words and as text, prose around the JSON, and thoughts before it."""
+    fake.replies = lambda _: said
+
+    score = rate(fake, exchange())
+
+    assert (score.value, len(fake.chats)) == (0.8, 1)
+
+
+def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None:
+    """One request is enough."""
+    fake.replies = lambda _: GOOD
+    fake.outage = Fault("prose")
+
+    assert rate(fake, exchange()).value == 0.8
+    assert len(fake.chats) == 1
+
+
+@pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
+def test_replies_without_a_question_make_no_relevancy(bench: Any, said: str) -> None:
+    """Whatever else they say; nothing is embedded."""
+    bench.fake.replies = lambda _: said
+
+    (score,) = bench.score()
+
+    assert_failed(score, Reason.NO_USABLE_QUESTION)
     assert bench.fake.embeddings == []
 
 
 @pytest.mark.parametrize("kind", EMBEDDER)
-def test_an_embedder_that_fails_never_makes_a_number(bench: Any, kind: Any) -> None:
-    """Likewise with the embedder's reason."""
-    bench.fake.embedding_faults.append(Fault(kind))
-    bench.server = {"retries": 0}
+def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """The score is absent, and says whether and when asking again may help."""
+    fake.outage, pause, requests = EMBEDDER[kind]
+
+    (score,) = compare(fake, exchange(), timeout=0.3, retries=0)
+
+    assert_failed(score, Reason.EMBEDDER_ERROR)
+    assert score.details.get("retry_after") == pause
+    assert len(fake.embeddings) == requests
+
+
+@pytest.mark.parametrize("kind", EMBEDDER)
+def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
+    """Likewise after the judge has written its questions."""
+    fault, _, requests = EMBEDDER[kind]
+    bench.fake.embedding_faults.extend([fault] * requests)
+    bench.server = {"timeout": 0.6, "retries": 0}
 
     (score,) = bench.score()
 
-    assert (score.state, score.value, score.reason) == ("failed", None, Reason.EMBEDDER_ERROR)
+    assert_failed(score, Reason.EMBEDDER_ERROR)
+    assert (len(bench.fake.chats), len(bench.fake.embeddings)) == (1, requests)
 
 
-def test_the_pause_of_a_busy_server_reaches_the_score(bench: Any) -> None:
+def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
+    """A question's remembered vector has another dimension than its new answer's: both are asked for anew."""
+    fake.embedding_faults.extend([None, Fault("other_dimension"), Fault("other_dimension")])
+
+    first, second = compare(fake, exchange(), exchange(answer="Quite another answer."))
+
+    assert first.value is not None
+    assert second.value == pytest.approx(1.0)
+    assert [len(request.body["input"]) for request in fake.embeddings] == [2, 1, 2]
+
+
+@pytest.mark.parametrize("fault", [status(503), status(429), Fault("reset")], ids=["503", "429", "reset"])
+def test_a_single_mishap_at_the_door_costs_nothing(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
+    """The client asks again by itself, once."""
+    fake.replies = lambda _: GOOD
+    fake.faults.append(fault)
+
+    assert rate(fake, exchange()).value == 0.8
+    assert len(fake.chats) == 2
+
+
+def test_a_long_pause_is_not_waited_for_by_the_client(fake: FakeJudge, exchange: Any) -> None:
     """Whoever schedules the next try can read it."""
-    bench.fake.outage = Fault("status", status=429, retry_after=21)
+    fake.outage = status(429, retry_after=21)
 
-    (score,) = bench.score()
+    score = rate(fake, exchange())
 
-    assert score.details == {"retry_after": 21}
+    assert (score.details, len(fake.chats)) == ({"retry_after": 21}, 1)

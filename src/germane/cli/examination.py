@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 from germane import tracer
 from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, SettingsError, StorageError
+from germane.score import Reason
 from germane.settings import LOCAL, Settings, load
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
     from germane.exchange import Exchange
     from germane.scorers import Workbench
-    from germane.storage import Coverage, Store
+    from germane.storage import Coverage, Store, Trouble
 
 WINDOW = timedelta(hours=24)
 """How far back the doctor looks for what failed."""
@@ -127,13 +128,14 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
     waiting = counts.unsampled + counts.pending + counts.running
     oldest = counts.oldest_pending_at
     late = oldest is not None and now - oldest > WAITS_TOO_LONG
-    limits = _limits_in_use(store, settings, now)
+    limits, troubles = _limits_in_use(store, settings, now), store.troubles()
+    yield from map(_tell, troubles)
     yield from _look_at_limits(settings, limits)
     if waiting and late and any(use.is_recent for use in limits):
         fix = "raise the limit if the judge's server allows it, or lower rate"
         message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
         yield Finding("scoring", "note", message, fix)
-    elif waiting and (late or (counts.unsampled and _idle(store, now))):
+    elif waiting and ((late and not _still_tried(troubles, now)) or (counts.unsampled and _idle(store, now))):
         fix = "run a process with germane.start(role='all') and a judge on this database"
         yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
     else:
@@ -184,6 +186,24 @@ def _look_at_limits(settings: Settings, limits: Sequence[_LimitInUse]) -> Iterat
         else:
             waited = f"the last request, {use.ago.total_seconds():.0f} s ago, waited {use.waited:.1f} s for its turn"
             yield Finding(use.setting, "ok", f"{told}; {waited}")
+
+
+def _tell(trouble: Trouble) -> Finding:
+    """Tell what scores wait for. A judge that is merely busy is daily life."""
+    told = f"{trouble.tasks} scores wait, the oldest since {trouble.since:%Y-%m-%d %H:%M} UTC, and are tried again"
+    message = f"{told} by themselves: {_named(trouble)}"
+    busy = trouble.reason is Reason.JUDGE_RATE_LIMITED
+    return Finding(f"scorer {trouble.scorer}", "note" if busy else "fault", message, _FIXES.get(trouble.reason))
+
+
+def _named(trouble: Trouble) -> str:
+    """Return reason and error, the reason once."""
+    return trouble.error if trouble.error.startswith(f"{trouble.reason}:") else f"{trouble.reason}: {trouble.error}"
+
+
+def _still_tried(troubles: Sequence[Trouble], now: datetime) -> bool:
+    """Whether somebody has tried lately what waits."""
+    return any(now - trouble.until < WAITS_TOO_LONG for trouble in troubles)
 
 
 def _span(now: datetime, then: datetime | None) -> str:

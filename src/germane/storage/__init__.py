@@ -11,6 +11,7 @@ from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import Traffic, Usage
+from germane.storage.troubles import Trouble
 from germane.storage.writer import Writer
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Store",
     "Task",
     "Traffic",
+    "Trouble",
     "Usage",
     "Writer",
     "utc_now",

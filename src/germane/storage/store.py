@@ -28,6 +28,7 @@ from germane.storage import (
     tally,
     tasks,
     traffic,
+    troubles,
 )
 from germane.storage.engine import Database
 from germane.storage.limits import Limit, LimitUse
@@ -38,6 +39,7 @@ from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import Traffic, Usage
+from germane.storage.troubles import Trouble
 
 
 def utc_now() -> datetime:
@@ -302,6 +304,11 @@ class Store:
         """Return what scores took of answers given since then, by scorer: those of which a judge's server told."""
         with self._database.read() as connection:
             return traffic.usage(connection, since)
+
+    def troubles(self) -> list[Trouble]:
+        """Return what tasks wait for that were tried in vain, the most common first."""
+        with self._database.read() as connection:
+            return troubles.troubles(connection)
 
     def counts(self) -> Counts:
         """Return how much there is of everything."""
