@@ -71,7 +71,8 @@ class DirectRelevancy(Judged):
 
 async def without_rating(scorer: Judged, rater: Rater, material: Material) -> Score:
     """Return 0 without a request, of the same fingerprint as if the judge had been asked: trends count both."""
-    fingerprint = scorer.fingerprint_by(await scorer.judge.identify(), rated=await rater.rated())
+    rated = await rater.rated()
+    fingerprint = scorer.fingerprint_by(await scorer.judge.identify(), rated=rated)
     return await scorer.unasked(0.0, fingerprint=fingerprint, explanation=ONLY_COPIES, details=material.details())
 
 
