@@ -26,6 +26,7 @@ from germane.cli.labelled import (
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 from germane.cli.report import NOT_ENOUGH_DATA
+from germane.errors import UsageError
 
 if TYPE_CHECKING:
     from germane.agreement import Interval
@@ -107,7 +108,10 @@ def _floors(settings: Settings, exchanges: Sequence[Exchange]) -> list[Floor]:
 
     found = asyncio.run(_unrelated(settings, exchanges))
     now = datetime.now(UTC)
-    return [Floor(one.calibration(now), one.pairs, interval(one.mean, range(one.n))) for one in found]
+    try:
+        return [Floor(one.calibration(now), one.pairs, interval(one.mean, range(one.n))) for one in found]
+    except ValueError as error:
+        raise UsageError(f"the embedder finds all texts alike, and cannot be calibrated: {error}") from None
 
 
 async def _unrelated(settings: Settings, exchanges: Sequence[Exchange]) -> list[Unrelated]:
