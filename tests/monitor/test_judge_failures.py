@@ -82,6 +82,105 @@ def test_tasks_of_a_rejected_key_fail_only_after_the_time_for_retries(
     assert len(judge.chats) > 1
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("status", status=404, code="model_not_found", message="no such model"),
+        Fault("status", status=429, code="insufficient_quota", message="you have spent it"),
+    ],
+    ids=["model", "quota"],
+)
+def test_what_somebody_must_mend_pauses_the_scorer_and_any_process_can_tell(
+    store: Store,
+    other_store: Store,
+    judge: FakeJudge,
+    start_judged: Start,
+    new_exchange: Any,
+    until: Until,
+    fault: Fault,
+) -> None:
+    """A model that is not there and a quota that is spent: nothing fails, the database says which scorer waits and why,
+    and all are scored once it is mended."""
+    judge.outage = fault
+    store.add([new_exchange() for _ in range(12)])
+    start_judged(store, judge, concurrency=2)
+    until(other_store.troubles)
+
+    (trouble,) = other_store.troubles()
+    assert (trouble.scorer, trouble.reason) == ("answer_relevancy", Reason.JUDGE_REJECTED)
+    assert fault.message in trouble.error
+    assert store.counts().failed == 0
+    judge.outage = None
+    until(lambda: store.counts().done == 12)
+    assert other_store.troubles() == []
+
+
+def test_an_embedder_that_rejects_its_key_pauses_the_scorer_too(
+    store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
+) -> None:
+    """Nothing fails for it, few requests are made in vain, and it resumes by itself."""
+    judge.embedding_faults.extend([WRONG_KEY] * 8)
+    store.add([new_exchange() for _ in range(20)])
+    monitor = start_judged(store, judge, concurrency=2)
+    until(lambda: monitor.status().judge_problem)
+
+    assert "embedder_error" in str(monitor.status().judge_problem)
+    assert store.counts().failed == 0
+    until(lambda: store.counts().done == 20)
+    assert len(judge.embeddings) < 40
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (Fault("status", status=429), Reason.JUDGE_RATE_LIMITED),
+        (Fault("status", status=503), Reason.JUDGE_UNREACHABLE),
+        (Fault("reset"), Reason.JUDGE_UNREACHABLE),
+        (Fault("drip"), Reason.JUDGE_TIMEOUT),
+    ],
+    ids=["429", "503", "reset", "drip"],
+)
+def test_passing_trouble_uses_up_no_attempt_and_has_an_age(
+    store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until, fault: Fault, reason: Reason
+) -> None:
+    """A task is tried again and again, each time as if it were the first, until that has gone on for retry_for."""
+    judge.outage = fault
+    store.add([new_exchange()])
+    start_judged(store, judge, retry_for=0.6, judge_timeout=1.5)
+
+    until(lambda: store.counts().failed_reasons == {reason: 1})
+
+    assert len(judge.chats) > 1
+    with store._database.read() as connection:
+        assert connection.exec_driver_sql("SELECT attempts FROM scoring_task").scalar_one() == 1
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [(["No question."] * 2, Reason.NO_USABLE_QUESTION), ([[""], [""]], Reason.UNPARSABLE)],
+    ids=["no question", "nothing said"],
+)
+def test_a_reply_that_is_no_use_is_final(
+    store: Store,
+    judge: FakeJudge,
+    start_judged: Start,
+    new_exchange: Any,
+    until: Until,
+    replies: list[Any],
+    reason: Reason,
+) -> None:
+    """The judge answered: asking for ever would bring no other reply. The scorer goes on with the next exchange."""
+    judge.replies = replies
+    store.add([new_exchange() for _ in range(3)])
+    monitor = start_judged(store, judge, concurrency=1)
+
+    until(lambda: store.counts().done + store.counts().failed == 3)
+
+    assert set(store.counts().failed_reasons) == {reason}
+    assert store.counts().rows == store.counts().done >= 1
+    assert monitor.status().judge_problem is None
+
+
 def test_an_answer_too_long_for_the_judge_pauses_nobody(
     store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:

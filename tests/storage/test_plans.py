@@ -63,6 +63,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.means(scorer="a", since=None, route="route-1")
     store.coverage()
     store.coverage(since=window["since"])
+    store.troubles()
     store.counts()
 
 

@@ -29,7 +29,7 @@ class Task:
     scorer: str
     fingerprint: str
     attempts: int
-    """How often it was claimed, this time included, and not handed back untouched."""
+    """How often it was claimed, this time included, and not handed back: a judge that is away uses up none."""
     first_pending_at: datetime
     """UTC."""
 
@@ -190,7 +190,9 @@ def postpone(
     """Hand tasks back, not to be claimed before ``until``."""
     held = _held(connection, owner, tasks)
     statement = _back().where(scoring_task.c.id == bindparam("task_id"))
-    statement = statement.values(not_before=until, reason=reason.value, error=clean(error))
+    statement = statement.values(
+        not_before=until, reason=reason.value, error=clean(error), attempts=scoring_task.c.attempts - 1
+    )
     if held:
         connection.execute(statement, [{"task_id": task_id} for task_id in held])
 
