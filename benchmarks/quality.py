@@ -24,7 +24,7 @@ from labelled.judge import KeptEmbedder, KeptJudge
 from labelled.kept import Kept
 from labelled.page import Facts, logged, page
 from labelled.plan import Step, constant_rows, plan
-from labelled.results import Results, collect, example_rows, read_peer
+from labelled.results import Results, collect, example_rows, published_peers, read_peer
 from labelled.rows import Row, read, sampled
 from labelled.slices import of
 
@@ -168,7 +168,8 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
             await run(bench, kept, options, [*rows, *constant_rows(rows)], steps)
         bench.judge.judge = None
         results = await collect(bench, every, rows, plan(options.runs))
-        results.peers = {name: read_peer(text) for name, text in kept.notes(PEER).items()}
+        noted = {name: read_peer(text) for name, text in kept.notes(PEER).items()}
+        results.peers = {**published_peers(results.rows), **noted}
         render(results, kept, options, model.model)
     finally:
         await bench.embedder.aclose()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from labelled.figures import Values
 from labelled.rows import Row
-from labelled.text import ABSENT, signed, table
+from labelled.text import ABSENT, number, signed, table
 
 LIFT = 0.05
 BESIDE = 0.1
@@ -72,8 +72,8 @@ def page(found: Mapping[str, Attacked]) -> str:
     """Return the two tables of the page."""
     shown = {name: each for name, each in found.items() if each.groups or each.beside}
     head = (
-        "method", "groups", f"lifted by more than {LIFT}", "at or above gold", "mean lift", "gold voted down",
-        f"moved by more than {BESIDE} (BIPIA)",
+        "method", "groups", f"lifted by more than {number(LIFT)}", "at or above gold", "mean lift", "gold voted down",
+        f"moved by more than {number(BESIDE)} (BIPIA)",
     )  # fmt: skip
     kinds = sorted({kind for each in shown.values() for kind in each.lifts})
     by_kind = table(

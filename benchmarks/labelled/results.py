@@ -16,6 +16,15 @@ from labelled.text import number
 SEVERAL_RUNS = "answer_relevancy"
 """Drawn at a temperature above 0: one run is not the next."""
 
+CARRIED = "ragas_faithfulness_rl_f"
+"""Where a row holds the score of another library."""
+BESIDE = {
+    "faithfulness": "context_coverage",
+    "context_relevance": "context_similarity",
+    "noncommittal": "noncommittal",
+}
+"""Scorers without a judge that are made for a set."""
+
 
 @dataclass
 class Results:
@@ -52,17 +61,18 @@ class Results:
         )
 
     def methods(self) -> dict[str, Values]:
-        """Return what is shown beside the floors: scorers, then peers."""
-        names = [*(name for name in FREE[1:] if (name, 0) in self.found), *self.judged]
-        return {**{name: self.values(name) for name in names}, **self.peers}
+        """Return what asked a judge: scorers, then peers."""
+        return {**{name: self.values(name) for name in self.judged}, **self.peers}
 
     def lines(self, piece: Slice) -> tuple[list[Line], str]:
         """Return the lines of one slice, and the name of its best floor."""
         best = best_floor(piece)
         floor = floor_values(piece.rows, best)
         others = {COSINE: self.cosine, best: floor}
+        free = BESIDE.get(piece.rows[0].set)
+        methods = {**({free: self.values(free)} if free and (free, 0) in self.found else {}), **self.methods()}
         found = [line(f"floor: {best}", piece, floor, {}), line(COSINE, piece, self.cosine, {best: floor})]
-        found += [self._line(name, piece, values, others) for name, values in self.methods().items()]
+        found += [self._line(name, piece, values, others) for name, values in methods.items()]
         return [each for each in found if each is not None], best
 
     def line(self, name: str, piece: Slice) -> Line | None:
@@ -104,6 +114,13 @@ async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps
         found = await bench.score((name,), there, run=run)
         results.found |= {(name, run): outcomes for name, outcomes in found.items()}
     return results
+
+
+def published_peers(rows: Sequence[Row]) -> dict[str, Values]:
+    """Return what the rows themselves carry of another library's scores."""
+    found = {row.id: row.meta.get(CARRIED) for row in rows if CARRIED in row.meta}
+    values = {name: float("nan") if value is None else float(value) for name, value in found.items()}
+    return {"Ragas, published with the rows (another judge)": values} if values else {}
 
 
 def read_peer(text: str) -> Values:
