@@ -11,7 +11,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -112,22 +112,29 @@ async def scorers(setting: Setting) -> None:
 
 
 async def monitor(setting: Setting) -> None:
-    """Score from a database into it, as in production."""
+    """Score from a database into it, as in production: until the last row is written."""
+    left, loop, written = iter(setting.exchanges[1:]), asyncio.get_running_loop(), asyncio.Event()
+
+    def attach(*_: object) -> str:
+        if next(left, None) is None:
+            loop.call_soon_threadsafe(written.set)
+        return "none"
+
     with tempfile.TemporaryDirectory() as folder:
         settings = setting.settings(database=f"sqlite:///{folder}/germane.db", tick=0.1)
-        store = Store(settings.database)
-        store.migrate()
-        store.add(setting.exchanges)
-        workbench = build(settings)
-        background = Monitor(
-            store, workbench.scorers, settings, attach=lambda *_: "none", suppressed=suppressed, close=workbench.aclose
-        )
-        with setting.timed():
-            background.start()
-            while store.counts().rows < len(setting.exchanges):  # noqa: ASYNC110 - another thread, and a database
-                await asyncio.sleep(0.05)
-        background.stop()
-        store.close()
+        with closing(Store(settings.database)) as store:
+            store.migrate()
+            store.add(setting.exchanges)
+            workbench = build(settings)
+            background = Monitor(
+                store, workbench.scorers, settings, attach=attach, suppressed=suppressed, close=workbench.aclose
+            )
+            with setting.timed():
+                background.start()
+                await written.wait()
+            background.stop()
+            if store.counts().rows < len(setting.exchanges):
+                raise RuntimeError(str(store.counts()))
 
 
 WAYS: dict[str, Way] = {"bare client": bare, "scorers": scorers, "monitor": monitor}

@@ -28,10 +28,11 @@ class AnyOf:
         """
         self._expressions = [(words_needed(each), re.compile(each)) for each in expressions]
         self._words = frozenset().union(*(words for words, _ in self._expressions))
+        self._plain = frozenset(word for word in self._words if word.isascii())
 
     def search(self, text: str) -> bool:
         """Return whether one of them is found."""
-        there = {word for word in self._words if word in text}
+        there = {word for word in (self._plain if text.isascii() else self._words) if word in text}
         return any(
             expression.search(text) is not None
             for words, expression in self._expressions
