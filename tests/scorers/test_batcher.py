@@ -180,3 +180,108 @@ def test_a_batcher_may_serve_one_event_loop_after_another() -> None:
     (rows,) = gather(batcher, ["b"])
 
     assert rows.shape == (1, 256)
+
+
+class Gated(FakeEmbedder):
+    """Replies when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: list[asyncio.Event] = []
+        self.asked = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        gate = asyncio.Event()
+        self.gates.append(gate)
+        self.asked.set()
+        await gate.wait()
+        return await super().embed(texts)
+
+
+def test_while_a_request_is_under_way_further_texts_gather() -> None:
+    """They go together once it is back: so many callers, two requests."""
+    embedder = Gated()
+
+    async def crowd() -> list[Vectors]:
+        batcher = Batcher(embedder, wait=0)
+        first = asyncio.create_task(batcher.embed(["first"]))
+        await embedder.asked.wait()
+        others = [asyncio.create_task(batcher.embed([f"text {place}"])) for place in range(40)]
+        for _ in range(10):  # rounds of the loop: with nothing under way one would do
+            await asyncio.sleep(0)
+        assert len(embedder.gates) == 1
+        embedder.asked.clear()
+        embedder.gates[0].set()
+        await embedder.asked.wait()
+        embedder.gates[1].set()
+        return await asyncio.gather(first, *others)
+
+    assert len(asyncio.run(crowd())) == 41
+    assert [len(call) for call in embedder.calls] == [1, 40]
+
+
+def test_as_many_texts_as_fit_do_not_wait_for_a_request() -> None:
+    """A full batch goes although another is under way."""
+    embedder = Gated()
+
+    async def crowd() -> None:
+        batcher = Batcher(embedder, wait=0, most=8)
+        tasks = [asyncio.create_task(batcher.embed(["first"]))]
+        await embedder.asked.wait()
+        embedder.asked.clear()
+        tasks += [asyncio.create_task(batcher.embed([f"text {place}"])) for place in range(8)]
+        await embedder.asked.wait()
+        for gate in embedder.gates:
+            gate.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(crowd())
+
+    assert sorted(len(call) for call in embedder.calls) == [1, 8]
+
+
+def test_a_request_that_hangs_holds_up_the_others_for_a_while_only() -> None:
+    """Then they have one of their own."""
+    embedder = Gated()
+
+    async def crowd() -> Vectors:
+        batcher = Batcher(embedder, wait=0, slow=0.02)
+        hanging = asyncio.create_task(batcher.embed(["hangs"]))
+        await embedder.asked.wait()
+        embedder.asked.clear()
+        other = asyncio.create_task(batcher.embed(["other"]))
+        await embedder.asked.wait()
+        embedder.gates[1].set()
+        rows = await other
+        hanging.cancel()
+        await batcher.aclose()
+        return rows
+
+    assert asyncio.run(crowd()).shape == (1, 256)
+
+
+def test_a_request_holds_no_more_than_servers_take() -> None:
+    """Many long texts are sent in several requests, each in its place."""
+    embedder = FakeEmbedder()
+    texts = [f"{place} " + "word " * 1_500 for place in range(120)]
+
+    (rows,) = gather(Batcher(embedder), texts)
+
+    assert rows.shape == (120, 256)
+    assert len(embedder.calls) == 2
+    assert [text for call in embedder.calls for text in call] == texts
+    assert all(sum(map(len, call)) <= 800_000 for call in embedder.calls)
+
+
+def test_vectors_of_another_dimension_replace_those_remembered() -> None:
+    """Another model may answer under the same name."""
+    embedder = FakeEmbedder()
+    batcher = Batcher(embedder, wait=0)
+
+    async def ask() -> Vectors:
+        await batcher.embed(["question", "answer"], keep=1)
+        embedder.dimension = 16
+        return await batcher.embed(["question", "other"], keep=1)
+
+    assert asyncio.run(ask()).shape == (2, 16)
+    assert embedder.calls == [["question", "answer"], ["other"], ["question", "other"]]

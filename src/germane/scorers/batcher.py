@@ -21,7 +21,7 @@ ENOUGH = 16
 LONGEST_GATHERING = 0.2
 """Seconds for which they wait at most, once the last reply is there."""
 SLOW = 2.0
-"""Seconds that callers wait behind a request that is under way; then they have one of their own."""
+"""Seconds that callers wait at most behind a request that is under way."""
 BYTES = 800_000
 """Of the texts of one request: about 200,000 tokens. Servers take 300,000 and more."""
 
@@ -36,12 +36,18 @@ class Batcher:
     the others: a batch that was refused is asked again caller by caller.
     """
 
-    def __init__(self, embedder: Embedder, *, wait: float = 0.005, most: int = 512, remember: int = 512) -> None:
-        """Gather for ``wait`` seconds or until there are ``most`` texts; keep the vectors of ``remember`` questions."""
+    def __init__(
+        self, embedder: Embedder, *, wait: float = 0.005, most: int = 512, remember: int = 512, slow: float = SLOW
+    ) -> None:
+        """Gather for ``wait`` seconds or until there are ``most`` texts; keep the vectors of ``remember`` questions.
+
+        After ``slow`` seconds behind a request that is under way texts have one of their own.
+        """
         self.embedder = embedder
         self.wait = wait
         self.most = most
         self.remember = remember
+        self.slow = slow
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: list[_Call] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -94,7 +100,7 @@ class Batcher:
         if sum(len(waiting) for waiting, _ in self._calls) >= self.most:
             self._send()
         elif self._sending:
-            self._send_in(loop, SLOW)
+            self._send_in(loop, self.slow)
         elif len(self._calls) >= ENOUGH:
             self._send_in(loop, self.wait)
         elif self._calls:
