@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
+from germane.scorers.catalogue import CATALOGUE
 from labelled import acceptance, attacks, published, refusals, slices
 from labelled.bench import FREE, Outcomes
 from labelled.examples import EXAMPLES
@@ -16,6 +18,7 @@ from labelled.results import SEVERAL_RUNS, Results
 from labelled.rows import SETS
 from labelled.text import lines, number, table, verdict
 
+WIDTH = 128
 LOG = "## Runs on this half"
 
 
@@ -53,7 +56,7 @@ def page(results: Results, facts: Facts) -> str:
         *_examples(results),
         *_costs(results),
         "## What was not measured",
-        PROSE["not_measured"],
+        _not_measured(results),
         "## Whose rows these are",
         PROSE["credits"],
         LOG,
@@ -68,6 +71,12 @@ def logged(text: str) -> list[str]:
     return re.findall(r"^- (.+)$", rest, re.MULTILINE)
 
 
+def _not_measured(results: Results) -> str:
+    absent = [f"`{name}`" for name in CATALOGUE if name not in results.judged and (name, 0) not in results.found]
+    absent += [f"`{name}`" for name, run in results.found if run == 0 and not results.ran(name)]
+    return PROSE["not_measured"] + (f"\n- Not run on these rows at all: {', '.join(absent)}." if absent else "")
+
+
 def _measured_with(results: Results, facts: Facts) -> str:
     names = [*(name for name in FREE if (name, 0) in results.found), *results.judged]
     made = [(name, results.found[name, 0]) for name in names]
@@ -76,7 +85,7 @@ def _measured_with(results: Results, facts: Facts) -> str:
     return "\n\n".join(
         (
             "## What was measured with what",
-            PROSE["with"].format(judge=facts.judge_is, embedder=facts.embedder),
+            fill(PROSE["with"].format(judge=facts.judge_is, embedder=facts.embedder), WIDTH),
             table(head, [_made(name, outcomes, runs[name], results) for name, outcomes in made]),
         )
     )

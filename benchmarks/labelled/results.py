@@ -39,12 +39,16 @@ class Results:
 
     @property
     def judged(self) -> list[str]:
-        """The scorers that asked the judge about any row."""
+        """The scorers that asked the judge about any row of a set."""
         return [
             name
             for (name, run), outcomes in self.found.items()
             if run == 0 and any(outcome.asked and outcome.usage.requests for outcome in outcomes.by_id.values())
         ]
+
+    def ran(self, name: str) -> bool:
+        """Whether a scorer ran at all: without a judge, or with it."""
+        return name in FREE or name in self.judged
 
     def values(self, name: str, run: int = 0) -> dict[str, float]:
         """Return a scorer's value of each row that it was asked about."""

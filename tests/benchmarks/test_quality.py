@@ -105,3 +105,18 @@ def test_a_plan_is_printed_without_a_request(
     )
     assert "20 rows   20 requests" in capsys.readouterr().out
     assert not judge.chats
+
+
+def test_scores_that_rows_carry_of_another_library_are_shown(folder: Path) -> None:
+    """Faithfulness rows hold Ragas' figure, or none where it had none."""
+    rows = [
+        {
+            "id": f"f{n}-{label}", "question": f"Where is {thing}?", "answer": "In the shop.", "contexts": ["A shop."],
+            "label": label, "kind": "k", "source": "MTRAG", "group": f"mtrag-f-{n}<::>1",
+            "meta": {"ragas_faithfulness_rl_f": label if n else None},
+        }
+        for n, thing in enumerate(TOPICS) for label in (1.0, 0.0)
+    ]  # fmt: skip
+    (folder / "faithfulness.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    text = run(folder)
+    assert "| Ragas, published with the rows (another judge) | 10 | 18 / 20 | 1.00 [1.00, 1.00]" in text
