@@ -7,17 +7,18 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers import Message, Reply, Vectors
 
 _FENCE = re.compile(r"</?[a-z]+(?:[- ]\d+)?-([0-9a-f]{8,16})>")
+_REPLY = TypeAdapter(Reply)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failure (key TEXT PRIMARY KEY, reason TEXT NOT NULL, message TEXT NOT NULL);
@@ -48,16 +49,15 @@ class Kept:
             ScoringError: the request was made, and failed for good.
         """
         if found := self._one("SELECT reply, seconds FROM reply WHERE key = ?", key):
-            parts = json.loads(found[0])
-            return Reply(**{**parts, "texts": tuple(parts["texts"])}), found[1]
+            return _REPLY.validate_json(found[0]), found[1]
         if failed := self._one("SELECT reason, message FROM failure WHERE key = ?", key):
             raise ScoringError(Reason(failed[0]), failed[1])
         return None
 
     def put(self, key: str, reply: Reply, seconds: float) -> None:
         """Keep a reply."""
-        parts = {**asdict(reply), "first_token": dict(reply.first_token)}
-        self._base.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?)", (key, json.dumps(parts), seconds))
+        text = _REPLY.dump_json(reply).decode()
+        self._base.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?)", (key, text, seconds))
 
     def put_failure(self, key: str, error: ScoringError) -> None:
         """Keep that a request failed, unless asking again may help."""

@@ -179,7 +179,7 @@ def _examples(results: Results) -> Iterator[str]:
             values = results.values(name)
             if all(row.id in values for row in example.rows):
                 better, worse = (values[row.id] for row in example.rows)
-                said = "yes" if better > worse else "**no**"
+                said = "yes" if better > worse else "**no**" if better <= worse else "a score failed"
                 cells.append((example.title, name, number(better), number(worse), said))
     yield table(("example", "scorer", "better", "worse", "ranked right"), cells)
 

@@ -15,6 +15,7 @@ from labelled.kept import Kept, key_of
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers import Message, Reply
+from germane.scorers.protocols import Token
 
 HELLO = [Message("user", "Hello")]
 
@@ -38,7 +39,7 @@ class Judge:
         await asyncio.sleep(0)
         if self.error:
             raise self.error
-        return Reply((str(self.asked),), 7, 1, "small-1", first_token={"1": 0.5})
+        return Reply((str(self.asked),), 7, 1, "small-1", first_token={"1": 0.5}, tokens=(Token("1", {"1": 0.5}),))
 
 
 @pytest.fixture
