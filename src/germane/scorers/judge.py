@@ -28,7 +28,7 @@ _OPTIONAL = frozenset({"response_format", "logprobs", "n"})
 """Those that are suspected although the server does not name them."""
 CONCURRENCY = 64
 """Requests in flight, where nothing else is said."""
-CONNECTIONS = 8
+CONNECTIONS = 4
 """Of one client."""
 FEW_TOKENS = 8
 """What a judge may write that is only asked who it is."""
