@@ -35,7 +35,8 @@ BUILT_IN = frozenset(
         "question_coverage",
     }
 )
-"""Names of germane's own scorers, known here without importing them."""
+"""Names of germane's own scorers, which no other score may bear. Here, so that a process that captures need not import
+them."""
 INPUTS = frozenset({"question", "answer", "contexts"})
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
 

@@ -20,10 +20,10 @@ from germane.hush import hushed
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from germane.annotation import Annotation
     from germane.calibration import Calibration
     from germane.exchange import Exchange
     from germane.monitor import Alert, Monitor
-    from germane.remark import Remark
     from germane.scorers import Workbench
     from germane.settings import Settings
     from germane.storage import Store
@@ -85,7 +85,7 @@ class Runtime:
             self._read_calibrations()
         tracer.connect(
             sink=self._take,
-            remarks=self._take,
+            annotate=self._take,
             service=self.settings.service,
             scorers=self._names,
             capture=self.settings.capture,
@@ -107,7 +107,7 @@ class Runtime:
             return
         self.calibrations.update({(one.embedder, one.scorer): one for one in found})
 
-    def _take(self, item: Exchange | Remark) -> None:
+    def _take(self, item: Exchange | Annotation) -> None:
         if self._stopped:  # the handler was called before the stop, and returned after it
             return
         self.writer.put(item)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from germane.annotation import Feedback
 from germane.exchange import Exchange, new_exchange_id
-from germane.remark import Feedback
 from germane.storage import Store
 from germane.testing import FakeJudge
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, event
 
+from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.remark import Feedback, Recorded
 from germane.score import Reason, Score
 from germane.storage import Decision, Limit, Store
 

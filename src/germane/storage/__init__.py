@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from germane.storage.estimate import Estimate
+from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
-from germane.storage.remarks import Labelled
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +25,7 @@ from sqlalchemy.sql.functions import GenericFunction
 from germane.exchange import Exchange
 from germane.score import LOW, Score
 from germane.storage.estimate import Estimate, Sums, estimate
-from germane.storage.rows import exchange_of, score_of
+from germane.storage.rows import batched, exchange_of, score_of
 from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Coverage, coverage
 
@@ -97,6 +97,24 @@ def exchanges(
     query = select(exchange).where(*_within(exchange.c, since, until, route=route))
     query = query.order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
     return [exchange_of(row) for row in connection.execute(query).mappings()]
+
+
+def exchanges_of(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
+    """Return exchanges by their ids."""
+    found: dict[str, Exchange] = {}
+    for some in batched(ids):
+        for row in connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings():
+            found[row["id"]] = exchange_of(row)
+    return found
+
+
+def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+    """Return the scores of exchanges, by exchange."""
+    found: dict[str, list[Score]] = {}
+    for some in batched(exchange_ids):
+        for row in connection.execute(select(score).where(score.c.exchange_id.in_(some))).mappings():
+            found.setdefault(row["exchange_id"], []).append(score_of(row))
+    return found
 
 
 def worst(

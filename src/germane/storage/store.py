@@ -11,17 +11,18 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
+from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.remark import Feedback, Recorded
 from germane.score import Reason, Score
 from germane.storage import (
     calibrations,
+    feedback,
     leases,
     limits,
     migrate,
     readings,
-    remarks,
+    recorded,
     rows,
     sampling,
     tables,
@@ -31,10 +32,10 @@ from germane.storage import (
     troubles,
 )
 from germane.storage.engine import Database
+from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
-from germane.storage.remarks import Labelled
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
@@ -105,12 +106,12 @@ class Store:
     def add_feedback(self, given: Sequence[Feedback]) -> None:
         """Write people's labels, also of exchanges that are not here yet; one that is here already is ignored."""
         with self._writing() as connection:
-            remarks.add_feedback(connection, given)
+            feedback.add(connection, given)
 
     def record(self, given: Sequence[Recorded]) -> list[Recorded]:
         """Write scores made elsewhere, each in place of an earlier one; return those whose exchange is not here."""
         with self._writing() as connection:
-            return remarks.record(connection, self._process, given)
+            return recorded.record(connection, self._process, given)
 
     def add_calibrations(self, found: Sequence[Calibration]) -> None:
         """Write floors of cosines; the newest of each embedder and scorer counts."""
@@ -231,17 +232,17 @@ class Store:
         A label whose exchange is not here (yet) is left out.
         """
         with self._database.read() as connection:
-            return remarks.labelled(connection, since, until, route, limit)
+            return feedback.labelled(connection, since, until, route, limit)
 
     def exchanges_of(self, ids: Sequence[str]) -> dict[str, Exchange]:
         """Return exchanges by their ids; one that is not here is left out."""
         with self._database.read() as connection:
-            return remarks.exchanges_of(connection, ids)
+            return readings.exchanges_of(connection, ids)
 
     def scores_of(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
         """Return the scores of exchanges, by exchange; one that has none is left out."""
         with self._database.read() as connection:
-            return remarks.scores_of(connection, exchange_ids)
+            return readings.scores_of(connection, exchange_ids)
 
     def calibrations(self) -> list[Calibration]:
         """Return the newest floor of each embedder and scorer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from germane.remark import Recorded
+from germane.annotation import Recorded
 
 
 @dataclass(frozen=True, slots=True)

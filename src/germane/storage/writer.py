@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 
+from germane.annotation import Annotation, Feedback, Recorded
 from germane.errors import StorageError
 from germane.exchange import Exchange
-from germane.remark import Feedback, Recorded, Remark
 from germane.storage.refusals import ContentRefused
 from germane.storage.store import Store
 from germane.storage.waiting import Waiting
@@ -29,7 +29,7 @@ PATIENCE = 600.0
 _NEVER = sys.maxsize
 _NAMED = 20
 
-Item = Exchange | Remark
+Item = Exchange | Annotation
 
 logger = logging.getLogger("germane.storage")
 

@@ -5,13 +5,13 @@ OpenTelemetry lives here and nowhere else.
 
 from __future__ import annotations
 
+from germane.tracer.annotation import feedback, record
 from germane.tracer.attachment import attach, suppressed
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
 from germane.tracer.observe import observe, retrieval, routes
 from germane.tracer.provider import hold
-from germane.tracer.remarks import feedback, record
 from germane.tracer.selectors import Call, Selector
 
 __all__ = [

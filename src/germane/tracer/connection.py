@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from germane.annotation import Annotation
     from germane.exchange import Exchange
-    from germane.remark import Remark
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
@@ -35,7 +35,7 @@ class Connection:
     sink: Callable[[Exchange], object]
     """Takes an exchange on the caller's thread; must return at once."""
     service: str
-    remarks: Callable[[Remark], object] | None = None
+    annotate: Callable[[Annotation], object] | None = None
     """Takes feedback and scores made elsewhere, likewise."""
     scorers: frozenset[str] = frozenset()
     """Names of this process's scorers, which no other score may bear."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from germane.tracer import connection, provider, remarks, signals
+from germane.tracer import annotation, connection, provider, signals
 
 
 def connect(**settings: Any) -> None:
@@ -23,7 +23,7 @@ def disconnect(timeout: float = 10.0) -> bool:
         False when that took longer than ``timeout`` seconds; it then goes on in the background.
     """
     provider.release()
-    remarks.tell_refused(connection.current())
+    annotation.tell_refused(connection.current())
     connection.use(None)
     return _all_within(timeout, provider.close, signals.close)
 

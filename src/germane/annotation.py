@@ -1,4 +1,4 @@
-"""What is said of an exchange from outside: a person's label, or a score that was made elsewhere."""
+"""What is added to an exchange from outside: a person's label, or a score that was made elsewhere."""
 
 from __future__ import annotations
 
@@ -43,24 +43,4 @@ class Recorded:
     """UTC, with its zone. Of two records of one name, the later one stays."""
 
 
-Remark = Feedback | Recorded
-BUILT_IN = frozenset(
-    {
-        "answer_quality",
-        "answer_relevancy",
-        "combined_relevancy",
-        "context_coverage",
-        "context_relevance",
-        "context_similarity",
-        "direct_relevancy",
-        "faithfulness",
-        "guarded_relevancy",
-        "intent_match",
-        "noncommittal",
-        "question_answer_similarity",
-        "question_coverage",
-        "question_overlap",
-    }
-)
-"""Names of germane's own scorers, which no other score may bear. Here, so that a process that captures need not load
-the scorers."""
+Annotation = Feedback | Recorded

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from germane.annotation import Feedback, Recorded
 from germane.errors import UsageError
 from germane.exchange import new_exchange_id
-from germane.remark import BUILT_IN, Feedback, Recorded
+from germane.registry import BUILT_IN
 from germane.tracer.connection import current
 from germane.tracer.guard import attempt, say_once
 from germane.tracer.privacy import Privacy
@@ -21,7 +22,7 @@ from germane.tracer.text import NAME_LIMIT, as_text, clean
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from germane.remark import Remark
+    from germane.annotation import Annotation
     from germane.tracer.connection import Connection
 
 _logger = logging.getLogger("germane.tracer")
@@ -80,16 +81,16 @@ def record(
     _send("record", exchange_id, _recorded, name, value, label, explanation, details)
 
 
-def _send(what: str, exchange_id: str | None, make: Callable[..., Remark], *given: Any) -> None:
+def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *given: Any) -> None:
     connection = current()
-    if connection is None or connection.remarks is None:
+    if connection is None or connection.annotate is None:
         say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
     elif exchange_id is None:
         say_once(f"germane.{what}() was called without an exchange: nothing is kept")
     elif (made := attempt(f"germane.{what}()", make, connection, exchange_id, *given)) is None:
         connection.refused[what] += 1
     else:
-        attempt(f"germane.{what}()", connection.remarks, made)
+        attempt(f"germane.{what}()", connection.annotate, made)
 
 
 def tell_refused(connection: Connection | None) -> None:

@@ -88,11 +88,3 @@ def test_names_of_running_scorers_are_taken(database: str, query: Query, warning
 
     assert query("SELECT scorer FROM score") == ["length"]
     assert "answer_relevancy is the name of a scorer" in warnings()[0]
-
-
-def test_every_scorer_of_ours_has_its_name_reserved() -> None:
-    """A process that only captures refuses these names too, without loading the scorers: add new ones to BUILT_IN."""
-    from germane.remark import BUILT_IN
-    from germane.scorers import NAMES
-
-    assert set(NAMES) <= BUILT_IN

@@ -1,83 +1,21 @@
-"""What is said of exchanges from outside: people's labels, and scores made elsewhere."""
+"""Scores that were made elsewhere, of exchanges that are here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Insert, RowMapping, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from germane.exchange import Exchange
-from germane.remark import RECORDED, Feedback, Recorded
-from germane.score import Score
-from germane.storage.rows import batched, exchange_of, insert, score_of, stamp_for
-from germane.storage.tables import exchange, feedback, score, scoring_task
+from germane.annotation import RECORDED, Recorded
+from germane.storage.rows import batched
+from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Deltas
 from germane.storage.text import clean
 
-FEEDBACK = ("id", "exchange_id", "score", "comment", "user", "created_at")
 _AT_ONCE = 50
 """Rows with all their values in one statement: every SQLite takes that many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A person's label, with the exchange that it is of."""
-
-    feedback: Feedback
-    exchange: Exchange
-
-
-def add_feedback(connection: Connection, given: Sequence[Feedback]) -> None:
-    """Write labels; one whose id is there already is ignored."""
-    stamp = stamp_for(connection.dialect.name)
-    rows = [
-        (one.id, clean(one.exchange_id), float(one.score), clean(one.comment), clean(one.user), stamp(one.created_at))
-        for one in given
-    ]
-    insert(connection, feedback, FEEDBACK, rows)
-
-
-def labelled(
-    connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
-) -> list[Labelled]:
-    """Return labels whose exchange is there, newest label first."""
-    columns = [feedback.c[name].label(f"feedback_{name}") for name in FEEDBACK]
-    query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
-    if since is not None:
-        query = query.where(feedback.c.created_at >= since)
-    if until is not None:
-        query = query.where(feedback.c.created_at < until)
-    if route is not None:
-        query = query.where(exchange.c.route == route)
-    query = query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(limit)
-    return [_labelled(row) for row in connection.execute(query).mappings()]
-
-
-def _labelled(row: RowMapping) -> Labelled:
-    given: dict[str, Any] = {name: row[f"feedback_{name}"] for name in FEEDBACK}
-    return Labelled(Feedback(**given), exchange_of(row))
-
-
-def exchanges_of(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
-    """Return exchanges by their ids."""
-    found: dict[str, Exchange] = {}
-    for some in batched(ids):
-        for row in connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings():
-            found[row["id"]] = exchange_of(row)
-    return found
-
-
-def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
-    """Return the scores of exchanges, by exchange."""
-    found: dict[str, list[Score]] = {}
-    for some in batched(exchange_ids):
-        for row in connection.execute(select(score).where(score.c.exchange_id.in_(some))).mappings():
-            found.setdefault(row["exchange_id"], []).append(score_of(row))
-    return found
 
 
 def record(connection: Connection, process: str, given: Sequence[Recorded]) -> list[Recorded]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import germane
+from germane.annotation import Feedback, Recorded
 from germane.errors import UsageError
-from germane.remark import Feedback, Recorded
 from germane.testing import strict
 from germane.tracer.connection import current
 
@@ -24,11 +24,11 @@ class Kept:
 
     def __init__(self, connect: Callable[..., Any]) -> None:
         self._connect = connect
-        self.remarks: list[Any] = []
+        self.annotations: list[Any] = []
 
     def connect(self, **settings: Any) -> Kept:
         """Connect with these settings."""
-        self._connect(remarks=self.remarks.append, **settings)
+        self._connect(annotate=self.annotations.append, **settings)
         return self
 
 
@@ -56,7 +56,7 @@ def test_feedback_is_kept_as_it_is_given(kept: Kept) -> None:
     germane.feedback("e1", score=0.0, comment="wrong product")
     germane.feedback("e1", True, user="ann")
 
-    first, second = kept.remarks
+    first, second = kept.annotations
     assert isinstance(first, Feedback)
     assert (first.exchange_id, first.score, first.comment, first.user) == ("e1", 0.0, "wrong product", None)
     assert (second.score, second.comment, second.user) == (1.0, None, "ann")
@@ -70,7 +70,7 @@ def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
     germane.record("e1", "mine", np.float64(0.5), label="weak", explanation="short", details=details)
     details["words"] = []
 
-    (found,) = kept.remarks
+    (found,) = kept.annotations
     assert isinstance(found, Recorded)
     assert (found.exchange_id, found.name, found.value, found.label, found.explanation) == (
         "e1", "mine", 0.5, "weak", "short",
@@ -88,7 +88,7 @@ def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
 
     ask("why?")
 
-    assert kept.remarks[0].exchange_id
+    assert kept.annotations[0].exchange_id
 
 
 WRONG: list[Callable[[], None]] = [
@@ -114,7 +114,7 @@ WRONG: list[Callable[[], None]] = [
 def test_a_wrong_call_harms_nobody_but_a_strict_test(kept: Kept, call: Callable[[], None]) -> None:
     """It keeps nothing and raises nothing; in strict mode it raises."""
     call()
-    assert kept.remarks == []
+    assert kept.annotations == []
     with strict(), pytest.raises(UsageError):
         call()
 
@@ -139,7 +139,7 @@ def test_details_in_a_circle_are_refused(kept: Kept) -> None:
 
     germane.record("e1", "mine", 0.5, details=circle)
 
-    assert kept.remarks == []
+    assert kept.annotations == []
 
 
 def test_texts_are_redacted_and_cut(unconnected_kept: Kept) -> None:
@@ -148,8 +148,8 @@ def test_texts_are_redacted_and_cut(unconnected_kept: Kept) -> None:
     germane.feedback("e1", 0.0, comment=f"card {SECRET} " + "x" * 200)
     germane.record("e1", "mine", 0.5, explanation=f"saw {SECRET}", details={"seen": [f"of {SECRET}"]})
 
-    assert SECRET not in repr(kept.remarks)
-    assert [len(kept.remarks[0].comment), kept.remarks[1].explanation] == [100, "saw ****"]
+    assert SECRET not in repr(kept.annotations)
+    assert [len(kept.annotations[0].comment), kept.annotations[1].explanation] == [100, "saw ****"]
 
 
 def test_a_redaction_that_fails_drops_the_text_alone(unconnected_kept: Kept) -> None:
@@ -157,7 +157,7 @@ def test_a_redaction_that_fails_drops_the_text_alone(unconnected_kept: Kept) -> 
     kept = unconnected_kept.connect(redact=lambda text: text.missing)  # type: ignore[attr-defined]
     germane.feedback("e1", 0.0, comment=SECRET)
 
-    assert [(one.score, one.comment) for one in kept.remarks] == [(0.0, None)]
+    assert [(one.score, one.comment) for one in kept.annotations] == [(0.0, None)]
 
 
 def test_capture_none_keeps_no_text(unconnected_kept: Kept) -> None:
@@ -166,14 +166,14 @@ def test_capture_none_keeps_no_text(unconnected_kept: Kept) -> None:
     germane.feedback("e1", 0.0, comment=SECRET)
     germane.record("e1", "mine", 0.5, explanation=SECRET, details={"a": SECRET, "n": 1})
 
-    assert [kept.remarks[0].comment, kept.remarks[1].explanation, kept.remarks[1].details] == [
+    assert [kept.annotations[0].comment, kept.annotations[1].explanation, kept.annotations[1].details] == [
         None, None, {"a": None, "n": 1},
     ]  # fmt: skip
 
 
 def test_a_sink_that_fails_harms_nobody(unconnected: Any) -> None:
     """Whatever goes wrong on our side stays there."""
-    unconnected.connect(remarks=lambda _: [].pop())
+    unconnected.connect(annotate=lambda _: [].pop())
 
     germane.feedback("e1", 1.0)
 
@@ -186,7 +186,7 @@ def test_the_id_of_what_is_not_recorded_keeps_nothing(kept: Kept) -> None:
 
     connection = current()
     assert connection is not None
-    assert (kept.remarks, connection.refused) == ([], {})
+    assert (kept.annotations, connection.refused) == ([], {})
 
 
 def test_where_germane_does_not_run_nothing_happens() -> None:
