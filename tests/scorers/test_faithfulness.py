@@ -292,7 +292,7 @@ class IdleJudge:
 
 def test_its_fingerprint_does_not_change_by_accident() -> None:
     """It covers prompts, rules, schemas and limits."""
-    assert Faithfulness(IdleJudge()).fingerprint == "368a9e400358"  # type: ignore[arg-type]  # it is not asked
-    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "bc639e71fb6c"  # type: ignore[arg-type]  # as above
+    assert Faithfulness(IdleJudge()).fingerprint == "cc451173163b"  # type: ignore[arg-type]  # it is not asked
+    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "99b5196d47a7"  # type: ignore[arg-type]  # as above
     with pytest.raises(ValueError, match="claims must be sentences or judge, not 'words'"):
         Faithfulness(IdleJudge(), claims="words")  # type: ignore[arg-type]  # on purpose
