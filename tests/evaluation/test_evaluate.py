@@ -180,7 +180,7 @@ def test_without_any_score_there_is_no_mean(judge: FakeJudge) -> None:
     """A judge that is away gives no number."""
     judge.outage = Fault("status", status=503)
 
-    (summary,) = germane.evaluate([ROW], **judge.settings()).summary()
+    (summary,) = germane.evaluate([ROW], retry_for=0, **judge.settings()).summary()
 
     assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
 

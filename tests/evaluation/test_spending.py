@@ -9,7 +9,7 @@ import pytest
 
 import germane
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")
@@ -69,25 +69,3 @@ def test_the_judge_gets_no_more_requests_than_it_may(judge: FakeJudge) -> None:
     germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())
 
     assert judge.most_in_flight <= 2 * 3  # three of the judge, and embeddings beside them
-
-
-def test_a_judge_that_rejects_all_is_not_asked_for_ever(judge: FakeJudge) -> None:
-    """A wrong key does not mend itself: the rest fails for the same reason, and says that it was not asked."""
-    judge.outage = Fault("status", status=401)
-    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(200)]
-
-    evaluation = germane.evaluate(rows, concurrency=2, **judge.settings())
-
-    assert {score.reason for score in evaluation.scores} == {Reason.JUDGE_REJECTED}
-    assert len(judge.chats) < 30
-    assert (evaluation.scores[-1].explanation or "").startswith("not asked: ")
-
-
-def test_some_rejections_do_not_end_a_run(judge: FakeJudge) -> None:
-    """One may be about its row alone."""
-    judge.faults.extend([Fault("status", status=404), None] * 30)
-    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]
-
-    evaluation = germane.evaluate(rows, concurrency=1, **judge.settings())
-
-    assert sum(score.value is not None for score in evaluation.scores) == 30

@@ -38,6 +38,7 @@ class Columns(click.ParamType[dict[str, str]]):
 @click.option("--embedder", metavar="MODEL", help="Embedder, when it is not the one of the settings.")
 @click.option("--columns", type=Columns(), help="Your names of columns, such as question=q,answer=a.")
 @click.option("--cache", type=_FILE, help="A file that keeps each score: run again, only what is missing is asked.")
+@click.option("--retry-for", type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for a judge: 60.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a scorer's mean is lower.")
 @click.option(
@@ -55,6 +56,7 @@ def command(
     embedder: str | None,
     columns: dict[str, str] | None,
     cache: Path | None,
+    retry_for: float | None,
     limit: int | None,
     fail_under: float | None,
     min_coverage: float | None,
@@ -72,9 +74,10 @@ def command(
 
     Evaluation(()).check(fail_under, min_coverage)  # a wrong threshold is told before anything is paid for
     kind = _kind(kind, output, [file, *([cache] if cache else [])], as_json=as_json)
-    models = {name: value for name, value in (("judge", judge), ("embedder", embedder)) if value is not None}
+    given = {"judge": judge, "embedder": embedder, "retry_for": retry_for}
+    settings = {name: value for name, value in given.items() if value is not None}
     try:
-        evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **models)
+        evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **settings)
     except KeyboardInterrupt:
         kept = f"what was scored is in {cache}: run again to go on" if cache else "nothing was kept: --cache would have"
         click.echo(f"germane: interrupted; {kept}", err=True)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     OneScorer = str | ScoringFunction | Scorer
     Scorers = OneScorer | Sequence[OneScorer]
 
+PATIENCE = 60.0
+"""Seconds for which a judge that is away, slow or busy is waited for; somebody may be waiting for the run."""
+
 
 def evaluate(rows: Any, scorers: Scorers | None = None, **options: Any) -> Evaluation:
     """Score a data set; see :func:`aevaluate`.
@@ -68,7 +71,9 @@ async def aevaluate(
         limit: Score only that many rows, the first ones.
         calibration: Floors of cosines, such as ``germane.Store(url).calibrations()``: labels go by the calibrated value
             where the embedder is the same. Values stay as they are.
-        **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``.
+        **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. A
+            judge that is away, slow or busy is waited for up to 60 s without any success, or ``retry_for`` seconds
+            where that is given here; elsewhere it can only shorten them.
 
     Raises:
         UsageError: rows, columns or cache cannot be used, something is no scorer, or two have one name. All rows are
@@ -84,7 +89,13 @@ async def aevaluate(
     with suppressed(), hushed(), _opened(cache) as kept:
         workbench = _workbench(scorers, loaded)
         try:
-            bench = Bench(_chosen(workbench), workbench.meter, _metered(workbench, scorers), kept)
+            bench = Bench(
+                _chosen(workbench),
+                meter=workbench.meter,
+                metered=_metered(workbench, scorers),
+                cache=kept,
+                patience=loaded.retry_for if "retry_for" in settings else min(PATIENCE, loaded.retry_for),
+            )
             evaluation = await _run(read, bench, _at_once(workbench, loaded), progress)
             return _calibrated(evaluation, calibration)
         finally:

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from germane.evaluation.rows import Row
 from germane.evaluation.spending import Spending
 from germane.evaluation.work import Work, work_of
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score
 
 if TYPE_CHECKING:
     from germane.evaluation.cache import Cache
     from germane.scorers import Meter, Scorer
 
 Scores = Mapping[str, Score]
-PATIENCE = 20
-"""Rejections in a row after which a scorer's judge is not asked again: a wrong key does not mend itself in a run."""
 
 
 class Bench:
     """Scores exchanges; what was scored before, in this run or in the cache's, is not scored again."""
 
-    def __init__(self, scorers: Sequence[Scorer], meter: Meter, metered: Sequence[Scorer], cache: Cache | None) -> None:
-        """Take scorers, and the meter that counts what those of them take that are ``metered``."""
+    def __init__(
+        self,
+        scorers: Sequence[Scorer],
+        *,
+        meter: Meter,
+        metered: Sequence[Scorer],
+        cache: Cache | None,
+        patience: float,
+    ) -> None:
+        """Take scorers, the meter of those that are ``metered``, and the seconds for which a judge is waited for."""
+        from germane.evaluation.asker import Asker
+
         self.scorers = scorers
         self.meter = meter
         self.metered = {scorer.name for scorer in metered}
         self.cache = cache
         self._told = Spending()
-        self._rejections: Counter[str] = Counter()
+        self._askers = {scorer.name: Asker(scorer, patience) for scorer in scorers}
         self._known: dict[Work, asyncio.Future[Score]] = {}
 
     @property
@@ -61,30 +67,12 @@ class Bench:
     async def _find_or_make(self, work: Work, scorer: Scorer, exchange: Exchange) -> Score:
         if self.cache is not None and (found := self.cache.find(work)) is not None:
             return found
-        if self._rejections[scorer.name] >= PATIENCE:
-            return _not_asked(work)
-        score = await self._make(scorer, exchange)
+        score = await self._askers[scorer.name].ask(exchange)
+        if scorer.name not in self.metered:
+            self._told = self._told.plus(score)
         if self.cache is not None:
             self.cache.keep(work, score)
         return score
-
-    async def _make(self, scorer: Scorer, exchange: Exchange) -> Score:
-        from germane.scorers import run
-
-        # Under the scorer's own name, whatever it writes into its scores.
-        score = replace(await run(scorer, exchange), scorer=scorer.name)
-        if scorer.name not in self.metered:
-            self._told = self._told.plus(score)
-        if score.reason is Reason.JUDGE_REJECTED:
-            self._rejections[scorer.name] += 1
-        elif score.state != "skipped":
-            self._rejections[scorer.name] = 0
-        return score
-
-
-def _not_asked(work: Work) -> Score:
-    why = f"not asked: the judge had rejected {PATIENCE} requests in a row"
-    return Score(scorer=work.scorer, fingerprint=work.fingerprint, reason=Reason.JUDGE_REJECTED, explanation=why)
 
 
 async def score_all(

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from germane.monitor.alerts import Alert
+from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Callback, Channel, Webhook
 from germane.monitor.monitor import Monitor
 from germane.monitor.pace import own_pace, shared_pace
+from germane.monitor.pause import Admission, Pause, retry_after
 
-__all__ = ["Alert", "Callback", "Channel", "Monitor", "Webhook", "own_pace", "shared_pace"]
+__all__ = [
+    "Admission",
+    "Alert",
+    "Backoff",
+    "Callback",
+    "Channel",
+    "Monitor",
+    "Pause",
+    "Webhook",
+    "own_pace",
+    "retry_after",
+    "shared_pace",
+]

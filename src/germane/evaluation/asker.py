@@ -1,0 +1,126 @@
+"""Asking one scorer: a judge that is away, slow or busy is waited for, by one row for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from germane.exchange import Exchange
+from germane.monitor import Admission, Backoff, Pause, retry_after
+from germane.score import Reason, Score
+from germane.scorers import may_succeed_later, run
+from germane.shown import harmless
+
+if TYPE_CHECKING:
+    from germane.scorers import Scorer
+
+log = logging.getLogger("germane.evaluation")
+
+REJECTIONS: Final = 20
+"""Rejections in a row after which a judge is not asked again: a wrong key does not mend itself in a run."""
+FIRST: Final = 1.0
+"""Seconds of the first wait; each further one is twice as long, up to :data:`LONGEST`."""
+LONGEST: Final = 10.0
+BUSY: Final = 10
+"""A busy judge serves other rows meanwhile: one that has no luck has so many times the patience."""
+
+
+class Asker:
+    """Asks one scorer, and again where that may help.
+
+    After some failures in a row the scorer pauses: one row tries, the others stand in line behind it. A judge that does
+    not come back is given up: what is left fails for the same reason without being asked.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        patience: float,
+        *,
+        first: float = FIRST,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Wait for up to ``patience`` seconds in which nothing succeeds, the first time for ``first``."""
+        self._scorer = scorer
+        self._patience = timedelta(seconds=patience)
+        self._backoff = Backoff(first=first, limit=min(LONGEST, patience), longest_asked=patience)
+        self._pause = Pause(scorer.name, backoff=self._backoff, clock=clock)
+        self._clock = clock
+        self._line = asyncio.Lock()
+        self._since: datetime | None = None
+        self._rejections = 0
+        self._given_up: Score | None = None
+
+    async def ask(self, exchange: Exchange) -> Score:
+        """Return the score, or the failure that is final."""
+        since, tries = None, 0
+        while True:
+            score = await self._try(exchange)
+            if self._given_up or not _may_help(score):
+                return score
+            tries, since = tries + 1, since or self._clock()
+            wait = self._backoff.wait(tries, at_least=retry_after(score))
+            patience = self._patience * (BUSY if score.reason is Reason.JUDGE_RATE_LIMITED else 1)
+            if self._clock() + wait - since >= patience:
+                return score
+            await asyncio.sleep(wait.total_seconds())
+
+    async def _try(self, exchange: Exchange) -> Score:
+        async with self._line:
+            if self._pause.closed and not self._given_up:
+                await asyncio.sleep(self._pause.left().total_seconds())
+            if self._given_up:
+                return self._given_up
+            if (admission := self._pause.admit()) == "probe":
+                return await self._ask(exchange, admission)
+        return await self._ask(exchange, admission)
+
+    async def _ask(self, exchange: Exchange, admission: Admission) -> Score:
+        score = await run(self._scorer, exchange)
+        # Under the scorer's own name, whatever it writes into its scores.
+        score = replace(score, scorer=self._scorer.name)
+        if score.reason is Reason.JUDGE_REJECTED:
+            self._pause.abandon(admission)
+            self._note_rejection(score)
+        elif _may_help(score):
+            self._since = self._since or self._clock()
+            self._pause.note(score, admission)
+            self._note_trouble(score, self._since)
+        else:
+            self._pause.note(score, admission)
+            if score.state != "skipped":
+                self._since, self._rejections = None, 0
+        return score
+
+    def _note_rejection(self, score: Score) -> None:
+        self._rejections += 1
+        if self._rejections >= REJECTIONS:
+            self._give_up(score, f"the judge had rejected {REJECTIONS} requests in a row")
+
+    def _note_trouble(self, score: Score, since: datetime) -> None:
+        until = self._pause.until
+        if until is not None and until - since >= self._patience:
+            passed, most = (self._clock() - since).total_seconds(), self._patience.total_seconds()
+            next_try = (until - self._clock()).total_seconds()
+            why = f"no score for {passed:.0f} s, and the next try, in {next_try:.0f} s, would come after the {most:g} s"
+            self._give_up(score, f"{why} that a run waits")
+
+    def _give_up(self, score: Score, why: str) -> None:
+        if self._given_up is None:
+            last = harmless(f"{score.reason}: {score.explanation}", 500)
+            log.warning("%s asks its judge no more: %s; the last time %s", self._scorer.name, why, last)
+            self._given_up = Score(
+                scorer=self._scorer.name,
+                fingerprint=score.fingerprint,
+                reason=score.reason,
+                explanation=f"not asked: {why}; the last time {last}",
+            )
+
+
+def _may_help(score: Score) -> bool:
+    """Return whether to ask again. What is rejected stays rejected, even by a server that names a time."""
+    return score.reason is not Reason.JUDGE_REJECTED and may_succeed_later(score)
