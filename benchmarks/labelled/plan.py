@@ -41,27 +41,28 @@ class Step:
 
 def plan(runs: int = 3) -> list[Step]:
     """Return the steps; ``runs`` of answer_relevancy, one of what is asked at temperature 0."""
+    selqa, clapnq = Step(REVERSE, "relevancy", "SelQA"), Step(REVERSE, "relevancy", "CLAPnq", 8)
     first = [
         Step(DIRECT, "relevancy", "SelQA"),
         Step(DIRECT, "relevancy", "CLAPnq", 12),
         Step(DIRECT, "adversarial", "CLAPnq", 6),
-        Step(REVERSE, "relevancy", "SelQA"),
-        Step(REVERSE, "relevancy", "CLAPnq", 12),
+        selqa,
         Step(("context_relevance",), "context_relevance", "SQuAD1.1", 14),
         Step(("context_relevance",), "context_relevance", "CLAPnq", 24, kinds=("answers", "does_not")),
+        clapnq,
         Step(DIRECT, "constant", groups=16),
         Step(DIRECT, "adversarial", "BIPIA + CLAPnq", 6),
         Step(("faithfulness",), "faithfulness", groups=6),
-        Step(REVERSE, "adversarial", "CLAPnq", 3),
         Step(DIRECT, "relevancy", "ALCE", 12),
+        Step(REVERSE, "adversarial", "CLAPnq", 3),
         Step(DIRECT, "relevancy", "MTRAG", 8),
+        Step(OTHERS, "relevancy", "SelQA", 6),
         Step(REVERSE, "relevancy", "ALCE", 8),
         Step(REVERSE, "relevancy", "MTRAG", 6),
-        Step(OTHERS, "relevancy", "SelQA", 6),
-        Step(DIRECT, "multilingual", groups=12),
         Step(REVERSE, "constant", groups=8),
+        Step(DIRECT, "multilingual", groups=12),
     ]
-    again = [replace(step, run=run) for run in range(1, runs) for step in first[3:5]]
+    again = [replace(step, run=run) for run in range(1, runs) for step in (selqa, clapnq)]
     rest = [
         Step(DIRECT, "relevancy", "CLAPnq"),
         Step(DIRECT, "adversarial"),
