@@ -50,6 +50,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
     def germane(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["germane", *arguments])
+        monkeypatch.setattr(sys, "path", list(sys.path))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()

@@ -240,3 +240,20 @@ def test_an_interrupt_says_what_is_kept(bare: Path, judge: FakeJudge, environmen
 
     assert (process.returncode, out) == (130, "")
     assert err.strip() == "germane: interrupted; what was scored is in scores.db: run again to go on"
+
+
+@pytest.mark.parametrize("safe_path", ["", "1"])
+def test_modules_of_the_current_folder_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
+    """By the installed command, as by `python -m germane`; not where Python was told to keep off that folder."""
+    (bare / "our_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange):\n    return 0.5\n")
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("germane")), "score", written(rows(3)), "--scorer", "half", "--json"],
+        env=environment | {"GERMANE_IMPORTS": "our_scorers", "PYTHONSAFEPATH": safe_path},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    found = json.loads(done.stdout)
+    if safe_path:
+        assert (done.returncode, "No module named 'our_scorers'" in found["error"]) == (1, True)
+    else:
+        assert (done.returncode, found["summary"][0]["mean"]) == (0, 0.5)

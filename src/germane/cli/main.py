@@ -49,6 +49,8 @@ def _germane() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    if not sys.flags.safe_path:
+        sys.path.insert(0, "")  # the setting imports names modules of the current folder, as under python -m
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # answers hold characters that a terminal may not know
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
