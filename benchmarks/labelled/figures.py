@@ -149,11 +149,10 @@ def _with_absent(measure: Measure, rows: Sequence[Row], values: Values) -> float
 
 
 def _comparable(piece: Slice, rows: Sequence[Row]) -> bool:
-    if len({row.group for row in rows}) < LEAST_GROUPS:
-        return False
-    if piece.measure == "mean pair" and {row.origin for row in rows} != {row.origin for row in piece.rows}:
-        return False
-    return len({row.label for row in rows}) > 1
+    """Whether there are enough groups, of each source where they are averaged, and labels that differ."""
+    origins = {row.origin for row in piece.rows} if piece.measure == "mean pair" else {None}
+    groups = [len({row.group for row in rows if origin in (None, row.origin)}) for origin in origins]
+    return min(groups, default=0) >= LEAST_GROUPS and len({row.label for row in rows}) > 1
 
 
 def _array(rows: Sequence[Row], values: Values) -> NDArray[np.float64]:
