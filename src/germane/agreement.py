@@ -9,6 +9,7 @@ Rows are arrays of one length: ``labels`` (higher is better), ``scores`` (NaN wh
     mean(scores)                                         of the scores that are there: rates, of zeros and ones
     interval(statistic, units, labels=..., scores=...)   one of them with its 95 % interval
     difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
+    at_most(count, of)                                   limit of a share, also where none was seen
 
 An interval is that of the percentile bootstrap: units are drawn with replacement, all their rows go with them. A
 resample is a row of ``weights``, which says how often each row was drawn: a statistic of one's own takes the arrays
@@ -19,11 +20,13 @@ that :func:`interval` was given and ``weights`` of shape (resamples, rows), and 
 
 Every statistic is NaN where there is nothing to compare.
 
-Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 16; Mann and Whitney, 1947.
+Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 16; Mann and Whitney, 1947;
+Clopper and Pearson, 1934.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, overload
@@ -89,16 +92,21 @@ def pairwise_accuracy(
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return per row how many pairs in which it is the better one it wins, and how many there are."""
-    credit = _credit(scores[:, None], scores[None, :], absent)
-    better = (labels[:, None] > labels[None, :]) & ~np.isnan(credit)
-    return np.where(better, credit, 0.0).sum(axis=1), better.sum(axis=1).astype(float)
+    """Return per row how many pairs in which it is the better one it wins, and how many there are.
 
-
-def _credit(first: Floats, second: Floats, absent: float | None) -> Floats:
-    missing = np.isnan(first) | np.isnan(second)
-    credit = (first > second) + 0.5 * (first == second)
-    return np.where(missing, np.nan if absent is None else absent, credit)
+    By sorting, since a question may have been asked thousands of times.
+    """
+    won, pairs = np.zeros(len(labels)), np.zeros(len(labels))
+    for level in np.unique(labels):
+        better, worse = labels == level, scores[labels < level]
+        mine, known = scores[better], np.sort(worse[~np.isnan(worse)])
+        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties half
+        there = ~np.isnan(mine)
+        won[better], pairs[better] = above * there, len(known) * there
+        if absent is not None:
+            won[better] += absent * (len(worse) - pairs[better])
+            pairs[better] = len(worse)
+    return won, pairs
 
 
 def _parts(membership: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -182,12 +190,42 @@ def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
     return float(result[0]) if weights is None else result
 
 
+def at_most(count: int, of: int, certainty: float = 0.95) -> float:
+    """Return the share that is not exceeded, with a certainty, when ``count`` of so many independent ones were seen; 0..1.
+
+    The one-sided limit of Clopper and Pearson. It says something also where none was seen, which a bootstrap does not:
+    none of 60 is at most 4.9 %.
+    """
+    if count >= of:
+        return 1.0
+    low, high = count / of, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _up_to(count, of, middle) > 1 - certainty else (low, middle)
+    return high
+
+
+def _up_to(count: int, of: int, share: float) -> float:
+    """Return the probability of so many or fewer, of a binomial distribution."""
+    every = math.lgamma(of + 1)
+    return sum(
+        math.exp(
+            every
+            - math.lgamma(seen + 1)
+            - math.lgamma(of - seen + 1)
+            + seen * math.log(share)
+            + (of - seen) * math.log1p(-share)
+        )
+        for seen in range(count + 1)
+    )
+
+
 def interval(
     statistic: Statistic, units: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, **arrays: ArrayLike
 ) -> Interval:
     """Return a statistic of the arrays with its percentile bootstrap interval (2.5 % to 97.5 %) over units.
 
-    A resample of which the statistic is NaN is left out.
+    A resample of which the statistic is NaN is left out. One unit cannot be resampled: low and high are NaN.
     """
     return _interval(lambda weights: statistic(**_arrays(arrays), weights=weights), units, resamples, seed)
 
@@ -229,7 +267,7 @@ def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples
     sizes = [min(at_once, resamples - done) for done in range(0, resamples, at_once)]
     drawn = (source.multinomial(len(names), share, size=size)[:, membership].astype(float) for size in sizes)
     found = np.concatenate([statistic(weights) for weights in drawn])
-    found = found[~np.isnan(found)]
+    found = found[~np.isnan(found)] if len(names) > 1 else found[:0]
     low, high = np.percentile(found, [2.5, 97.5]) if len(found) else (np.nan, np.nan)
     return Interval(value, float(low), float(high), len(names))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.agreement import auc, difference, interval, mean, pairwise_accuracy, spearman
+from germane.agreement import at_most, auc, difference, interval, mean, pairwise_accuracy, spearman
 
 NAN = float("nan")
 LEVELS = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -157,3 +158,35 @@ def test_a_difference_compares_like_with_like() -> None:
     """A row that one scorer left out counts for neither."""
     found = difference(mean, range(3), scores=[1.0, 0.0, NAN], others=[1.0, 0.0, 1.0])
     assert (found.value, found.excludes_zero) == (0.0, False)
+
+
+def test_of_one_unit_there_is_no_interval() -> None:
+    """Forty answers to one question say nothing of other questions."""
+    found = interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
+
+    assert (found.value, found.units) == (pytest.approx(0.4875), 1)
+    assert np.isnan([found.low, found.high]).all()
+    assert not found.excludes_zero
+
+
+def test_a_question_asked_thousands_of_times_takes_no_memory() -> None:
+    """Its pairs are counted by sorting: a hundred million of them in a moment."""
+    labels, scores = np.arange(20_000) % 2, np.arange(20_000)
+
+    assert pairwise_accuracy(labels, scores, np.zeros(20_000)) == pytest.approx(0.50005, abs=1e-9)
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 59), (0, 1), (3, 60), (1, 93), (7, 8)])
+def test_the_limit_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int) -> None:
+    """At the limit so few or fewer are seen in one of twenty samples."""
+    limit = at_most(count, of)
+
+    assert sum(comb(of, seen) * limit**seen * (1 - limit) ** (of - seen) for seen in range(count + 1)) == (
+        pytest.approx(0.05, abs=1e-6)
+    )
+
+
+def test_none_of_many_is_not_none() -> None:
+    """Where none was seen the limit is 1 - .05^(1/n); where all were, it is 1."""
+    assert at_most(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
+    assert at_most(5, 5) == at_most(0, 0) == 1.0

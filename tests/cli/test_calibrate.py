@@ -141,35 +141,102 @@ def test_few_labels_say_nothing(call: Call, judge: FakeJudge, store: Store, scor
     for exchange in fill(store, scored, TOPICS[:19], lambda number: 0.5):
         label(store, exchange, 1.0)
 
-    assert "not enough data (need 20)" in call("calibrate").out
+    assert "not enough data (19 questions, need 20)" in call("calibrate").out
 
 
-def voted(store: Store, scored: Scored, count: int, false: int) -> str:
+def test_answers_to_few_questions_say_nothing(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """Forty answers to nineteen questions are nineteen: the bootstrap would draw nothing else."""
+    for number in range(40):
+        [exchange] = scored(store, [number / 40], question=f"topic {number % 19}")
+        label(store, exchange, number % 2)
+
+    [metric, *_] = call("calibrate", "--json").content["agreement"]
+
+    assert (metric["n"], metric["questions"], metric["spearman"], metric["auc"], metric["pairs"]) == (
+        *(40, 19),
+        *(None, None, None),
+    )
+
+
+def test_a_statistic_of_few_questions_is_not_shown(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """Four bad answers make no AUC, and one question with two answers no share of pairs: they would look certain."""
+    for number in range(30):
+        [exchange] = scored(store, [number / 30], question=f"topic {number % 29}")
+        label(store, exchange, 0.0 if number < 4 else 1.0)
+
+    [metric, *_] = call("calibrate", "--json").content["agreement"]
+
+    assert metric["spearman"]["units"] == 29
+    assert (metric["auc"], metric["pairs"], metric["pairs_absent_half"]) == (None, None, None)
+
+
+def test_an_attribute_of_the_application_groups_nothing(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored
+) -> None:
+    """An exchange's own attribute may be called group, and mean whatever it likes: units are questions."""
+    for number in range(20):
+        [exchange] = scored(store, [0.5], question=f"topic {number}", attributes={"group": "a", "unit": "b"})
+        label(store, exchange, 1.0)
+
+    [metric, *_] = call("calibrate", "--json").content["agreement"]
+
+    assert metric["questions"] == 20
+
+
+def vote(store: Store, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any) -> None:
     """Write good answers, of which the judge's votes call so many noncommittal."""
     for number in range(count):
-        questions = [
-            {"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)
-        ]
-        [exchange] = scored(store, [0.5], question=f"topic {number}", details={"questions": questions})
+        cast = [{"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)]
+        topic = f"topic {number % (questions or count)}"
+        [exchange] = scored(store, [0.5], question=topic, details={"questions": cast}, **given)
         label(store, exchange, 0.75)
-    return ""
 
 
 @pytest.mark.parametrize(
-    ("count", "false", "verdict"),
-    [(60, 3, True), (60, 4, False), (59, 0, None)],
-    ids=["5 % may count", "more may not", "too few to say"],
-)
-def test_votes_may_count_when_they_are_rarely_wrong(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, verdict: bool | None
+    ("count", "false", "questions", "verdict"),
+    [(59, 0, 59, True), (93, 1, 93, True), (60, 4, 60, False), (58, 0, 58, None), (60, 3, 60, None), (200, 0, 30, None),
+     (19, 19, 19, None)],
+    ids=["none of 59", "one of 93", "more than 5 %", "none of 58", "3 of 60", "few questions", "too few for a no"],
+)  # fmt: skip
+def test_votes_may_count_when_they_are_known_to_be_rarely_wrong(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, questions: int, verdict: Any
 ) -> None:
-    """At most 5 % of at least 60 good answers; one vote of three is no majority."""
-    voted(store, scored, count, false)
+    """At most 5 % of good answers, with a certainty of 95 %; one vote of three is no majority."""
+    vote(store, scored, count, false, questions)
 
     found = call("calibrate", "--json").content["votes"]
 
-    assert (found["n"], found["may_count"]) == (count, verdict)
-    assert found["false"]["value"] == pytest.approx(false / count)
+    assert (found["n"], found["questions"], found["may_count"]) == (count, questions, verdict)
+    assert found["false"] == pytest.approx(false / count)
+
+
+@pytest.mark.parametrize(
+    ("count", "false", "told"),
+    [
+        (59, 0, "may count: 0.0% of 59 good answers (59 questions) are called noncommittal, so at most 5.0% with"),
+        (60, 6, "may not count: 10.0% of 60 good answers (60 questions) are called noncommittal, and 5% may be. Set"),
+        (30, 1, "so at most 14.9% with a certainty of 95 % (5% may be); with no more false, 93 questions would do."),
+        (0, 0, "none on an answer that people hold for good. Try them on a file"),
+    ],
+    ids=["yes", "no", "not known", "never tried"],
+)
+def test_votes_come_with_what_to_do(
+    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, told: str
+) -> None:
+    """Share, evidence and limit stand in the sentence, and what to set or to try."""
+    vote(store, scored, count, false)
+
+    assert told in call("calibrate").out
+
+
+def test_votes_of_an_earlier_judge_do_not_count(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
+    """Another fingerprint votes otherwise: only the newest one is judged."""
+    vote(store, scored, 30, 30, fingerprint="old")
+    vote(store, scored, 60, 0, fingerprint="new")
+
+    found = call("calibrate", "--json").content["votes"]
+
+    assert (found["n"], found["false"], found["may_count"]) == (60, 0.0, True)
 
 
 def test_a_file_of_labels_names_exchanges(
@@ -216,7 +283,7 @@ def test_a_group_lies_within_a_unit(call: Call, judge: FakeJudge, monkeypatch: A
 
     ended = call("calibrate", "--file", str(path))
 
-    assert (ended.code, "a group spans units" in ended.err) == (1, True)
+    assert (ended.code, "group 'g' spans units" in ended.err) == (1, True)
 
 
 def test_a_label_that_is_none_is_refused_with_its_place(call: Call, judge: FakeJudge, tmp_path: Path) -> None:

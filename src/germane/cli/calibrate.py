@@ -14,7 +14,7 @@ import click
 
 from germane.cli.labelled import (
     ENOUGH,
-    VOTES_NEEDED,
+    FALSE_VOTES,
     Agreement,
     Votes,
     agreements,
@@ -166,8 +166,8 @@ def _print_agreements(found: list[Agreement]) -> None:
 def _agreement_cells(one: Agreement, found: list[Agreement]) -> tuple[str, ...]:
     ways = [other for other in found if other.metric == one.metric]
     name = harmless(one.metric, 40) + (f" {harmless(one.fingerprint, 20)}" if len(ways) > 1 else "")
-    if one.n < ENOUGH:
-        return name, str(one.n), f"not enough data (need {ENOUGH})", "-", "-"
+    if one.questions < ENOUGH:
+        return name, str(one.n), f"not enough data ({one.questions} questions, need {ENOUGH})", "-", "-"
     return name, str(one.n), _shown(one.spearman), _shown(one.auc), _shown(one.pairs)
 
 
@@ -176,15 +176,23 @@ def _shown(found: Interval | None) -> str:
 
 
 def _told(voted: Votes) -> str:
-    """Say whether the judge's votes may count."""
+    """Say whether the judge's votes may count, how sure that is, and what to do."""
     about = "The judge's noncommittal votes"
     if voted.false is None:
-        return f"{about}: none on an answer labelled good; score with noncommittal_votes = true to have them tried."
-    share = f"{voted.false.value:.0%} [{voted.false.low:.0%}, {voted.false.high:.0%}] false on {voted.n} good answers"
-    if voted.may_count is None:
-        return f"{about}: not enough data ({share}, need {VOTES_NEEDED})"
-    verdict = "may count" if voted.may_count else "may not count: leave noncommittal_votes off"
-    return f"{about} {verdict} ({share}; at most 5 % may be)"
+        return f"{about}: none on an answer that people hold for good. {_TRY}"
+    share = f"{voted.false:.1%} of {voted.n} good answers ({voted.questions} questions) are called noncommittal"
+    if voted.may_count:
+        return f"{about} may count: {share}, {_limit(voted)}. Set noncommittal_votes = true, or leave it so."
+    if voted.may_count is False:
+        return f"{about} may not count: {share}, and {FALSE_VOTES:.0%} may be. Set noncommittal_votes = false."
+    return f"{about}: not enough data. {share}, {_limit(voted)}; with no more false, {voted.needed} questions would do."
+
+
+_TRY = "Try them on a file with labels: GERMANE_NONCOMMITTAL_VOTES=true germane calibrate --file FILE"
+
+
+def _limit(voted: Votes) -> str:
+    return f"so at most {voted.at_most:.1%} with a certainty of 95 % ({FALSE_VOTES:.0%} may be)"
 
 
 def _as_dict(n: int, floors: list[Floor], found: list[Agreement], voted: Votes, *, saved: bool) -> dict[str, Any]:
