@@ -191,7 +191,7 @@ def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
 
 
 def at_most(count: int, of: int, certainty: float = 0.95) -> float:
-    """Return the share that is not exceeded, with a certainty, when ``count`` of so many independent ones were seen; 0..1.
+    """Return the share, 0..1, that is certainly not exceeded when ``count`` of so many independent ones were seen.
 
     The one-sided limit of Clopper and Pearson. It says something also where none was seen, which a bootstrap does not:
     none of 60 is at most 4.9 %.

@@ -12,20 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from germane.cli.labelled import (
-    ENOUGH,
-    FALSE_VOTES,
-    Agreement,
-    Votes,
-    agreements,
-    by_feedback,
-    by_file,
-    scored_now,
-    votes,
-)
+from germane.cli.agreements import ENOUGH, Agreement, agreements
+from germane.cli.labelled import by_feedback, by_file, scored_now
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 from germane.cli.report import NOT_ENOUGH_DATA
+from germane.cli.votes import FALSE_VOTES, Votes, votes
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
