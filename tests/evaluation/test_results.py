@@ -203,9 +203,26 @@ def test_a_report_in_markdown_escapes_what_it_shows(told: Any) -> None:
     """Each row of a table is one line of the same number of cells, and nothing in it is a link, an image or a tag."""
     report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("markdown")
 
-    shown = next(line for line in report.splitlines() if "alert" in line)
-    assert len(re.findall(r"(?<!\\)\|", shown)) == 7
-    assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", shown)
+    shown = [line for line in report.splitlines() if "alert" in line]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in shown] == [5, 7]  # why there is no score, and of which row
+    assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", "".join(shown))
+
+
+def test_a_report_says_why_scores_are_missing(evaluated: Evaluated) -> None:
+    """In the words that were given most often."""
+    report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
+
+    assert "| told | 3 | unparsable | no number in two |" in report
+    assert "| told | 1 | missing\\_input | there is no answer |" in report
+
+
+def test_a_notebook_shows_the_report(evaluated: Evaluated) -> None:
+    """And a prompt a line, however many rows there are."""
+    evaluation = evaluated(["0.5"] * 30)
+
+    assert repr(evaluation) == "Evaluation(30 rows, scored by told)"
+    assert repr(evaluated([])) == "Evaluation(0 rows, scored by nothing)"
+    assert evaluation._repr_markdown_() == evaluation.report("markdown")
 
 
 class Tags(HTMLParser):

@@ -127,14 +127,16 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _print(evaluation: Evaluation, check: Check | None) -> None:
-    from germane.evaluation.report import HEADINGS, absences, cells, took
+    from germane.evaluation.report import HEADINGS, absences, summary_cells, took
 
     summaries = evaluation.summary()
     if summaries:
-        print_table(HEADINGS, [tuple(harmless(cell, 60) for cell in cells(found, summaries)) for found in summaries])
-    if missing := absences(summaries):
+        rows = [summary_cells(found, summaries) for found in summaries]
+        print_table(HEADINGS, [tuple(harmless(cell, 60) for cell in row) for row in rows])
+    if missing := absences(evaluation):
         click.echo("\nWithout a score:")
-        click.echo("\n".join(f"  {harmless(scorer, 60)}: {count} {reason}" for scorer, count, reason in missing))
+    for scorer, count, reason, why in missing:
+        click.echo(f"  {harmless(scorer, 60)}: {count} {reason}{f', mostly: {harmless(why)}' if why else ''}")
     problems = evaluation.problems()
     if problems:
         click.echo(f"\nWorst {min(SHOWN, len(problems))} of {len(problems)} low or failed:")

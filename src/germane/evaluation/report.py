@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
 from germane.evaluation.check import ENOUGH
-from germane.evaluation.page import page
+from germane.evaluation.page import Table, page
 from germane.evaluation.plain import as_dict
 from germane.shown import markdown
 
@@ -34,7 +35,7 @@ def report(evaluation: Evaluation, kind: str) -> str:
     return make(evaluation)
 
 
-def cells(found: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str, ...]:
+def summary_cells(found: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str, ...]:
     """Return the row of a summary under :data:`HEADINGS`."""
     ways = sum(other.scorer == found.scorer for other in summaries)
     name = found.scorer if ways == 1 else f"{found.scorer} {found.fingerprint}"
@@ -47,18 +48,26 @@ def cells(found: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str
     return name, str(found.n), f"{estimate.mean:.3f}", interval, *shares, seen
 
 
-def absences(summaries: Sequence[ScorerSummary]) -> list[tuple[str, int, str]]:
-    """Return scorer, number of rows and reason of what could not be scored."""
-    found = {(each.scorer, reason): count for each in summaries for reason, count in each.reasons.items()}
-    return [(scorer, count, reason) for (scorer, reason), count in found.items()]
+def absences(evaluation: Evaluation) -> list[tuple[str, int, str, str]]:
+    """Return scorer, number of rows, reason and most frequent explanation of what could not be scored."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for score in evaluation.scores:
+        if score.reason is not None:
+            found.setdefault((score.scorer, str(score.reason)), Counter())[score.explanation or ""] += 1
+    return [(scorer, why.total(), reason, why.most_common(1)[0][0]) for (scorer, reason), why in found.items()]
 
 
 def took(evaluation: Evaluation) -> str:
     """Return what the run took, in a sentence."""
-    requests = f", {evaluation.spending.requests:,} requests" if evaluation.spending.requests else ""
-    tokens = "" if evaluation.tokens is None else f", {evaluation.tokens:,} tokens"
+    spent = evaluation.spending
+    requests = f", {_count(spent.requests, 'request')}" if spent.requests else ""
+    tokens = "" if evaluation.tokens is None else f", {_count(evaluation.tokens, 'token')}"
     cost = "" if evaluation.cost is None else f", ${evaluation.cost:.4f}"
-    return f"{len(evaluation.rows)} rows in {evaluation.seconds:.1f} s{requests}{tokens}{cost}."
+    return f"{_count(len(evaluation.rows), 'row')} in {evaluation.seconds:.1f} s{requests}{tokens}{cost}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def summary_dict(found: ScorerSummary) -> dict[str, Any]:
@@ -125,17 +134,19 @@ def _row_dict(row: RowScores) -> dict[str, Any]:
     }
 
 
-def _markdown(evaluation: Evaluation) -> str:
+def _tables(evaluation: Evaluation) -> list[Table]:
+    """Return the tables of a report for people."""
     summaries, problems = evaluation.summary(), evaluation.problems()
-    lines = ["# Evaluation", "", markdown(took(evaluation)), ""]
-    lines += _table(HEADINGS, [cells(found, summaries) for found in summaries])
-    if missing := absences(summaries):
-        lines += ["", "## Without a score", "", *_table(("scorer", "rows", "reason"), missing)]
-    if problems:
-        title = f"## Worst {min(WORST, len(problems))} of {len(problems)} low or failed"
-        headings = ("score", "scorer", "row", "question", "answer", "why")
-        lines += ["", title, "", *_table(headings, [problem_cells(problem) for problem in problems[:WORST]])]
-    return "\n".join(lines) + "\n"
+    worst = problems[:WORST]
+    return [
+        ("Scores", HEADINGS, [summary_cells(found, summaries) for found in summaries]),
+        ("Without a score", ("scorer", "rows", "reason", "mostly because"), absences(evaluation)),
+        (
+            f"Worst {len(worst)} of {len(problems)} low or failed",
+            ("score", "scorer", "row", "question", "answer", "why"),
+            [problem_cells(problem) for problem in worst],
+        ),
+    ]
 
 
 def problem_cells(problem: Problem) -> tuple[str, ...]:
@@ -146,6 +157,14 @@ def problem_cells(problem: Problem) -> tuple[str, ...]:
     return value, score.scorer, problem.row.place, *texts
 
 
+def _markdown(evaluation: Evaluation) -> str:
+    lines = ["# Evaluation", "", markdown(took(evaluation))]
+    for title, headings, rows in _tables(evaluation):
+        if rows:
+            lines += ["", f"## {title}", "", *_table(headings, rows)]
+    return "\n".join(lines) + "\n"
+
+
 def _table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     lines = [" | ".join(headings), " | ".join("---" for _ in headings)]
     lines += [" | ".join(markdown(str(cell)) for cell in row) for row in rows]
@@ -153,21 +172,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> list[st
 
 
 def _html(evaluation: Evaluation) -> str:
-    summaries, problems = evaluation.summary(), evaluation.problems()
-    headings = ("score", "scorer", "row", "question", "answer", "why")
-    return page(
-        "Evaluation",
-        took(evaluation),
-        [
-            ("Scores", HEADINGS, [cells(found, summaries) for found in summaries]),
-            ("Without a score", ("scorer", "rows", "reason"), absences(summaries)),
-            (
-                f"Worst {min(WORST, len(problems))} of {len(problems)} low or failed",
-                headings,
-                [problem_cells(problem) for problem in problems[:WORST]],
-            ),
-        ],
-    )
+    return page("Evaluation", took(evaluation), _tables(evaluation))
 
 
 _KINDS: Mapping[str, Callable[[Evaluation], str]] = {"markdown": _markdown, "json": _json, "html": _html}

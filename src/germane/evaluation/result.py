@@ -36,13 +36,21 @@ class Problem:
     score: Score
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """The scores of a data set, in the order of its rows."""
 
     rows: tuple[RowScores, ...]
     spending: Spending = field(default_factory=Spending)
     """What this run took."""
+
+    def __repr__(self) -> str:
+        scorers = dict.fromkeys(name for row in self.rows for name in row.scores)
+        return f"Evaluation({len(self.rows)} rows, scored by {', '.join(scorers) or 'nothing'})"
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows of it."""
+        return self.report("markdown")
 
     @property
     def scores(self) -> list[Score]:
