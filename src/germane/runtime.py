@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,32 @@ _lock = threading.RLock()  # a signal handler that stops may interrupt a start o
 _running: Runtime | None = None
 
 
+class _Floors(Mapping[tuple[str, str], "Calibration"]):
+    """Floors of cosines by embedder and scorer: read for the first score, since then the database is there."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[tuple[str, str], Calibration] | None = None
+
+    def __getitem__(self, key: tuple[str, str]) -> Calibration:
+        return self._read()[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> dict[tuple[str, str], Calibration]:
+        if self._known is None:
+            try:
+                self._known = {(one.embedder, one.scorer): one for one in self._store.calibrations()}
+            except StorageError as error:
+                _logger.warning("a label is not calibrated: %s", error)
+                return {}
+        return self._known
+
+
 class Runtime:
     """What runs in one process between :func:`start` and :func:`stop`. Nothing runs before :meth:`begin`.
 
@@ -59,8 +85,7 @@ class Runtime:
         self._on_alert = on_alert
         self._redact = redact
         self._provider = tracer_provider
-        self.calibrations: dict[tuple[str, str], Calibration] = {}
-        """Floors of cosines, as they were at the start."""
+        self._floors = _Floors(self.store)
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self._names = frozenset(names)
@@ -70,7 +95,7 @@ class Runtime:
         self._lock = threading.Lock()
 
     def _build(self) -> None:
-        self.workbench = _workbench(self.settings, self.store, self.calibrations)
+        self.workbench = _workbench(self.settings, self.store, self._floors)
         self.monitor = _monitor(self.settings, self.store, self.workbench, self._on_alert)
 
     @property
@@ -81,8 +106,6 @@ class Runtime:
     def begin(self) -> None:
         """Look at the database, capture, and start the background."""
         self.writer.problem = _prepare(self.store, self.settings)
-        if self.writer.problem is None and self.scores:
-            self._read_calibrations()
         tracer.connect(
             sink=self._take,
             annotate=self._take,
@@ -98,14 +121,6 @@ class Runtime:
         )
         if self.monitor is not None:
             self.monitor.start()
-
-    def _read_calibrations(self) -> None:
-        try:
-            found = self.store.calibrations()
-        except StorageError as error:
-            _logger.warning("labels are not calibrated: %s", error)
-            return
-        self.calibrations.update({(one.embedder, one.scorer): one for one in found})
 
     def _take(self, item: Exchange | Annotation) -> None:
         if self._stopped:  # the handler was called before the stop, and returned after it
@@ -257,14 +272,14 @@ async def lifespan(app: object = None, **settings: Any) -> AsyncIterator[None]: 
         await asyncio.to_thread(stop)
 
 
-def _workbench(settings: Settings, store: Store, calibrations: dict[tuple[str, str], Calibration]) -> Workbench | None:
+def _workbench(settings: Settings, store: Store, floors: _Floors) -> Workbench | None:
     if settings.role == "capture":
         return None
     from germane.monitor import shared_pace
     from germane.scorers import build
 
     try:
-        return build(settings, calibrations=calibrations, pace=shared_pace(settings, store))
+        return build(settings, calibrations=floors, pace=shared_pace(settings, store))
     except ModelError as error:
         _logger.warning("nothing will be scored: %s", error)
         return None

@@ -12,10 +12,12 @@ from typing import Any, Literal
 State = Literal["scored", "skipped", "failed"]
 
 LOW = 0.5
-"""A score under this is low."""
+"""Edge of the lowest band: a score under this is low."""
 
 BANDS = ((0.9, "direct"), (0.7, "mostly"), (LOW, "partly"), (-math.inf, "off"))
 """Lower edge and label of each band, best first."""
+LOWEST = BANDS[-1][1]
+_BAND_LABELS = frozenset(label for _, label in BANDS)
 
 
 class Reason(StrEnum):
@@ -99,6 +101,13 @@ class Score:
             raise ValueError(f"a score of {self.scorer} needs either a value or a reason")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a score of {self.scorer} must be finite, not {self.value}")
+
+    @property
+    def is_low(self) -> bool:
+        """Whether it lies in the lowest band: by its label where that is a band's, for bands may be calibrated."""
+        if self.label in _BAND_LABELS:
+            return self.label == LOWEST
+        return self.value is not None and self.value < LOW
 
     @property
     def state(self) -> State:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import germane
+from germane.annotation import Recorded
 from germane.score import Reason
 from germane.storage import Decision, Limit, Store
 from germane.testing import FakeJudge, Fault, OTLPReceiver
@@ -405,3 +406,28 @@ def test_looking_changes_nothing_that_is_counted(call: Call, store: Store) -> No
 
     assert store.coverage() == []
     assert store.exchanges() == []
+
+
+def test_an_exchange_is_seen_once_however_many_scorers_it_has(call: Call, store: Store, scored: Scored) -> None:
+    """Scores of other scorers, and those made elsewhere, are no further exchanges."""
+    exchanges = scored(store, [0.5, 0.6])
+    store.record(
+        [Recorded(exchange_id=one.id, name="links", value=1.0, recorded_at=datetime.now(UTC)) for one in exchanges]
+    )
+
+    assert "handler ask: 2 seen, 2 scored" in call("doctor", "--offline").out
+
+
+def test_labels_without_cosines_need_no_calibration(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the judge compares the questions there is no embedder whose scale could be found."""
+    scored(store, [0.5] * 60)
+    monkeypatch.setenv("GERMANE_SCORERS", '["answer_relevancy", "question_answer_similarity"]')
+    monkeypatch.setenv("GERMANE_SCORER_OPTIONS", '{"answer_relevancy": {"similarity": "judge"}}')
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+
+    told = call("doctor", "--offline").out
+
+    assert "labels of question_answer_similarity: are not calibrated" in told
+    assert "labels of answer_relevancy" not in told

@@ -44,6 +44,13 @@ def test_the_lowest_come_first_with_what_they_were_made_from(call: Call, store: 
     assert len(lines) == 11
 
 
+def test_a_calibrated_label_comes_with_the_value_that_it_stands_for(call: Call, store: Store, scored: Scored) -> None:
+    """Else a reader could not tell why two answers of one value have two labels."""
+    scored(store, [0.62], details={"calibrated": 0.51})
+
+    assert call("worst").out.startswith(" 0.62  partly (calibrated 0.51)  ask  ")
+
+
 def test_json_holds_the_whole_answer(call: Call, store: Store, scored: Scored) -> None:
     """Nothing is cut or replaced for a program."""
     (exchange,) = scored(store, [0.1], question=HOSTILE[1], answer=HOSTILE[3], details={"questions": []})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import germane
@@ -19,8 +20,8 @@ def ask(question: str) -> str:
     return "You pay by card in the shop."
 
 
-def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str, query: Query) -> None:
-    """The row's value is raw, its label that of the calibrated value; another embedder's floor is not used."""
+def calibrate(database: str) -> None:
+    """Keep a floor for the judge's embedder, and one for another."""
     store = germane.Store(database)
     store.migrate()
     given = {"scorer": "question_answer_similarity", "fingerprint": "f1", "n": 60, "made_at": datetime.now(UTC)}
@@ -29,6 +30,11 @@ def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str
         for embedder, floor in (("fake-embedder", 0.95), ("other", -1.0))
     ])  # fmt: skip
     store.close()
+
+
+def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str, query: Query) -> None:
+    """The row's value is raw, its label that of the calibrated value; another embedder's floor is not used."""
+    calibrate(database)
     germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], tick=0.05)
     ask("You pay by what in the shop?")
 
@@ -37,3 +43,29 @@ def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str
     [(value, label, calibrated)] = query("SELECT value, label, json_extract(details, '$.calibrated') FROM score")
     assert 0.5 < value < 0.95
     assert (label, calibrated) == ("off", 0)
+    [summary] = reading(database)
+    assert (summary.mean, summary.low_share) == (value, 1.0)
+
+
+def test_labels_are_calibrated_also_where_the_database_came_later(judge: FakeJudge, tmp_path: Path) -> None:
+    """It was away at the start: floors are read for the first score, not then."""
+    folder = tmp_path / "later"
+    database = f"sqlite:///{folder / 'germane.db'}"
+    germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], tick=0.05)
+    ask("You pay by what in the shop?")
+    folder.mkdir()
+    calibrate(database)
+
+    assert germane.stop(drain=20)
+
+    [summary] = reading(database)
+    assert summary.mean > 0.5
+    assert summary.low_share == 1.0
+
+
+def reading(database: str) -> list[Any]:
+    """Return the summary."""
+    store = germane.Store(database)
+    found = store.summary()
+    store.close()
+    return found

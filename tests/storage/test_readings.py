@@ -65,6 +65,19 @@ def test_a_mean_weighs_by_inclusion_probability(store: Store, scores: Scores) ->
     assert mean.n == 4
 
 
+@pytest.mark.parametrize("label", [None, "direct", "mostly", "partly", "off", "noncommittal", "off (incomplete)"])
+@pytest.mark.parametrize("value", [0.0, 0.3, 0.5, 0.7])
+def test_low_is_what_the_band_says(store: Store, scores: Scores, label: str | None, value: float) -> None:
+    """A calibrated band goes before the raw value; the database says what the score itself says."""
+    scores([value], label=label)
+
+    [mean] = store.means(scorer="relevancy", since=None)
+
+    low = label == "off" if label in {"direct", "mostly", "partly", "off"} else value < 0.5
+    assert mean.low_share == low
+    assert Score(scorer="relevancy", value=value, label=label).is_low == low
+
+
 def test_equal_weights_give_the_plain_statistics(store: Store, scores: Scores) -> None:
     """Mean, deviation and shares are what statistics says of them."""
     values = [0.4, 0.6, 0.7, 0.8, 0.9]

@@ -103,7 +103,7 @@ def _look_at_handlers(store: Store, settings: Settings) -> Iterator[Finding]:
 
 
 def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange], *, kept: bool) -> Finding:
-    about, seen = f"handler {route}", sum(found.seen for found in coverage)
+    about, seen = f"handler {route}", max((found.seen for found in coverage), default=0)
     if not seen and not latest:
         return Finding(
             about,
@@ -120,7 +120,8 @@ def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange
             f"fired, but no {' and no '.join(unread)} could be read: its selectors match nothing",
             'name the parts: @germane.observe(question="body.query", answer="text"); the log says what was found',
         )
-    return Finding(about, "ok", f"{max(seen, len(latest))} seen, {sum(found.scored for found in coverage)} scored")
+    scored = max((found.scored for found in coverage), default=0)
+    return Finding(about, "ok", f"{max(seen, len(latest))} seen, {scored} scored")
 
 
 def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
@@ -255,14 +256,15 @@ def _look_at_calibration(settings: Settings, workbench: Workbench) -> Iterator[F
     from germane.scorers import COSINES
     from germane.scorers.floors import LEAST
 
-    cosines = [scorer.name for scorer in workbench.scorers if scorer.name in COSINES]
-    if workbench.embedder is None or not cosines:
+    embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in workbench.scorers}
+    models = {name: embedder.model for name, embedder in embedders.items() if name in COSINES and embedder}
+    if not models:
         return
-    model, (calibrations, captured) = workbench.embedder.model, _calibrations(settings)
-    floors = {one.scorer: one for one in calibrations if one.embedder == model}
-    for name in cosines:
-        if name in floors:
-            yield Finding(f"labels of {name}", "ok", str(floors[name]))
+    calibrations, captured = _calibrations(settings)
+    floors = {(one.embedder, one.scorer): one for one in calibrations}
+    for name, model in models.items():
+        if floor := floors.get((model, name)):
+            yield Finding(f"labels of {name}", "ok", str(floor))
         elif captured >= LEAST:
             message = f"are not calibrated for {model}: each embedder's cosines have a scale of their own"
             yield Finding(f"labels of {name}", "note", message, "germane calibrate --save")

@@ -1,4 +1,4 @@
-"""Answers that people labelled, with their scores: how well each metric agrees with the labels."""
+"""Answers that people labelled, with their scores: from feedback, or from a file."""
 
 from __future__ import annotations
 

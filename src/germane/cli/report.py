@@ -82,7 +82,7 @@ def _print(
         rows = [_row(found, _name(found, summaries), _scorer(found, summaries)) for found in summaries]
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
     for one in calibrations:
-        click.echo(f"\nLabels of {harmless(one.scorer, 40)}: {one}")
+        click.echo(f"\nLabels and low answers of {harmless(one.scorer, 40)}: {one}; means are of raw values")
     missing = [line for found in coverage for line in _absences(found)]
     if missing:
         click.echo("\nWithout a score:")

@@ -48,7 +48,7 @@ def describe(scored: Scored) -> list[str]:
     exchange, score = scored.exchange, scored.score
     source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:5.2f}  {harmless(score.label)}  {source}",
+        f"{score.value:5.2f}  {harmless(score.label)}{_calibrated(score)}  {source}",
         f"       asked     {harmless(exchange.question)}",
         f"       answered  {harmless(exchange.answer)}",
     ]
@@ -57,6 +57,12 @@ def describe(scored: Scored) -> list[str]:
         for question in _questions(score)
     ]
     return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {exchange.id}"]
+
+
+def _calibrated(score: Score) -> str:
+    """Return the value that the label stands for, where that is not the raw one."""
+    value = score.details.get("calibrated")
+    return f" (calibrated {value:.2f})" if isinstance(value, float) else ""
 
 
 def _questions(score: Score) -> list[Mapping[str, Any]]:

@@ -24,7 +24,7 @@ class Estimate:
     deviation: float | None
     """Standard deviation of single scores; None under 2."""
     low_share: float
-    """Share of scores under .5, in [0, 1]."""
+    """Share of scores in the lowest band, under .5 unless it is calibrated; in [0, 1]."""
     noncommittal_share: float
     """Share of answers that did not answer, in [0, 1]."""
     interval: Interval | None

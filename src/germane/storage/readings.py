@@ -23,7 +23,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 
 from germane.exchange import Exchange
-from germane.score import LOW, Score
+from germane.score import BANDS, LOW, LOWEST, Score
 from germane.storage.estimate import Estimate, Sums, estimate
 from germane.storage.rows import batched, exchange_of, score_of
 from germane.storage.tables import exchange, score, scoring_task
@@ -239,6 +239,8 @@ def _epoch_on_postgresql(element: Epoch, compiler: SQLCompiler, **options: Any) 
 def _sums() -> dict[str, ColumnElement[Any]]:
     w, y = func.coalesce(1.0 / func.nullif(score.c.sampling_probability, 0), 1.0), score.c.value
     zero = y == 0
+    # As Score.is_low says it: the band that a label names is the calibrated one.
+    low = case((score.c.label == LOWEST, True), (score.c.label.in_([name for _, name in BANDS]), False), else_=y < LOW)
     return {
         "n": func.count(),
         "n_zero": func.sum(case((zero, 1), else_=0)),
@@ -250,7 +252,7 @@ def _sums() -> dict[str, ColumnElement[Any]]:
         "wyy": func.sum(w * y * y),
         "wwy": func.sum(w * w * y),
         "wwyy": func.sum(w * w * y * y),
-        "w_low": func.sum(case((y < LOW, w), else_=0.0)),
+        "w_low": func.sum(case((low, w), else_=0.0)),
         "w_noncommittal": func.sum(case((score.c.label == NONCOMMITTAL, w), else_=0.0)),
     }
 
