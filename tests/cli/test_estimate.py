@@ -197,3 +197,30 @@ def test_every_scorer_can_be_estimated(call: Call) -> None:
     assert (calls["answer_relevancy"], calls["faithfulness"], calls["context_relevance"]) == (1, 1, 1)
     assert calls["combined_relevancy"] == 4
     assert ended.content["total"]["calls"] == pytest.approx(sum(calls.values()), abs=1e-9)
+
+
+@pytest.mark.parametrize("count", ["nan", "inf", "-1"])
+def test_a_count_is_a_number(call: Call, count: str) -> None:
+    """NaN exchanges would cost NaN dollars."""
+    ended = call("estimate", "--per-day", count)
+
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_a_scorer_that_is_not_there_is_told(call: Call) -> None:
+    """A slip of the pen is no scorer of your own."""
+    ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "there is no scorer 'faithfullness'; there are " in ended.err
+
+
+def test_scorers_of_your_own_are_named(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may do anything, so nobody knows what they take."""
+    (bare / "estimated_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange): return 0.5\n")
+    monkeypatch.setenv("GERMANE_IMPORTS", "estimated_scorers")
+
+    ended = call("estimate", "--per-day", "10", "--scorer", "half", "--scorer", "intent_match")
+
+    assert ended.code == 0
+    assert "note: scorers of your own are not part of this: half" in ended.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,8 +23,18 @@ if TYPE_CHECKING:
 HEADINGS = ("scorer", "requests", "input tokens", "output tokens", "embedded tokens", "dollars")
 
 
+class Count(click.FloatRange):
+    """A number from 0; NaN passes every range."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not finite", param, ctx)
+
+
 @click.command("estimate")
-@click.option("--per-day", type=click.FloatRange(0), metavar="N", help="Exchanges a day, instead of today's traffic.")
+@click.option("--per-day", type=Count(0), metavar="N", help="Exchanges a day, instead of today's traffic.")
 @click.option(
     "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A sample of exchanges: its rows."
 )
@@ -76,13 +87,19 @@ def command(
 
 
 def _names(settings: Settings, *, at_server: bool) -> tuple[list[str], list[str]]:
-    """Return the scorers of germane that would run, and others, which may do anything and are not tried."""
-    from germane.scorers import NAMES, default_names
+    """Return the scorers of germane that would run, and others, which may do anything and are not tried.
+
+    Raises:
+        SettingsError: there is no scorer of one of the names.
+    """
+    from germane.scorers import NAMES, build, default_names
 
     names = settings.scorers
     if names is None:
         names = ("answer_relevancy",) if at_server else default_names(settings) or ("answer_relevancy",)
-    return [name for name in dict.fromkeys(names) if name in NAMES], [name for name in names if name not in NAMES]
+    own = [name for name in names if name not in NAMES]
+    build(settings, own)
+    return [name for name in dict.fromkeys(names) if name in NAMES], own
 
 
 def _unpriced(models: Models, found: Sequence[Forecast]) -> list[str]:
