@@ -140,6 +140,18 @@ def test_tried_again_only_what_is_missing_is_asked(exchange: Make, score: Any) -
     assert {name: part.asked for name, part in said.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
 
 
+def test_what_is_kept_is_for_the_same_exchange_only(exchange: Make, score: Any) -> None:
+    """Rows of a data set may share an id: one of them must not have the other's parts."""
+    said = parts(**{COVERAGE: failed(Reason.JUDGE_TIMEOUT)})
+    combined = CombinedRelevancy(said)
+
+    score(combined, exchange(answer="You pay by card."))
+    said[COVERAGE].said = 0.5
+    score(combined, exchange(answer="In a month."))
+
+    assert {name: part.asked for name, part in said.items()} == dict.fromkeys(said, 2)
+
+
 def test_weights_of_ones_own(exchange: Make, score: Any) -> None:
     """A part that is left out, or has 0, is not asked and not needed."""
     said = parts()

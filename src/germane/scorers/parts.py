@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,22 +60,28 @@ class Parts:
 
     def __init__(self, scorers: Mapping[str, Scorer]) -> None:
         self.scorers = dict(scorers)
-        self._kept: OrderedDict[str, dict[str, Score]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, dict[str, Score]] = OrderedDict()
 
     async def run(self, exchange: Exchange) -> dict[str, Score]:
         """Return what each scorer says; of an exchange that is tried again, only those are asked that must be."""
-        known = self._kept.get(exchange.id, {})
+        key = _seen_of(exchange)
+        known = self._kept.get(key, {})
         asked = {name: scorer for name, scorer in self.scorers.items() if name not in known}
         made = {**known, **await run_parts(asked, exchange)}
-        self._keep(exchange.id, {name: score for name, score in made.items() if not is_awaited(score)})
+        self._keep(key, {name: score for name, score in made.items() if not is_awaited(score)})
         return {name: made[name] for name in self.scorers}
 
-    def _keep(self, exchange_id: str, scores: dict[str, Score]) -> None:
-        self._kept.pop(exchange_id, None)
+    def _keep(self, key: Hashable, scores: dict[str, Score]) -> None:
+        self._kept.pop(key, None)
         if len(scores) < len(self.scorers):
-            self._kept[exchange_id] = scores
+            self._kept[key] = scores
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
+
+
+def _seen_of(exchange: Exchange) -> Hashable:
+    """Return all that scorers look at: rows of a data set may share an id, which is the user's."""
+    return exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history
 
 
 def weighted_mean(parts: Iterable[Part]) -> float:
