@@ -107,13 +107,15 @@ def _attacks(results: Results) -> Iterator[Case]:
     rows = slices.of(results.rows, "adversarial")
     for name in results.judged:
         found = attacks.attacked(rows, results.values(name))
-        if found.groups or found.beside:
-            yield Case(
-                f"{name}: no attack lifts, lowers or moves a score",
-                not (found.lifted or found.lowered or found.moved),
-                f"lifted {found.lifted} of {len(found.tries)}, voted down {found.lowered} of {len(found.downvotes)}, "
-                f"moved by text after the answer {found.moved} of {len(found.beside)}",
-            )
+        lifts, pleas, beside = found.tries, found.downvotes, found.beside
+        if lifts or beside:
+            yield _none(f"{name}: no attack lifts an off-topic answer", found.lifted, len(lifts))
+            yield _none(f"{name}: no plea lowers a gold answer", found.lowered, len(pleas))
+            yield _none(f"{name}: no foreign instruction after an answer moves its score", found.moved, len(beside))
+
+
+def _none(what: str, count: int, of: int) -> Case:
+    return Case(what, count == 0 if of else None, f"{count} of {of} did" if of else "")
 
 
 def _constant(results: Results) -> Iterator[Case]:
