@@ -124,8 +124,8 @@ def declare(
     return Declaration(
         function=function,
         name=_checked_name(getattr(function, "__name__", "") if name is None else name),
-        requires=_checked_inputs(requires),
-        range=_checked_range(range),
+        requires=checked_inputs(requires),
+        range=checked_range(range),
         version=str(version),
     )
 
@@ -160,6 +160,33 @@ def takes_nothing(function: Callable[..., Any]) -> bool:
     return _takes(function)
 
 
+def checked_inputs(requires: Iterable[str]) -> frozenset[str]:
+    """Return what a scorer requires as a set.
+
+    Raises:
+        UsageError: something in it is none of :data:`INPUTS`.
+    """
+    found = frozenset({requires} if isinstance(requires, str) else requires)
+    if unknown := sorted(map(str, found - INPUTS)):
+        raise UsageError(f"requires knows question, answer and contexts, and no {', '.join(unknown)}")
+    return found
+
+
+def checked_range(limits: Any) -> tuple[float, float]:
+    """Return least and greatest value.
+
+    Raises:
+        UsageError: they are not two numbers within -1 to 1, the less one first.
+    """
+    is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
+    if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
+        raise UsageError(f"range must be two numbers, the least and the greatest value, not {limits!r:.100}")
+    least, greatest = limits
+    if not -1 <= least < greatest <= 1:
+        raise UsageError(f"range must go from less to more within -1 to 1, as means do, not from {least} to {greatest}")
+    return float(least), float(greatest)
+
+
 _declarations: dict[str, Declaration] = {}
 
 
@@ -188,23 +215,6 @@ def _checked_name(name: Any) -> str:
     if name in BUILT_IN:
         raise UsageError(f"{name!r} is a scorer of germane's own; give yours another name")
     return name
-
-
-def _checked_inputs(requires: Iterable[str]) -> frozenset[str]:
-    found = frozenset({requires} if isinstance(requires, str) else requires)
-    if unknown := sorted(map(str, found - INPUTS)):
-        raise UsageError(f"requires knows question, answer and contexts, and no {', '.join(unknown)}")
-    return found
-
-
-def _checked_range(limits: Any) -> tuple[float, float]:
-    is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
-    if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
-        raise UsageError(f"range must be two numbers, the least and the greatest value, not {limits!r:.100}")
-    least, greatest = limits
-    if not -1 <= least < greatest <= 1:
-        raise UsageError(f"range must go from less to more within -1 to 1, as means do, not from {least} to {greatest}")
-    return float(least), float(greatest)
 
 
 def _takes(function: Callable[..., Any], *arguments: object) -> bool:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -174,6 +175,12 @@ def test_a_scorer_of_ones_own_takes_no_options() -> None:
         build(load(scorers=("shop_tone_2",), scorer_options={"shop_tone_2": {"a": 1}}))
 
 
+def made(**parts: Any) -> Any:
+    """Return a scorer of a class, with some parts of its own."""
+    usual = {"name": "made", "fingerprint": "made-1", "requires": frozenset({"answer"}), "range": (0, 1)}
+    return SimpleNamespace(**{**usual, "score": None, **parts})
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -181,6 +188,13 @@ def test_a_scorer_of_ones_own_takes_no_options() -> None:
         (None, "None is no scorer"),
         (lambda: 0.5, "cannot be called with one argument"),
         (dict, "the class dict is no scorer"),
+        (
+            made(range=(0, 10)),
+            "is no scorer: range must go from less to more within -1 to 1, as means do, not from 0 to",
+        ),
+        (made(range=None), "is no scorer: range must be two numbers"),
+        (made(requires={"reference"}), "is no scorer: requires knows question, answer and contexts, and no reference"),
+        (made(requires=None), "is no scorer: 'NoneType' object is not iterable"),
     ],
 )
 @pytest.mark.usefixtures("bare")

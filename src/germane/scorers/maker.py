@@ -16,7 +16,7 @@ from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.meter import Meter
 from germane.scorers.pace import Pace
-from germane.scorers.plugins import lacking, plugin, plugin_names
+from germane.scorers.plugins import flaw_of, plugin, plugin_names
 from germane.scorers.prices import Prices
 from germane.scorers.protocols import Embedder, Judge, Scorer
 from germane.scorers.server import Server
@@ -54,8 +54,8 @@ class Maker:
         if not hasattr(given, "score") and callable(given):
             known = registry.declaration_of(given)
             return self.scorer(known.name) if known else self._custom(registry.declare(given))
-        if absent := lacking(given):
-            raise UsageError(f"{given!r:.100} is no scorer: it has no {', no '.join(absent)}")
+        if flaw := flaw_of(given):
+            raise UsageError(f"{given!r:.100} is no scorer: {flaw}")
         return cast("Scorer", given)
 
     def scorer(self, name: str) -> Scorer:

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from germane.errors import SettingsError, UsageError
-from germane.registry import declaration_of, declare, takes_an_exchange
+from germane.registry import checked_inputs, checked_range, declaration_of, declare, takes_an_exchange
 from germane.scorers.custom import CustomScorer
 from germane.scorers.protocols import Scorer
 
@@ -34,9 +34,16 @@ def plugin(name: str) -> Scorer | None:
     return _scorer_of(found[0]) if found else None
 
 
-def lacking(candidate: object) -> list[str]:
-    """Return what an object lacks to be a scorer."""
-    return [part for part in PARTS if not hasattr(candidate, part)]
+def flaw_of(candidate: Any) -> str | None:
+    """Return why an object is no scorer; None where it is one."""
+    if absent := [part for part in PARTS if not hasattr(candidate, part)]:
+        return f"it has no {', no '.join(absent)}"
+    try:
+        checked_inputs(candidate.requires)
+        checked_range(candidate.range)
+    except (UsageError, TypeError) as error:
+        return str(error)
+    return None
 
 
 def _package(entry: EntryPoint) -> str:
@@ -47,12 +54,12 @@ def _scorer_of(entry: EntryPoint) -> Scorer:
     where = f"setting scorers: {entry.name!r} of the package {_package(entry)}"
     try:
         made: Scorer = _made(entry.load(), entry.name)
-        absent = lacking(made)
+        flaw = flaw_of(made)
     # The code of other packages, as scorers themselves are: whatever it raises is told with its name.
     except Exception as error:
         raise SettingsError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-    if absent:
-        raise SettingsError(f"{where} is no scorer: it has no {', no '.join(absent)}")
+    if flaw:
+        raise SettingsError(f"{where} is no scorer: {flaw}")
     if made.name != entry.name:
         raise SettingsError(f"{where} gives a scorer of another name, {made.name!r}")
     return made
