@@ -253,7 +253,7 @@ def test_another_database_is_refused_and_left_alone() -> None:
     connection.close()
     before = Path("other.db").read_bytes()
 
-    with pytest.raises(UsageError, match=r"other\.db is a database of something else"):
+    with pytest.raises(UsageError, match=r"other\.db is a database of something else; name another file$"):
         Cache("other.db")
     assert Path("other.db").read_bytes() == before
 

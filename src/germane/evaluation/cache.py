@@ -110,12 +110,15 @@ class Cache:
         if holds and owner != _GERMANE:
             raise self._refusal("is a database of something else")
         if owner == _GERMANE and version != VERSION:
-            raise self._refusal(f"was written by another version of germane (its shape is {version}, not {VERSION})")
+            shape = f"its shape is {version}, not {VERSION}"
+            raise self._refusal(
+                f"was written by another version of germane ({shape})", "delete it, or name another file"
+            )
         return owner == _GERMANE
 
     def _pragma(self, name: str) -> int:
         value: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
         return value
 
-    def _refusal(self, what: str) -> UsageError:
-        return UsageError(f"the cache {self.path} {what}; delete it, or name another file")
+    def _refusal(self, what: str, fix: str = "name another file") -> UsageError:
+        return UsageError(f"the cache {self.path} {what}; {fix}")
