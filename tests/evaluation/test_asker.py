@@ -12,7 +12,6 @@ import pytest
 import germane
 from germane.errors import ScoringError
 from germane.evaluation.asker import BUSY, REJECTIONS, Asker
-from germane.evaluation.columns import Columns
 from germane.evaluation.rows import read_rows
 from germane.exchange import Exchange
 from germane.score import Reason, Score
@@ -56,11 +55,11 @@ class Scripted:
 
 def ask(scorer: Scripted, *answers: str, patience: float = 5.0) -> Sequence[Score]:
     """Return what comes of these answers, all asked at once."""
-    records = [(f"row {place}", {"question": "How?", "answer": answer}) for place, answer in enumerate(answers)]
+    rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def all_of_them() -> Sequence[Score]:
         asker = Asker(scorer, patience, first=FIRST)
-        return await asyncio.gather(*(asker.ask(row.exchange) for row in read_rows(records, Columns())))
+        return await asyncio.gather(*(asker.ask(row.exchange) for row in rows))
 
     return asyncio.run(all_of_them())
 
@@ -135,7 +134,7 @@ def test_a_row_that_only_fails_does_not_hold_up_the_run(failure: ScoringError, p
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:
-        good, bad = read_rows([("", {"question": "How?", "answer": answer}) for answer in ("good", "bad")], Columns())
+        good, bad = read_rows([{"question": "How?", "answer": answer} for answer in ("good", "bad")])
         asker = Asker(scorer, patience, first=FIRST)
         waiting = asyncio.create_task(asker.ask(bad.exchange))
         while not waiting.done():

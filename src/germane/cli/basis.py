@@ -75,10 +75,8 @@ def basis_of(
 
 def _of_file(file: Path, columns: Mapping[str, str] | None, per_day: float | None) -> Basis | None:
     from germane.evaluation import read_rows
-    from germane.evaluation.columns import Columns
-    from germane.evaluation.sources import records_of
 
-    rows = [row.exchange for row in read_rows(records_of(file), Columns(columns))]
+    rows = [row.exchange for row in read_rows(file, columns)]
     if not rows:
         return _typical(per_day)
     count = len(rows) if per_day is None else per_day

@@ -12,12 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import SettingsError, UsageError
-from germane.evaluation.columns import Columns
 from germane.evaluation.progress import progress as shown
 from germane.evaluation.result import Evaluation, RowScores
 from germane.evaluation.rows import Row, read_rows
 from germane.evaluation.scoring import Bench, score_all
-from germane.evaluation.sources import records_of
 from germane.evaluation.work import is_ours
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ async def aevaluate(
     from germane.tracer import suppressed
 
     loaded = load(**settings)
-    read = list(read_rows(islice(records_of(rows), limit), Columns(columns)))
+    read = list(islice(read_rows(rows, columns), limit))
     with suppressed(), hushed(), _opened(cache) as kept:
         workbench = _workbench(scorers, loaded)
         try:

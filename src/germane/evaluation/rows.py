@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from germane.errors import UsageError
 from germane.evaluation import cells
 from germane.evaluation.columns import Columns
+from germane.evaluation.sources import records_of
 from germane.exchange import Exchange, Turn, new_exchange_id
 
 NAME = "evaluate"
@@ -34,15 +35,16 @@ class _Talk:
     history: tuple[Turn, ...]
 
 
-def read_rows(records: Iterable[tuple[str, Any]], columns: Columns) -> Iterator[Row]:
-    """Return the rows of records and their places.
+def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[Row]:
+    """Return the rows of a data set, one after another: see :func:`germane.aevaluate` for what ``rows`` may be.
 
     Raises:
         UsageError: names the place, what is wrong with it, and the fix.
     """
-    for place, record in records:
+    found = Columns(columns)
+    for place, record in records_of(rows):
         try:
-            yield Row(place, _exchange(_mapping(record), columns))
+            yield Row(place, _exchange(_mapping(record), found))
         except UsageError as error:
             raise UsageError(f"{place} {error}") from None
 
