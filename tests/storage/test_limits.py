@@ -90,6 +90,26 @@ def test_clocks_of_hosts_that_differ_give_no_permission_twice(store: Store, othe
     assert other_store.reserve([TWO_A_SECOND], ONE) == pytest.approx([5.5], abs=1e-5)
 
 
+def test_the_time_is_that_of_the_servers_clock(postgresql: Any) -> None:
+    """Hosts need not agree on it: two whose clocks are minutes apart would keep two limits."""
+    name = postgresql.create()
+    store = Store(postgresql.url(name))
+    store.migrate()
+    store.close()
+    an_hour_ahead = "SELECT pg_catalog.clock_timestamp() + interval '1 hour'"
+    postgresql.execute(
+        f"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $${an_hour_ahead}$$",
+        f"ALTER DATABASE {name} SET search_path = public, pg_catalog",
+        database=name,
+    )
+
+    assert store.reserve([TWO_A_SECOND], ONE * 2) == pytest.approx([0.0, 0.5], abs=1e-5)
+
+    [use] = store.limit_uses()
+    store.close()
+    assert timedelta(minutes=59) < use.used_at - store._clock() < timedelta(minutes=61)
+
+
 def test_it_is_known_how_long_the_last_one_waited(store: Store, clock: Any) -> None:
     """Its wait before it asked included; asking in vain and settling leave it as it is."""
     assert store.limit_uses() == []

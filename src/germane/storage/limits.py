@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from germane.storage.rows import insert, stamp_for
 from germane.storage.tables import rate_limit
 
 COLUMNS = ("name", "arrival", "waited", "used_at")
 CLOCK_SET_BACK = 60.0
-"""Seconds. Clocks of hosts differ by less; one that goes back by more was set, and nobody waits for it to catch up."""
+"""Seconds. A clock that goes back by more was set, and nobody waits for it to catch up."""
 ROUNDING = 1e-6
 """Seconds."""
 
@@ -91,9 +91,13 @@ def reserve(
     settled: Sequence[float],
     waited: float,
     within: float,
-    at: datetime,
+    at: datetime | None,
 ) -> list[float]:
-    """Take places for requests, after booking what earlier ones took more or less; return their waits in seconds."""
+    """Take places for requests, after booking what earlier ones took more or less; return their waits in seconds.
+
+    The moment is that of the database, unless ``at`` is given.
+    """
+    at = at or _moment(connection)
     now = at.timestamp()
     found = _locked(connection, limits, at)
     arrivals = [
@@ -108,6 +112,14 @@ def reserve(
 
 
 _MOVE = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name")).values(arrival=bindparam("then"))
+
+
+def _moment(connection: Connection) -> datetime:
+    """Return the time by the one clock that all processes share: the server's, or that of the file's only host."""
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+    return now.astimezone(UTC)
 
 
 def _arrival(row: tuple[float, datetime], now: float) -> float:

@@ -199,7 +199,7 @@ class Store:
         """
         with self._database.write() as connection:
             return limits.reserve(
-                connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._clock()
+                connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._given_time()
             )
 
     def limit_uses(self) -> list[LimitUse]:
@@ -315,6 +315,10 @@ class Store:
         """Return how much there is of everything."""
         with self._database.read() as connection:
             return readings.counts(connection)
+
+    def _given_time(self) -> datetime | None:
+        """Return what the clock shows that this store was given; None without one."""
+        return None if self._clock is utc_now else self._clock()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
