@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from germane.cli.forecast import Forecast, Models
 
 HEADINGS = ("scorer", "requests", "input tokens", "output tokens", "embedded tokens", "dollars")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What will be taken in a day, and what that goes by."""
+
+    rate: float
+    """Share of exchanges that is scored."""
+    basis: Basis
+    models: Models
+    scorers: Sequence[Forecast]
+    total: Forecast
+    notes: Sequence[str]
 
 
 class Count(click.FloatRange):
@@ -80,10 +93,11 @@ def command(
     drawn = basis.per_day * settings.rate
     found = asyncio.run(forecast(names, settings, models, sample=basis.sample, drawn=drawn, usages=basis.usages))
     notes = [*_unpriced(models, found), *over_limits(total(found), settings), *_unmeasured(own)]
+    outlook = Outlook(rate=settings.rate, basis=basis, models=models, scorers=found, total=total(found), notes=notes)
     if as_json:
-        print_json(_as_dict(settings, basis, models, found, total(found), notes))
+        print_json(_as_dict(outlook))
     else:
-        _print(settings, basis, models, found, total(found), notes)
+        _print(outlook)
 
 
 def _names(settings: Settings, *, at_server: bool) -> tuple[list[str], list[str]]:
@@ -119,22 +133,16 @@ def _unmeasured(own: Sequence[str]) -> list[str]:
     return [f"scorers of your own are not part of this: {', '.join(map(harmless, own))}"] if own else []
 
 
-def _print(
-    settings: Settings,
-    basis: Basis,
-    models: Models,
-    found: Sequence[Forecast],
-    whole: Forecast,
-    notes: Sequence[str],
-) -> None:
-    scored = f"{basis.per_day * settings.rate:,.0f} of them scored (rate {settings.rate:g})"
+def _print(outlook: Outlook) -> None:
+    basis, models = outlook.basis, outlook.models
+    scored = f"{basis.per_day * outlook.rate:,.0f} of them scored (rate {outlook.rate:g})"
     click.echo(f"{basis.per_day:,.0f} exchanges a day, {basis.traffic}; {scored}.")
     click.echo(f"Measured on {basis.measured_on}. Nothing was sent.\n")
-    print_table(HEADINGS, [_row(each) for each in (*found, whole)])
+    print_table(HEADINGS, [_row(each) for each in (*outlook.scorers, outlook.total)])
     click.echo(f"\njudge      {_priced(models.judge, models.judge_price)}")
     click.echo(f"embedder   {_priced(models.embedder, models.embedder_price)}")
-    click.echo("\n".join(["", *_assumptions(found, basis)]))
-    for note in notes:
+    click.echo("\n".join(["", *_assumptions(outlook.scorers, basis)]))
+    for note in outlook.notes:
         click.echo(f"note: {note}")
 
 
@@ -175,29 +183,20 @@ def _assumptions(found: Sequence[Forecast], basis: Basis) -> list[str]:
     return lines
 
 
-def _as_dict(
-    settings: Settings,
-    basis: Basis,
-    models: Models,
-    found: Sequence[Forecast],
-    whole: Forecast,
-    notes: Sequence[str],
-) -> Mapping[str, Any]:
+def _as_dict(outlook: Outlook) -> Mapping[str, Any]:
     from germane.scorers.prices import table_date
 
-    def price(of: Price | None) -> dict[str, float] | None:
-        return None if of is None else of.model_dump()
-
+    basis, models = outlook.basis, outlook.models
     return {
         "per_day": basis.per_day,
-        "rate": settings.rate,
-        "scored_per_day": basis.per_day * settings.rate,
+        "rate": outlook.rate,
+        "scored_per_day": basis.per_day * outlook.rate,
         "traffic": basis.traffic,
         "sample": {"from": basis.source, "exchanges": len(basis.sample), "most": SAMPLE},
-        "judge": {"model": models.judge, "price": price(models.judge_price)},
-        "embedder": {"model": models.embedder, "price": price(models.embedder_price)},
+        "judge": {"model": models.judge, "price": models.judge_price and models.judge_price.model_dump()},
+        "embedder": {"model": models.embedder, "price": models.embedder_price and models.embedder_price.model_dump()},
         "prices_of": table_date().isoformat(),
-        "scorers": [asdict(each) for each in found],
-        "total": {name: value for name, value in asdict(whole).items() if name != "scorer"},
-        "notes": list(notes),
+        "scorers": [asdict(each) for each in outlook.scorers],
+        "total": {name: value for name, value in asdict(outlook.total).items() if name != "scorer"},
+        "notes": list(outlook.notes),
     }

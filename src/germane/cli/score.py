@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +161,7 @@ def _described(problem: Problem) -> list[str]:
 
 
 def _as_dict(evaluation: Evaluation, check: Check | None) -> dict[str, Any]:
-    from germane.evaluation.report import problem_dict, spending_dict, summary_dict
+    from germane.evaluation.report import problem_dict, summary_dict
 
     problems = evaluation.problems()
     found: dict[str, Any] = {
@@ -168,7 +169,7 @@ def _as_dict(evaluation: Evaluation, check: Check | None) -> dict[str, Any]:
         "summary": [summary_dict(summary) for summary in evaluation.summary()],
         "problems": len(problems),
         "worst": [problem_dict(problem) for problem in problems[:SHOWN]],
-        "spending": spending_dict(evaluation),
+        "spending": asdict(evaluation.spending),
     }
     if check is not None:
         findings = [

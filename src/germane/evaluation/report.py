@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
@@ -89,18 +90,6 @@ def summary_dict(found: ScorerSummary) -> dict[str, Any]:
     }
 
 
-def spending_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what the run took as JSON holds it."""
-    spent = evaluation.spending
-    return {
-        "seconds": spent.seconds,
-        "requests": spent.requests,
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "cost": spent.cost,
-    }
-
-
 def problem_dict(problem: Problem) -> dict[str, Any]:
     """Return a problem as JSON holds it."""
     return {**_texts(problem.row), **as_dict(problem.score)}
@@ -115,7 +104,7 @@ def _json(evaluation: Evaluation) -> str:
     content = {
         "schema_version": SCHEMA_VERSION,
         "summary": [summary_dict(found) for found in evaluation.summary()],
-        "spending": spending_dict(evaluation),
+        "spending": asdict(evaluation.spending),
         "rows": [_row_dict(row) for row in evaluation.rows],
     }
     return json.dumps(content, allow_nan=False) + "\n"
