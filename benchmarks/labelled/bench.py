@@ -59,6 +59,11 @@ class Outcomes:
         return row.id in self.by_id and self.by_id[row.id].asked
 
     @property
+    def asked_judge(self) -> bool:
+        """Whether the judge was asked about any row."""
+        return any(outcome.asked and outcome.usage.requests for outcome in self.by_id.values())
+
+    @property
     def missing(self) -> dict[str, Forecast]:
         """What the requests that were not made would take, by their keys."""
         return {key: each for outcome in self.by_id.values() for key, each in outcome.usage.missing.items()}

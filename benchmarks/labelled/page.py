@@ -81,7 +81,10 @@ def _measured_with(results: Results, facts: Facts) -> str:
     names = [*(name for name in FREE if (name, 0) in results.found), *results.judged]
     made = [(name, results.found[name, 0]) for name in names]
     head = ("scorer", "fingerprint of its scores", "runs", "rows", "of these without a request", "scored")
-    runs = {name: sum(1 for key, run in results.found if key == name and results.values(key, run)) for name in names}
+    runs = {
+        name: max(1, sum(outcomes.asked_judge for (key, _), outcomes in results.found.items() if key == name))
+        for name in names
+    }
     return "\n\n".join(
         (
             "## What was measured with what",

@@ -40,11 +40,7 @@ class Results:
     @property
     def judged(self) -> list[str]:
         """The scorers that asked the judge about any row of a set."""
-        return [
-            name
-            for (name, run), outcomes in self.found.items()
-            if run == 0 and any(outcome.asked and outcome.usage.requests for outcome in outcomes.by_id.values())
-        ]
+        return [name for (name, run), outcomes in self.found.items() if run == 0 and outcomes.asked_judge]
 
     def ran(self, name: str) -> bool:
         """Whether a scorer ran at all: without a judge, or with it."""
