@@ -190,14 +190,15 @@ class Settings(BaseSettings):
     questions: int = Field(default=3, ge=1, le=10)
     """How many questions the judge writes for one answer."""
     noncommittal_votes: bool = False
-    """Whether the judge's votes may make a score noncommittal. Small judges vote wrongly nine times in ten."""
+    """Whether the judge's votes may make a score noncommittal. Small judges vote wrongly nine times in ten;
+    `germane calibrate` says whether yours do."""
     scorer_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options of single scorers, by name: `[scorer_options.answer_relevancy]`, then `similarity = "judge"`."""
     imports: Names = ()
     """Modules of yours that are imported at the start: those in which scorers of your own are registered."""
-    requests_per_minute: float | None = Field(default=None, gt=0)
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Requests a minute to the judge's server, of all processes on one database together; by default unlimited."""
-    tokens_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Tokens a minute that it reads and writes, of all processes on one database together; by default unlimited."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Prices by model, which come before those that germane knows: `[prices."my-model"]`, then `input = 0.15`."""

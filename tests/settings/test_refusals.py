@@ -159,3 +159,10 @@ def test_an_address_without_a_host_or_with_a_port_that_is_none_is_refused(addres
 
         assert "must start with http:// or https://, and name a host" in said
         assert "s3cr3t" not in said
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
+def test_a_limit_is_a_number_above_0(name: str, value: float) -> None:
+    """Without a limit there is none; an infinite one leaves no time between two requests."""
+    assert f"setting {name}" in refusal(**{name: value})

@@ -74,7 +74,9 @@ def _with_scores(store: Store, exchanges: Mapping[str, Exchange], labels: Mappin
 
 
 def _row(exchange: Exchange, label: float, scores: Iterable[Score], group: str = "", unit: str = "") -> Row:
-    group = group or " ".join((exchange.question or "").casefold().split())
+    from germane.scorers.text import folded
+
+    group = group or folded(exchange.question)
     return Row(exchange, label, tuple(scores), group, unit or group)
 
 

@@ -13,7 +13,7 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.scorers.fingerprint import fingerprint
 from germane.scorers.protocols import Embedder, Vectors
-from germane.scorers.text import clean, cut, is_blank
+from germane.scorers.text import clean, cut, folded, is_blank
 
 VERSION = "1"
 LEAST = 50
@@ -76,7 +76,7 @@ def distinct(exchanges: Sequence[Exchange]) -> list[Exchange]:
     found: dict[str, Exchange] = {}
     for exchange in exchanges:
         if not is_blank(exchange.question or "") and not is_blank(exchange.answer or ""):
-            found.setdefault(" ".join((exchange.question or "").casefold().split()), exchange)
+            found.setdefault(folded(exchange.question), exchange)
     return list(found.values())
 
 

@@ -14,6 +14,11 @@ def is_blank(text: str) -> bool:
     return not any(unicodedata.category(character)[0] in _SHOWS for character in text)
 
 
+def folded(text: str | None) -> str:
+    """Return the text as it is compared with others: neither case nor blanks make it another one."""
+    return " ".join((text or "").casefold().split())
+
+
 def has_letters(text: str) -> bool:
     """Return whether there is a letter in it, of any script."""
     return any(character.isalpha() for character in text)
