@@ -210,8 +210,8 @@ class Settings(BaseSettings):
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Judge requests in flight in this process."""
     retry_for: float = Field(default=3600, ge=0, le=30 * DAY)
-    """Seconds for which a judge that is away, slow or busy is asked again before a score is failed; over a data set 60 at
-    most, unless it is given there."""
+    """Seconds for which a judge that is away, slow or busy is asked again before a score is failed; over a data set
+    60 at most, unless it is given there."""
 
     capture: Capture = "span+store"
     """Where question, answer and contexts go: span and store, store only, or nowhere."""
