@@ -152,12 +152,13 @@ def qualified_name(function: object) -> str:
 
 def takes_an_exchange(function: Callable[..., Any]) -> bool:
     """Return whether a function can be called with one argument; True where Python cannot tell."""
-    return _takes(function, object())
-
-
-def takes_nothing(function: Callable[..., Any]) -> bool:
-    """Return whether a function can be called without arguments; True where Python cannot tell."""
-    return _takes(function)
+    try:
+        inspect.signature(function).bind(object())
+    except TypeError:
+        return False
+    except ValueError:  # a function written in C without a signature
+        return True
+    return True
 
 
 def checked_inputs(requires: Iterable[str]) -> frozenset[str]:
@@ -215,13 +216,3 @@ def _checked_name(name: Any) -> str:
     if name in BUILT_IN:
         raise UsageError(f"{name!r} is a scorer of germane's own; give yours another name")
     return name
-
-
-def _takes(function: Callable[..., Any], *arguments: object) -> bool:
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError:
-        return False
-    except ValueError:  # a function written in C without a signature
-        return True
-    return True

@@ -16,7 +16,7 @@ from germane.scorers.commitment import Noncommittal
 from germane.scorers.context_coverage import ContextCoverage
 from germane.scorers.context_relevance import ContextRelevance
 from germane.scorers.context_similarity import ContextSimilarity
-from germane.scorers.custom import CustomScorer, scorer
+from germane.scorers.custom import CustomScorer
 from germane.scorers.direct_relevancy import DirectRelevancy
 from germane.scorers.embedder import OpenAIEmbedder
 from germane.scorers.faithfulness import Faithfulness
@@ -78,5 +78,4 @@ __all__ = [
     "may_succeed_later",
     "relabelled",
     "run",
-    "scorer",
 ]

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from germane.exchange import Exchange
-from germane.registry import Declaration, qualified_name, scorer
+from germane.registry import Declaration, qualified_name
 from germane.score import Score
 from germane.scorers.fingerprint import fingerprint
 from germane.threads import Threads
-
-__all__ = ["THREADS", "CustomScorer", "scorer"]
 
 THREADS: Final = 4
 """Threads of one scorer: as many exchanges it looks at side by side, and as many calls may hang."""
