@@ -140,6 +140,46 @@ def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: 
     assert type(result).__name__ in given.explanation
 
 
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("label", 3, "label is a int"),
+        ("explanation", b"x", "explanation is a bytes"),
+        ("details", [1], "details is a list"),
+        ("judge", 4.0, "judge is a float"),
+        ("input_tokens", "7", "input_tokens is a str"),
+        ("cost", "0.5", "cost is a str"),
+        ("cost", float("nan"), "cost is nan"),
+        ("cost", float("inf"), "cost is inf"),
+    ],
+)
+def test_a_score_with_a_field_of_another_kind_is_a_scorer_error(
+    exchange: Make, score: Any, field: str, given: Any, said: str
+) -> None:
+    """No type checker may have seen the code: it must not end the loop, or a report that was paid for."""
+    (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
+
+    assert (result.reason, result.explanation) == (Reason.SCORER_ERROR, f"it returned a score whose {said}")
+
+
+def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
+    """It is closed: any other text is none."""
+    unknown: Any = "nobody_knows"
+    (result,) = score(Own(Score(reason=unknown)), exchange())
+
+    assert (result.reason, result.explanation) == (
+        Reason.SCORER_ERROR, "it returned a score whose reason is a str",
+    )  # fmt: skip
+
+
+def test_numbers_of_numpy_are_numbers_in_any_field(exchange: Make, score: Any) -> None:
+    """As they are for the value."""
+    count, cost = np.int64(7), np.float32(0.5)
+    (result,) = score(Own(own_score(0.5, input_tokens=count, cost=cost)), exchange())
+
+    assert (result.value, result.input_tokens, result.cost) == (0.5, 7, 0.5)
+
+
 def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> None:
     """A scorer may itself say why there is no value."""
     absent = Score(scorer="own", fingerprint="abc", reason=Reason.FILTERED)

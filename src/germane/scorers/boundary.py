@@ -6,9 +6,9 @@ import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from numbers import Real
+from numbers import Integral, Real
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -18,6 +18,12 @@ from germane.scorers.text import is_blank, shorten
 
 NOISE = 1e-6
 """How far rounding may carry a value past the edge of its range."""
+
+_FIELDS: Mapping[str, type] = {
+    "scorer": str, "fingerprint": str, "value": Real, "reason": Reason, "label": str, "explanation": str,
+    "details": Mapping, "judge": str, "embedder": str,
+    "input_tokens": Integral, "output_tokens": Integral, "cost": Real,
+}  # fmt: skip
 
 
 def utc_now() -> datetime:
@@ -69,12 +75,23 @@ async def _score(scorer: Scorer, exchange: Exchange) -> Score:
 
 def _checked(scorer: Scorer, result: Score | float) -> Score:
     if isinstance(result, Score):
+        if flaw := _flaw_of(result):
+            return _without_value(scorer, Reason.SCORER_ERROR, f"it returned a score {flaw}")
         named = _named(scorer, result)
         return named if named.value is None else _inside(scorer, named, named.value)
     if isinstance(result, Real) and not isinstance(result, bool):  # a number of numpy's is one, too
         kept = Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0)
         return _inside(scorer, kept, float(result))
     return _without_value(scorer, Reason.SCORER_ERROR, f"it returned {type(result).__name__}, not a score")
+
+
+def _flaw_of(score: Score) -> str | None:
+    """Return what is wrong with a score that somebody else's code has made; no type checker may have seen it."""
+    for name, kind in _FIELDS.items():
+        given = getattr(score, name)
+        if given is not None and not isinstance(given, kind):
+            return f"whose {name} is a {type(given).__name__}"
+    return None if score.cost is None or math.isfinite(score.cost) else f"whose cost is {score.cost}"
 
 
 def _named(scorer: Scorer, score: Score) -> Score:
