@@ -134,9 +134,9 @@ class Price(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    input: float = Field(ge=0)
+    input: float = Field(ge=0, allow_inf_nan=False)
     """US dollars for a million tokens that it reads."""
-    output: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """US dollars for a million tokens that it writes."""
 
 

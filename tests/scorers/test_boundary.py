@@ -174,10 +174,12 @@ def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
 
 def test_numbers_of_numpy_are_numbers_in_any_field(exchange: Make, score: Any) -> None:
     """As they are for the value."""
-    count, cost = np.int64(7), np.float32(0.5)
-    (result,) = score(Own(own_score(0.5, input_tokens=count, cost=cost)), exchange())
+    value: Any = np.float32(0.5)
+    (result,) = score(Own(own_score(value, input_tokens=np.int64(7), cost=value)), exchange())
 
-    assert (result.value, result.input_tokens, result.cost) == (0.5, 7, 0.5)
+    numbers = (result.value, result.input_tokens, result.cost)
+    assert numbers == (0.5, 7, 0.5)
+    assert [type(number) for number in numbers] == [float, int, float]  # no database knows those of numpy
 
 
 def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> None:

@@ -74,6 +74,12 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert [line.split()[1] for line in refusal(rate=2, tick=-1).splitlines()] == ["rate", "tick"]
 
 
+@pytest.mark.parametrize("price", [-1, float("nan"), float("inf")])
+def test_a_price_is_a_finite_number(price: float) -> None:
+    """Or what was spent would not be one."""
+    assert refusal(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
+
+
 def test_the_value_of_a_file_is_told_too(bare: Path) -> None:
     """The value need not come from an argument to be named."""
     (bare / "germane.toml").write_text("rate = 7\n")

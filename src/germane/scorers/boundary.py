@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from numbers import Integral, Real
+from typing import Any
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -23,6 +24,9 @@ _FIELDS: Mapping[str, type] = {
     "scorer": str, "fingerprint": str, "value": Real, "reason": Reason, "label": str, "explanation": str,
     "details": Mapping, "judge": str, "embedder": str,
     "input_tokens": Integral, "output_tokens": Integral, "cost": Real,
+}  # fmt: skip
+_NUMBERS: Mapping[str, Callable[[Any], Any]] = {
+    "value": float, "input_tokens": int, "output_tokens": int, "cost": float,
 }  # fmt: skip
 
 
@@ -77,7 +81,7 @@ def _checked(scorer: Scorer, result: Score | float) -> Score:
     if isinstance(result, Score):
         if flaw := _flaw_of(result):
             return _without_value(scorer, Reason.SCORER_ERROR, f"it returned a score {flaw}")
-        named = _named(scorer, result)
+        named = _named(scorer, _with_plain_numbers(result))
         return named if named.value is None else _inside(scorer, named, named.value)
     if isinstance(result, Real) and not isinstance(result, bool):  # a number of numpy's is one, too
         kept = Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0)
@@ -92,6 +96,13 @@ def _flaw_of(score: Score) -> str | None:
         if given is not None and not isinstance(given, kind):
             return f"whose {name} is a {type(given).__name__}"
     return None if score.cost is None or math.isfinite(score.cost) else f"whose cost is {score.cost}"
+
+
+def _with_plain_numbers(score: Score) -> Score:
+    """Return the score with numbers of Python's own kinds: databases know no others."""
+    given = {name: getattr(score, name) for name in _NUMBERS}
+    changed = {name: _NUMBERS[name](n) for name, n in given.items() if n is not None and type(n) is not _NUMBERS[name]}
+    return dataclasses.replace(score, **changed) if changed else score
 
 
 def _named(scorer: Scorer, score: Score) -> Score:
