@@ -56,6 +56,7 @@ def test_what_a_server_asks_for_is_waited_for() -> None:
 
     assert backoff.wait(1, at_least=20) == timedelta(seconds=20)
     assert backoff.wait(1, at_least=86400) == timedelta(seconds=300)
+    assert Backoff(limit=10, longest_asked=60).wait(9, at_least=86400) == timedelta(seconds=60)
     assert backoff.wait(9, at_least=1) >= timedelta(seconds=128)
 
 

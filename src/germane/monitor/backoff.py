@@ -16,8 +16,8 @@ class Backoff:
 
     first: float = 1.0
     limit: float = 300.0
-    longest_asked: float = 300.0
-    """Seconds up to which a server that names a time is left alone."""
+    longest_asked: float | None = None
+    """Seconds up to which a server that names a time is left alone; by default ``limit``."""
 
     def wait(self, tries: int, *, at_least: float | None = None) -> timedelta:
         """Return how long to wait after the given number of failed tries, 1 for the first.
@@ -26,5 +26,5 @@ class Backoff:
             at_least: seconds that the server asked for; honoured up to ``longest_asked``.
         """
         full = min(self.first * 2.0 ** min(tries - 1, 60), self.limit)
-        asked = min(at_least or 0.0, self.longest_asked)
+        asked = min(at_least or 0.0, self.limit if self.longest_asked is None else self.longest_asked)
         return timedelta(seconds=max(full * random.uniform(0.5, 1.0), asked))
