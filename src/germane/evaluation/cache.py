@@ -82,14 +82,14 @@ class Cache:
 
     def keep(self, work: Work, score: Score) -> None:
         """Keep a score that is not a failure. A file that can no longer be written is told of once."""
-        if score.state == "failed":
+        if score.state == "failed" or self._is_broken:
             return
         try:
             self._connection.execute(_KEEP, (work.scorer, work.fingerprint, work.content, dumped(score)))
         except sqlite3.Error as error:
-            if not self._is_broken:
-                log.warning("the cache %s cannot be written (%s): scores from here on are not kept", self.path, error)
+            # Not tried again: a file that another process holds would cost each row the time of the lock.
             self._is_broken = True
+            log.warning("the cache %s cannot be written (%s): scores from here on are not kept", self.path, error)
 
     def _prepare(self) -> None:
         """Make the table, once: of processes that start together one does, while the others wait."""
