@@ -238,16 +238,17 @@ def test_the_judges_client_may_be_observed_itself(
     judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scoring an exchange makes no exchange, even where every request of the client is one."""
-    from openai.resources.chat.completions import AsyncCompletions
+    from openai import AsyncOpenAI
 
     seen = []
 
-    async def create(self: Any, **options: Any) -> Any:
-        seen.append(ask(str(options["messages"])))
-        return await original(self, **options)
+    async def post(self: Any, path: str, *, body: Any, **options: Any) -> Any:
+        if path == "/chat/completions":
+            seen.append(ask(str(body["messages"])))
+        return await original(self, path, body=body, **options)
 
-    original = AsyncCompletions.create
-    monkeypatch.setattr(AsyncCompletions, "create", germane.observe(question="messages")(create))
+    original = AsyncOpenAI.post
+    monkeypatch.setattr(AsyncOpenAI, "post", germane.observe(question="path")(post))
     germane.start(**judge.settings(), database=database, tick=0.05)
     ask_all(3)
 
