@@ -208,6 +208,13 @@ def test_what_means_the_same_is_read(fake: FakeJudge, exchange: Any, said: Any) 
     assert (score.value, len(fake.chats)) == (0.8, 1)
 
 
+def test_a_number_of_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
+    """However it is kept in memory."""
+    fake.replies = lambda _: {**GOOD, "rating": 10**400}
+
+    assert_failed(rate(fake, exchange()), Reason.OUT_OF_RANGE)
+
+
 def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None:
     """One request is enough."""
     fake.replies = lambda _: GOOD

@@ -113,7 +113,7 @@ def as_choice(value: Any, choices: Mapping[str, bool]) -> bool:
 
 def _number(value: Any, greatest: float) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return _as_float(value)
     if not isinstance(value, str):
         return None
     if (word := value.strip().lower()) in _WORDS:
@@ -123,3 +123,10 @@ def _number(value: Any, greatest: float) -> float | None:
         return None
     number = float(match[1].replace(",", "."))
     return number / 100 * greatest if match[3] else number
+
+
+def _as_float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.inf
