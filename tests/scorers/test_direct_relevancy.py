@@ -77,6 +77,19 @@ def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) ->
     assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
 
 
+def test_a_judge_that_writes_down_its_thoughts_is_given_room(direct: Any, exchange: Make) -> None:
+    """What its first token could be tells nothing; from then on it is asked for a text at once."""
+    direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
+    direct.fake.replies = lambda request: "<think>" if request.one_token else "<think>It names the pier.</think>4"
+
+    first, second = direct.score(exchange(), exchange())
+
+    assert first.value == second.value == 0.75
+    assert first.details["rated"] == "parsed"
+    assert first.fingerprint == second.fingerprint
+    assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
+
+
 def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exchange: Make) -> None:
     """Once a text has come, no single token is asked for again."""
     direct.fake.first_token = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import time
@@ -57,6 +58,11 @@ FAILURES = {
     "a code that is none": (Fault("status", status=400, code={"a": [1]}), Reason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
     "too large": (Fault("status", status=413), Reason.JUDGE_REFUSED, 1),
     "too long": (Fault("status", status=400, code="context_length_exceeded"), Reason.JUDGE_REFUSED, 1),
+    "no room for its thoughts": (
+        Fault("status", status=400, message="Could not finish: max_tokens or model output limit was reached."),
+        Reason.UNPARSABLE,
+        1,
+    ),
     "filtered": (Fault("status", status=400, code="content_filter"), Reason.JUDGE_REFUSED, 1),
     "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
     "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
@@ -211,6 +217,35 @@ def test_a_long_error_page_is_cut(fake: FakeJudge) -> None:
     fake.outage = Fault("status", status=403, message="no " * 5_000)
 
     assert len(str(failure(fake))) < 400
+
+
+def test_of_an_endless_reply_the_beginning_is_read(fake: FakeJudge) -> None:
+    """No judge is asked for so much."""
+    fake.replies = lambda request: "What is it? " * 100_000
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS))
+
+    assert len(reply.texts[0]) == 100_000
+    assert reply.texts[0].startswith("What is it? What is it?")
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # what an ended loop leaves open nobody can close
+def test_judge_and_embedder_serve_one_event_loop_after_another(fake: FakeJudge) -> None:
+    """A notebook has many. Connections of an ended loop are not used again, and closing them is no error."""
+    server = Server(api_key="test", base_url=fake.base_url, retries=0)
+    judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
+
+    async def use() -> tuple[int, int]:
+        replies = await asyncio.gather(*(judge.ask(TURNS) for _ in range(8)))
+        return len(replies), len(await embedder.embed(["one", "two"]))
+
+    async def close() -> None:
+        await judge.aclose()
+        await embedder.aclose()
+
+    assert [asyncio.run(use()) for _ in range(3)] == [(8, 2)] * 3
+    asyncio.run(close())
+    gc.collect()
 
 
 def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:

@@ -71,7 +71,7 @@ def together(oracle: Oracle, *asks: Callable[[SharedJudge], Awaitable[Reply]]) -
 
 
 def test_equal_requests_in_flight_are_one() -> None:
-    """Everyone has the texts; tokens and cost are with the one who asked first, and 0 with the others."""
+    """Everyone has the texts; tokens and cost are with one of them, and 0 with the others."""
     oracle = Oracle()
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED, n=3, temperature=0.7)] * 3)
@@ -139,7 +139,7 @@ def test_a_failure_is_shared_too() -> None:
 
 @pytest.mark.parametrize("hasty", [0, 1])
 def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
-    """Neither the one who asked first nor one who joined."""
+    """Neither the one who asked first nor one who joined; what the reply took is with whoever has it."""
     oracle = Oracle()
 
     async def give_up() -> list[Any]:
@@ -155,6 +155,7 @@ def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
 
     assert isinstance(replies[hasty], asyncio.CancelledError)
     assert replies[1 - hasty].texts == ("Why?",)
+    assert (replies[1 - hasty].input_tokens, replies[1 - hasty].cost) == (7, 0.5)
     assert oracle.asked == 1
 
 
@@ -194,6 +195,24 @@ def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
 
     assert asyncio.run(judge.ask(ASKED)).texts == ("Why?",)
     assert asyncio.run(judge.identify()) == "oracle-1"
+
+
+@pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
+def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: Server, outage: Fault | None) -> None:
+    """Or a judge that is away would be asked for one exchange after another."""
+    fake.outage, fake.latency = outage, 0.05
+
+    async def identify_all() -> list[Any]:
+        judge = SharedJudge(OpenAIJudge("fake", server))
+        try:
+            return await asyncio.gather(*(judge.identify() for _ in range(20)), return_exceptions=True)
+        finally:
+            await judge.aclose()
+
+    found = asyncio.run(identify_all())
+
+    assert {str(each) for each in found} == {"HTTP 503: this is a test" if outage else "fake-judge"}
+    assert len(fake.requests) == 1
 
 
 def test_slots_are_free_again_in_the_next_event_loop() -> None:

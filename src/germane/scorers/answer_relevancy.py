@@ -140,7 +140,8 @@ class AnswerRelevancy(Judged):
         if found is not None:
             why = f"The answer does not commit itself: {found.rule}."
             return await self._without_judge(why, NONCOMMITTAL, {**material.details(), "noncommittal": found.details()})
-        return await self._judged(self._material(exchange, self._writer.way.limit))
+        limit = self._writer.way.limit
+        return await self._judged(material if limit == ANSWER_LIMIT else self._material(exchange, limit))
 
     def _material(self, exchange: Exchange, limit: int) -> Material:
         return material_of(exchange, remove_copies=self.remove_copies, answer_limit=limit, contexts=False)

@@ -11,6 +11,7 @@ import numpy as np
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers.body import post
+from germane.scorers.clients import Clients
 from germane.scorers.meter import Meter
 from germane.scorers.protocols import Vectors
 from germane.scorers.server import Server
@@ -27,7 +28,7 @@ class OpenAIEmbedder:
         self.model = model
         self.server = server
         self.meter = meter or Meter()
-        self._client = server.connect()
+        self._clients = Clients(server)
         self._form: Literal["base64", "float"] = "base64"
         self._proven = False
 
@@ -51,7 +52,7 @@ class OpenAIEmbedder:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._clients.aclose()
 
     async def _ask(self, texts: list[str]) -> Any:
         """Ask; where a server refuses the first request, it may not be able to pack vectors."""
@@ -69,7 +70,7 @@ class OpenAIEmbedder:
     async def _send(self, texts: list[str], form: Literal["base64", "float"]) -> Any:
         self.meter.embedding_requests += 1
         body = {"model": self.model, "input": texts, "encoding_format": form}
-        reply = await post(self._client, "/embeddings", body)
+        reply = await post(self._clients.of(0), "/embeddings", body)
         self._proven = True
         return reply
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,7 +18,8 @@ from germane.scorers.questions import Question, read_line, read_question, read_q
 Form = Literal["instructions", "few_shot"]
 Asked = Literal["choices", "list"]
 
-FEW_TOKENS = 8
+TOKENS = 800
+"""Of a choice, more than a question takes: a judge that thinks first does so within them."""
 _QUESTION = {
     "type": "object",
     "properties": {"question": {"type": "string"}},
@@ -51,8 +51,7 @@ class Way:
     many: Prompt | None
     """For servers that ignore ``n``; None where the judge is too small to write a list."""
     temperature: float = 0.7
-    max_tokens: int = 800
-    """More than a question takes: a judge that thinks first does so within them."""
+    max_tokens: int = TOKENS
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Any] | None = None
     """Of one choice; None where plain text is asked for."""
@@ -107,7 +106,6 @@ class QuestionWriter:
         self.way = way
         self.count = count
         self._ignores_n: bool | None = None
-        self._probing = asyncio.Lock()
 
     def prompts(self) -> tuple[Prompt, ...]:
         """Return those that it may use."""
@@ -120,9 +118,7 @@ class QuestionWriter:
             ScoringError: the judge gave no reply.
         """
         if self._ignores_n is None and self.way.many and self.count > 1:
-            async with self._probing:
-                if self._ignores_n is None:
-                    await self._probe()
+            await self._probe()
         return "list" if self._ignores_n else "choices"
 
     async def write(self, inquiry: Inquiry, answer: str) -> Written:
@@ -155,9 +151,9 @@ class QuestionWriter:
 
     async def _probe(self) -> None:
         try:
-            reply = await self.judge.ask([Message("user", "Reply with: ok")], n=2, max_tokens=FEW_TOKENS)
+            reply = await self.judge.ask([Message("user", "Reply with: ok")], n=2, max_tokens=TOKENS)
         except ScoringError as error:
-            if error.reason is not Reason.UNPARSABLE:  # one that thinks first says nothing within a few tokens
+            if error.reason is not Reason.UNPARSABLE:  # it is there, and says nothing
                 raise
         else:
             self._ignores_n = len(reply.texts) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +24,8 @@ LEAST_MASS = 0.5
 TOKENS = 800
 """What a judge may write whose server tells no probabilities: one that thinks first does so within them."""
 WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
+THINKING = "<"
+"""How a judge begins that writes down its thoughts first; no rating begins so."""
 _SAYS_NOTHING = (Reason.UNPARSABLE, Reason.JUDGE_REFUSED)
 """How servers put it that a judge is still thinking after one token."""
 AGAIN = Message("user", f"That was not a rating. Reply with one digit from {LEAST} to {GREATEST}, nothing else.")
@@ -67,7 +68,6 @@ class Rater:
         self.prompt = prompt
         self.logprobs = logprobs
         self._tells: bool | None = None if logprobs else False
-        self._probing = asyncio.Lock()
 
     def parameters(self) -> dict[str, object]:
         """Return what of it decides the ratings, besides the prompt."""
@@ -80,9 +80,7 @@ class Rater:
             ScoringError: the judge gave no reply.
         """
         if self._tells is None:
-            async with self._probing:
-                if self._tells is None:
-                    await self._first_token(Inquiry(self.judge), [Message("user", f"Reply with: {GREATEST}")])
+            await self._first_token(Inquiry(self.judge), [Message("user", f"Reply with: {GREATEST}")])
         return "expected" if self._tells else "parsed"
 
     async def rate(self, inquiry: Inquiry, values: Mapping[str, str]) -> Rating:
@@ -97,7 +95,7 @@ class Rater:
         messages = self.prompt.fill(**values)
         if self._tells is not False:
             reply = await self._first_token(inquiry, messages)
-            if reply is not None and reply.first_token:
+            if self._tells and reply is not None and reply.first_token:
                 return expected(reply.first_token)
             with suppress(Unreadable):
                 return Rating(parsed(reply.texts[0] if reply else ""), "parsed")
@@ -114,7 +112,7 @@ class Rater:
                 raise
             return None
         if self._tells is None:
-            self._tells = bool(reply.first_token)
+            self._tells = bool(reply.first_token) and not reply.texts[0].lstrip().startswith(THINKING)
         return reply
 
     async def _parsed(self, inquiry: Inquiry, messages: list[Message]) -> float:

@@ -36,6 +36,8 @@ _REFUSED = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
 )
 """Codes that are about one request: another may well be answered."""
+_OUT_OF_TOKENS = "output limit was reached"
+"""What OpenAI says, instead of replying with nothing, of a model that thought until its tokens were used up."""
 _EXHAUSTED = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
 
@@ -125,6 +127,8 @@ def reason_of(error: openai.APIStatusError) -> Reason:
         return Reason.JUDGE_REJECTED if codes & _EXHAUSTED else Reason.JUDGE_RATE_LIMITED
     if error.status_code == 408:
         return Reason.JUDGE_TIMEOUT
+    if error.status_code == 400 and _OUT_OF_TOKENS in said_by(error):
+        return Reason.UNPARSABLE
     return Reason.JUDGE_UNREACHABLE if error.status_code >= 500 else Reason.JUDGE_REJECTED
 
 

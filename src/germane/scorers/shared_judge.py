@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -24,14 +24,16 @@ class ClosableJudge(Judge, Protocol):
 class _Asked:
     """A request under way, and for how many."""
 
-    task: asyncio.Task[Reply]
+    task: asyncio.Task[Any]
     waiting: int = 0
+    paid: bool = False
+    """Whether somebody has the reply with what it took."""
 
 
 class SharedJudge:
     """Joins requests that are equal, options included, while they are under way, and counts what all of them take.
 
-    Whoever asked first has the reply with its tokens and its cost; the others have the same texts for 0 tokens and
+    One of those who wait has the reply with its tokens and its cost; the others have the same texts for 0 tokens and
     nothing, so that sums over scores are what was paid. A request is given up when nobody waits for it any more.
     """
 
@@ -50,8 +52,10 @@ class SharedJudge:
         return self.judge.model
 
     async def identify(self) -> str:
-        """Return the model as its server names it; see :meth:`Judge.identify`."""
-        return await self.judge.identify()
+        """Return the model as its server names it; see :meth:`Judge.identify`. Many who ask at once ask once."""
+        asked = self._asked("identify", self.judge.identify)
+        name: str = await self._wait("identify", asked)
+        return name
 
     async def aclose(self) -> None:
         """Close the judge's connections."""
@@ -74,7 +78,7 @@ class SharedJudge:
             ScoringError: as the judge.
         """
 
-        def ask() -> Awaitable[Reply]:
+        def ask() -> Coroutine[Any, Any, Reply]:
             return self.judge.ask(
                 messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema,
                 top_tokens=top_tokens,
@@ -82,25 +86,27 @@ class SharedJudge:
 
         form = None if schema is None else json.dumps(schema)
         key = (tuple(messages), n, temperature, max_tokens, tuple(stop), form, top_tokens)
-        return await self._join(key, ask)
+        asked = self._asked(key, lambda: self._counted(ask))
+        reply: Reply = await self._wait(key, asked)
+        paid, asked.paid = asked.paid, True
+        return _for_nothing(reply) if paid else reply
 
-    async def _join(self, key: Hashable, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    def _asked(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, Any]]) -> _Asked:
+        """Return the request of that key that is under way, else a new one."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._under_way = loop, {}
-        asked = self._under_way.get(key)
-        if asked is None:
-            asked = self._under_way[key] = _Asked(loop.create_task(self._ask(ask)))
-            return await self._wait(key, asked)
-        return _for_nothing(await self._wait(key, asked))
+        if key not in self._under_way:
+            self._under_way[key] = _Asked(loop.create_task(ask()))
+        return self._under_way[key]
 
-    async def _ask(self, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _counted(self, ask: Callable[[], Coroutine[Any, Any, Reply]]) -> Reply:
         self.meter.requests += 1
         reply = await ask()
         self.meter.count(reply)
         return reply
 
-    async def _wait(self, key: Hashable, asked: _Asked) -> Reply:
+    async def _wait(self, key: Hashable, asked: _Asked) -> Any:
         asked.waiting += 1
         try:
             return await asyncio.shield(asked.task)
@@ -118,7 +124,7 @@ def asks_judge(scorer: object) -> bool:
 
 
 def _for_nothing(reply: Reply) -> Reply:
-    """Return the reply as those have it who did not ask: another has paid."""
+    """Return the reply as those have it for whom another has paid."""
     return replace(
         reply,
         input_tokens=None if reply.input_tokens is None else 0,
