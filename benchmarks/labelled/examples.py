@@ -80,9 +80,9 @@ EXAMPLES = (
         ),
     ),
     Example(
-        "Einstein in 1905: with the Nobel Prize made up",
+        "Einstein in 1905: without and with the Nobel Prize made up",
         "What did Albert Einstein do in 1905?",
-        "In 1905 Albert Einstein published four papers. One of them explained the photoelectric effect.",
+        "In 1905 Albert Einstein published four papers.",
         "In 1905 Albert Einstein published four papers. He won the Nobel Prize in the same year.",
         ("faithfulness", "context_coverage"),
         (EINSTEIN,),

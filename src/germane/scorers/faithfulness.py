@@ -45,10 +45,10 @@ _VERIFIED = {
     "type": "object",
     "properties": {
         "claim": {"type": "integer"},
-        "evidence": {"type": "string"},
+        "source_sentence": {"type": "string"},
         "verdict": {"type": "string", "enum": ["SUPPORTED", "NOT_SUPPORTED"]},
     },
-    "required": ["claim", "evidence", "verdict"],
+    "required": ["claim", "source_sentence", "verdict"],
     "additionalProperties": False,
 }
 
@@ -199,7 +199,7 @@ def _read_verdict(item: Any, place: int, claim: str, quotable: Quotable) -> Verd
     number = item.get("claim", place + 1)
     if as_number(number, 0, MOST_CLAIMS) != place + 1:
         raise Unreadable(f"claim {number} stands in place {place + 1}")
-    evidence = item.get("evidence")
+    evidence = item.get("source_sentence")
     quoted = " ".join(clean(evidence).split()) if isinstance(evidence, str) else ""
     return Verdict(claim, as_choice(item.get("verdict"), VERDICTS), quoted, quotable.holds(quoted))
 
