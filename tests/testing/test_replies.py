@@ -150,6 +150,11 @@ def test_probabilities_of_the_first_token_are_told_when_asked_for() -> None:
     )
 
 
+def test_a_rating_within_one_token_is_a_digit(judge: FakeJudge) -> None:
+    """So that scorers that ask for one have a value, whatever nobody scripted."""
+    assert contents(judge, max_tokens=1) == ["3"]
+
+
 def test_probabilities_may_depend_on_the_request() -> None:
     """A function of it; None is a server that tells nothing."""
     with FakeJudge(first_token=lambda request: {"2": 1.0} if "bad" in request.text else None) as judge:

@@ -23,6 +23,8 @@ Votes = bool | Sequence[bool] | None
 Said = str | Mapping[str, Any] | Sequence[str] | None
 """A text, JSON, a text for each choice, or None for what the judge would say by itself."""
 Replies = Callable[[Request], Said]
+RATING = "3"
+"""What it says by itself within one token."""
 Treatment = Literal["honoured", "ignored", "refused"]
 """What a server does with an option of a request; it refuses with HTTP 400."""
 
@@ -43,8 +45,8 @@ class FakeJudge:
 
     It answers ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
     :func:`germane.testing.hashed_words`) and ``/v1/models``. Asked for questions, it writes ``questions``; asked for
-    any other JSON schema, a small instance of it; ``replies`` says otherwise. Every attribute below may be changed
-    while it runs.
+    any other JSON schema, a small instance of it; for one token, a rating of 3; ``replies`` says otherwise. Every
+    attribute below may be changed while it runs.
     """
 
     def __init__(
@@ -248,6 +250,8 @@ class FakeJudge:
 
     def _of_itself(self, request: Request) -> list[str]:
         """Return what the judge says by itself, for one choice after another."""
+        if request.one_token:
+            return [RATING]
         if request.schema is not None and not request.wants_questions:
             content = json.dumps(instance_of(request.schema))
             return [f"Here you are: {content} - any time." if self.response_format == "ignored" else content]
