@@ -162,10 +162,11 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
     assert caught.value.reason is Reason.JUDGE_UNREACHABLE
 
 
-def test_an_address_that_is_none_is_a_wrong_setting() -> None:
+@pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
+def test_an_address_that_is_none_is_a_wrong_setting(address: str) -> None:
     """Found at the start, and not repeated: it may hold a secret."""
     with pytest.raises(SettingsError, match=r"^setting base_url: it is not a web address$"):
-        OpenAIJudge("m", Server(base_url="http://host:secret/v1"))
+        OpenAIJudge("m", Server(base_url=address))
 
 
 def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
@@ -190,6 +191,19 @@ def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
 
     assert fake.chats[0].path.startswith("/token-12345/")
     assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
+
+
+def test_an_address_may_have_a_query(fake: FakeJudge) -> None:
+    """Gateways want a version there, or a key: it goes with each request, behind its path, and is not told."""
+    address = f"{fake.base_url}?version=2024-06-01&key=abc-{KEY}"
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS), base_url=address)
+    fake.outage = Fault("status", status=401, message=f"abc-{KEY} is no key")
+    error = failure(fake, base_url=address)
+
+    assert reply.texts[0]
+    assert [request.query for request in fake.chats] == [f"version=2024-06-01&key=abc-{KEY}"] * 2
+    assert str(error) == "HTTP 401: [hidden] is no key"
 
 
 def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from germane.errors import ScoringError, SettingsError
 from germane.hush import hushed
@@ -67,7 +67,8 @@ class Server:
         try:
             return openai.AsyncOpenAI(
                 api_key=self.api_key or (KEYLESS if self.base_url else None),
-                base_url=self.base_url,
+                base_url=self._address(),
+                default_query=dict(parse_qsl(urlsplit(self.base_url or "").query)),
                 max_retries=self.retries,
                 http_client=openai.DefaultAsyncHttpxClient(
                     verify=_certificates(),
@@ -76,7 +77,7 @@ class Server:
                     event_hooks={"request": [count_request], "response": [_hand_back_long_pauses]},
                 ),
             )
-        except httpx2.InvalidURL:
+        except (httpx2.InvalidURL, ValueError):
             raise SettingsError("setting base_url: it is not a web address") from None
 
     @asynccontextmanager
@@ -97,6 +98,10 @@ class Server:
         except (openai.OpenAIError, ValueError, RecursionError) as error:
             raise ScoringError(Reason.UNPARSABLE, f"the reply is not readable: {type(error).__name__}") from None
 
+    def _address(self) -> str | None:
+        """Return the address without its query: the client would set a request's path behind that."""
+        return self.base_url and urlsplit(self.base_url)._replace(query="", fragment="").geturl()
+
     def _explain(self, error: openai.APIStatusError) -> ScoringError:
         reason = reason_of(error)
         message = f"HTTP {error.status_code}: {self._without_secrets(said_by(error))}"
@@ -104,7 +109,8 @@ class Server:
 
     def _without_secrets(self, text: str) -> str:
         address = urlsplit(self.base_url or "")  # its path may be one: gateways hand out such addresses
-        for secret in (self.api_key, address.password, address.path.strip("/")):
+        told = (value for _, value in parse_qsl(address.query))
+        for secret in (self.api_key, address.password, address.path.strip("/"), *told):
             if secret and len(secret) >= LEAST_SECRET:
                 text = text.replace(secret, "[hidden]")
         return shorten(_KEY.sub("[hidden]", text), 300)

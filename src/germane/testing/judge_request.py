@@ -16,6 +16,8 @@ class Request(NamedTuple):
     body: dict[str, Any]
     headers: Mapping[str, str]
     """Names in lower case."""
+    query: str = ""
+    """What stood behind the path's question mark."""
 
     @property
     def texts(self) -> list[str]:

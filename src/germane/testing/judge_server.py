@@ -90,9 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        request = Request(
-            self.path, json.loads(raw or b"{}"), {name.lower(): value for name, value in self.headers.items()}
-        )
+        path, _, query = self.path.partition("?")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(path, json.loads(raw or b"{}"), headers, query)
         judge = self.server.judge
         with judge.serving(request) as fault:
             failed = fault is not None and self._fail(fault, request)
