@@ -77,6 +77,18 @@ def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) ->
     assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
 
 
+def test_a_server_may_stop_telling_probabilities(direct: Any, exchange: Make) -> None:
+    """From then on ratings are those that it writes, and zeros by rule count with them."""
+    direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chats) == 1 else None
+    direct.fake.replies = lambda request: "4"
+
+    told, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
+
+    assert [score.details.get("rated") for score in (told, parsed)] == ["expected", "parsed"]
+    assert told.fingerprint != parsed.fingerprint == by_rule.fingerprint
+    assert len(direct.fake.chats) == 2
+
+
 def test_a_judge_that_writes_down_its_thoughts_is_given_room(direct: Any, exchange: Make) -> None:
     """What its first token could be tells nothing; from then on it is asked for a text at once."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}

@@ -68,17 +68,20 @@ class Rater:
         self.prompt = prompt
         self.logprobs = logprobs
         self._tells: bool | None = None if logprobs else False
+        self._last: Rated | None = None
 
     def parameters(self) -> dict[str, object]:
         """Return what of it decides the ratings, besides the prompt."""
         return {"logprobs": self.logprobs, "top_tokens": TOP_TOKENS, "least_mass": LEAST_MASS, "words": WORDS}
 
     async def rated(self) -> Rated:
-        """Return how this judge is asked; where nobody knows yet, a tiny request tells.
+        """Return how this judge rated last; where nobody knows yet, a tiny request tells.
 
         Raises:
             ScoringError: the judge gave no reply.
         """
+        if self._last is not None:
+            return self._last
         if self._tells is None:
             await self._first_token(Inquiry(self.judge), [Message("user", f"Reply with: {GREATEST}")])
         return "expected" if self._tells else "parsed"
@@ -92,7 +95,11 @@ class Rater:
         Raises:
             ScoringError: the judge gave no reply, or none that is a rating: ``unparsable`` or ``out_of_range``.
         """
-        messages = self.prompt.fill(**values)
+        rating = await self._rate(inquiry, self.prompt.fill(**values))
+        self._last = rating.rated
+        return rating
+
+    async def _rate(self, inquiry: Inquiry, messages: list[Message]) -> Rating:
         if self._tells is not False:
             reply = await self._first_token(inquiry, messages)
             if self._tells and reply is not None and reply.first_token:
