@@ -11,6 +11,10 @@ from germane.scorers.protocols import Judge, Message, Reply
 
 Value = TypeVar("Value")
 
+TOKENS = 800
+"""What a judge may write in one reply, more than is asked for: one that thinks first does so within them."""
+TRIAL = Message("user", "Reply with: ok")
+"""Asks for next to nothing: what counts is whether it is answered, by whom, and in what form."""
 AGAIN = Message(
     "user", "That was not the JSON asked for. Reply with that JSON object only, nothing before or after it."
 )
@@ -41,7 +45,7 @@ class Inquiry:
         schema: Mapping[str, Any],
         read: Callable[[Mapping[str, Any]], Value],
         *,
-        max_tokens: int = 800,
+        max_tokens: int = TOKENS,
         temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:

