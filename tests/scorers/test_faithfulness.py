@@ -27,7 +27,8 @@ FOUR, SPECIAL = "published four papers", "among them the one on special relativi
 def verdicts(*given: tuple[str, Any]) -> dict[str, Any]:
     """Return a reply with these pieces of evidence and verdicts."""
     items = [
-        {"claim": place, "source_sentence": evidence, "verdict": verdict} for place, (evidence, verdict) in enumerate(given, 1)
+        {"claim": place, "source_sentence": evidence, "verdict": verdict}
+        for place, (evidence, verdict) in enumerate(given, 1)
     ]
     return {"claims": items}
 
@@ -293,6 +294,6 @@ class IdleJudge:
 def test_its_fingerprint_does_not_change_by_accident() -> None:
     """It covers prompts, rules, schemas and limits."""
     assert Faithfulness(IdleJudge()).fingerprint == "4a2293609691"  # type: ignore[arg-type]  # it is not asked
-    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "99b5196d47a7"  # type: ignore[arg-type]  # as above
+    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "53f3a2fd84fa"  # type: ignore[arg-type]  # as above
     with pytest.raises(ValueError, match="claims must be sentences or judge, not 'words'"):
         Faithfulness(IdleJudge(), claims="words")  # type: ignore[arg-type]  # on purpose

@@ -217,4 +217,4 @@ def test_a_huge_answer_is_cut_and_says_so(exchange: Make, cover: Any, fake: Fake
 
 def test_the_fingerprint_changes_only_on_purpose(exchange: Make, cover: Any) -> None:
     """Prompt, schema, limits, version and judge; whoever changes one changes this line."""
-    assert cover(exchange(), verdicts(("A?", "yes"))).fingerprint == "e36a7dd74063"
+    assert cover(exchange(), verdicts(("A?", "yes"))).fingerprint == "7153a8c87870"
