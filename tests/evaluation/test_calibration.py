@@ -37,3 +37,15 @@ def test_labels_go_by_the_calibrated_value(bare: Path) -> None:
     assert [score.label for score in scores] == ["mostly", "partly", "mostly"]
     assert [score.details.get("calibrated") for score in scores] == [None, pytest.approx(0.5), None]
     assert len({score.fingerprint for score in scores}) == 1
+
+
+def test_low_is_what_the_calibrated_label_says(bare: Path) -> None:
+    """A cosine of .62 just above a floor of .6 is low, in the summary as everywhere else."""
+    scorer = QuestionAnswerSimilarity(FakeEmbedder({**VECTORS, "far": (0.62, (1 - 0.62**2) ** 0.5)}))
+    shares = [
+        summary.estimate and summary.estimate.low_share
+        for given in ((), (CALIBRATION,))
+        for summary in germane.evaluate(ROWS, scorer, calibration=given).summary()
+    ]
+
+    assert shares == [0.0, 1.0]

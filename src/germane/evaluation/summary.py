@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from germane.score import LOW, Score
+from germane.score import Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
@@ -73,7 +73,7 @@ def _estimate(scores: Sequence[Score]) -> Estimate:
             wyy=squares,
             wwy=total,
             wwyy=squares,
-            w_low=sum(value < LOW for value in values),
+            w_low=sum(score.is_low for score in scores),
             w_noncommittal=sum(score.label == "noncommittal" for score in scores),
         )
     )
