@@ -51,8 +51,12 @@ class DatabaseNotMigrated(StorageError):
 class ScoringError(GermaneError):
     """A scorer, judge or embedder got no value. It ends as a failed score with ``reason``, never as a number."""
 
-    def __init__(self, reason: Reason, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, reason: Reason, message: str, *, retry_after: float | None = None, rejected: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.retry_after = retry_after
         """Seconds that the server asked to be left alone."""
+        self.rejected = rejected
+        """Whether a server refuses key, model or quota, where the reason does not say so: somebody must act."""

@@ -112,7 +112,7 @@ def test_a_dead_judge_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     )
     assert (scores[-1].explanation or "").endswith("the last time judge_unreachable: no connection")
     assert [record.message for record in caplog.records if "no more" in record.message] == [
-        "scripted asks its judge no more: " + (scores[-1].explanation or "").removeprefix("not asked: ")
+        "scripted asks no more: " + (scores[-1].explanation or "").removeprefix("not asked: ")
     ]
 
 
@@ -126,6 +126,32 @@ def test_a_longer_pause_than_a_run_waits_ends_it_at_once(caplog: pytest.LogCaptu
     assert scorer.asked == ["a"]
     assert (first.reason, first.explanation) == (Reason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
     assert "the next try, in 30 s, would come after the 30 s that a run waits" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("failure", "whose"),
+    [
+        (ScoringError(Reason.JUDGE_REJECTED, "HTTP 401"), "the judge"),
+        (ScoringError(Reason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
+    ],
+)
+def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> None:
+    """The judge's or the embedder's: no row waits for it, and most rows are not asked about at all."""
+    answers = [str(number) for number in range(2 * REJECTIONS)]
+    scorer = Scripted(always=dict.fromkeys(answers, failure))
+    rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
+
+    async def one_by_one() -> list[Score]:
+        asker = Asker(scorer, patience=60)
+        return [await asker.ask(row.exchange) for row in rows]
+
+    began = time.monotonic()
+    scores = asyncio.run(one_by_one())
+
+    assert time.monotonic() - began < 30
+    assert scorer.asked == answers[:REJECTIONS]
+    assert {score.reason for score in scores} == {failure.reason}
+    assert (scores[-1].explanation or "").startswith(f"not asked: {whose} had rejected {REJECTIONS} requests in a row")
 
 
 @pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / BUSY)])

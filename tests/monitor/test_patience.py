@@ -9,7 +9,7 @@ import pytest
 from germane.monitor import patience
 from germane.monitor.backoff import Backoff
 from germane.monitor.patience import Patience
-from germane.monitor.pause import Pause
+from germane.monitor.pause import REJECTIONS, Pause
 from germane.score import Reason, Score
 
 MINUTE = timedelta(minutes=1)
@@ -33,8 +33,8 @@ def clock() -> Clock:
     return Clock()
 
 
-def failed(reason: Reason, retry_after: float | None = None) -> Score:
-    details = {} if retry_after is None else {"retry_after": retry_after}
+def failed(reason: Reason, retry_after: float | None = None, **more: bool) -> Score:
+    details = more if retry_after is None else {"retry_after": retry_after, **more}
     return Score(scorer="relevancy", fingerprint="f1", reason=reason, explanation="because", details=details)
 
 
@@ -94,6 +94,16 @@ def test_troubles_that_others_ended_do_not_pile_up(clock: Clock) -> None:
     waiting.next_try("one more")
 
     assert list(waiting._troubles) == ["one more"]
+
+
+def test_a_refusal_of_the_embedder_is_one(clock: Clock) -> None:
+    """Key, model or quota: the scorer pauses as soon as for a judge's."""
+    pause = Pause("relevancy", backoff=Backoff(first=60, limit=300), clock=clock)
+    for _ in range(REJECTIONS):
+        assert not pause.closed
+        pause.note(failed(Reason.EMBEDDER_ERROR, 0.0, rejected=True), pause.admit())
+
+    assert pause.closed
 
 
 def test_a_scorer_pauses_after_rejections_in_a_row_and_probes(clock: Clock) -> None:

@@ -415,7 +415,9 @@ def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any)
     ],
     ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
-def test_an_embedder_that_is_away_may_come_back(fake: FakeJudge, fault: Fault, pause: float | None) -> None:
+def test_an_embedder_that_is_away_may_come_back(
+    fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
+) -> None:
     """The pause says so: it is there when asking again, now or once somebody has acted, may help."""
     fake.outage = fault
 
@@ -423,3 +425,4 @@ def test_an_embedder_that_is_away_may_come_back(fake: FakeJudge, fault: Fault, p
         embed(fake, "a", timeout=1)
 
     assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, pause)
+    assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from germane.exchange import Exchange
 from germane.monitor import Admission, Backoff, Pause, retry_after
 from germane.score import Reason, Score
-from germane.scorers import may_succeed_later, run
+from germane.scorers import is_rejected, may_succeed_later, run
 from germane.shown import harmless
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Asker:
         score = await run(self._scorer, exchange)
         # Under the scorer's own name, whatever it writes into its scores.
         score = replace(score, scorer=self._scorer.name)
-        if score.reason is Reason.JUDGE_REJECTED:
+        if is_rejected(score):
             self._pause.abandon(admission)
             self._note_rejection(score)
         elif _may_help(score):
@@ -99,7 +99,7 @@ class Asker:
     def _note_rejection(self, score: Score) -> None:
         self._rejections += 1
         if self._rejections >= REJECTIONS:
-            self._give_up(score, f"the judge had rejected {REJECTIONS} requests in a row")
+            self._give_up(score, f"{_whose(score)} had rejected {REJECTIONS} requests in a row")
 
     def _note_trouble(self, score: Score, since: datetime) -> None:
         until = self._pause.until
@@ -112,7 +112,7 @@ class Asker:
     def _give_up(self, score: Score, why: str) -> None:
         if self._given_up is None:
             last = harmless(f"{score.reason}: {score.explanation}", 500)
-            log.warning("%s asks its judge no more: %s; the last time %s", self._scorer.name, why, last)
+            log.warning("%s asks no more: %s; the last time %s", self._scorer.name, why, last)
             self._given_up = Score(
                 scorer=self._scorer.name,
                 fingerprint=score.fingerprint,
@@ -121,6 +121,10 @@ class Asker:
             )
 
 
+def _whose(score: Score) -> str:
+    return "the embedder" if score.reason is Reason.EMBEDDER_ERROR else "the judge"
+
+
 def _may_help(score: Score) -> bool:
     """Return whether to ask again. What is rejected stays rejected, even by a server that names a time."""
-    return score.reason is not Reason.JUDGE_REJECTED and may_succeed_later(score)
+    return not is_rejected(score) and may_succeed_later(score)

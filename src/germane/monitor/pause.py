@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from germane.monitor.backoff import Backoff
 from germane.score import Reason, Score
-from germane.scorers import may_succeed_later
+from germane.scorers import is_rejected, may_succeed_later
 
 logger = logging.getLogger("germane.monitor")
 
@@ -68,7 +68,7 @@ class Pause:
     def note(self, score: Score, admission: Admission) -> None:
         """Learn from what became of an exchange that went ahead."""
         self.abandon(admission)
-        if score.reason is Reason.JUDGE_REJECTED or may_succeed_later(score):
+        if is_rejected(score) or may_succeed_later(score):
             self._note_failure(score, admission)
         elif score.reason not in _SAYS_NOTHING:
             self._end()
@@ -76,7 +76,7 @@ class Pause:
     def _note_failure(self, score: Score, admission: Admission) -> None:
         self._failures += 1
         asked = retry_after(score)
-        enough = REJECTIONS if score.reason is Reason.JUDGE_REJECTED else OUTAGES
+        enough = REJECTIONS if is_rejected(score) else OUTAGES
         if admission == "probe" or (self.until is None and (asked or self._failures >= enough)):
             self._begin(score, asked)
 

@@ -17,7 +17,7 @@ from germane.monitor.patience import Patience
 from germane.monitor.pause import Pause, retry_after
 from germane.monitor.results import Finished, Postponed, Results
 from germane.score import Reason, Score
-from germane.scorers import Scorer, asks_judge, at_work, may_succeed_later, run
+from germane.scorers import Scorer, asks_judge, at_work, is_rejected, may_succeed_later, run
 from germane.storage import Claim, Store, Task
 from germane.threads import Threads
 
@@ -225,7 +225,7 @@ class Scoring:
 
     def _judged(self, task: Task, score: Score) -> Outcome:
         """Keep a score, unless the same request may well succeed later."""
-        if score.reason is None or not (score.reason is Reason.JUDGE_REJECTED or may_succeed_later(score)):
+        if score.reason is None or not (is_rejected(score) or may_succeed_later(score)):
             self._patience.forget(task.id)
             return score
         return self._later(task, score, at_least=retry_after(score))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from germane.scorers.answer_quality import AnswerQuality
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.batcher import Batcher
-from germane.scorers.boundary import lacks_input, may_succeed_later, run
+from germane.scorers.boundary import is_rejected, lacks_input, may_succeed_later, run
 from germane.scorers.calibrated import COSINES, relabelled
 from germane.scorers.combined_relevancy import CombinedRelevancy
 from germane.scorers.commitment import Noncommittal
@@ -74,6 +74,7 @@ __all__ = [
     "default_names",
     "find_noncommittal",
     "fingerprint",
+    "is_rejected",
     "lacks_input",
     "may_succeed_later",
     "relabelled",

@@ -133,7 +133,7 @@ class Batcher:
     def _finish(self, calls: list[_Call], began: float, task: asyncio.Task[dict[str, Row]]) -> None:
         self._sending.discard(task)
         error = None if task.cancelled() else task.exception()
-        if len(calls) > 1 and isinstance(error, ScoringError) and error.retry_after is None:
+        if len(calls) > 1 and isinstance(error, ScoringError) and _is_about_texts(error):
             for call in calls:
                 self._start([call])
             return
@@ -176,6 +176,11 @@ def _parts(texts: Sequence[str], most: int) -> Iterator[list[str]]:
         part.append(text)
         size += length
     yield part
+
+
+def _is_about_texts(error: ScoringError) -> bool:
+    """Return whether fewer texts may fare better: it is neither an outage nor a refusal of them all."""
+    return error.retry_after is None and not error.rejected
 
 
 def _settle(

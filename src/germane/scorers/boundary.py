@@ -51,6 +51,11 @@ def may_succeed_later(score: Score) -> bool:
     return score.reason is not None and (score.reason.transient or "retry_after" in score.details)
 
 
+def is_rejected(score: Score) -> bool:
+    """Return whether a judge's or an embedder's server refuses key, model or quota: until somebody acts, all fail."""
+    return score.reason is Reason.JUDGE_REJECTED or (score.reason is not None and bool(score.details.get("rejected")))
+
+
 def lacks_input(scorer: Scorer, exchange: Exchange) -> bool:
     """Return whether the exchange lacks what the scorer needs. Of a scorer that cannot say what, :func:`run` tells."""
     try:
@@ -65,8 +70,7 @@ async def _score(scorer: Scorer, exchange: Exchange) -> Score:
             return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
         return _checked(scorer, await scorer.score(exchange))
     except ScoringError as error:
-        details = {} if error.retry_after is None else {"retry_after": error.retry_after}
-        return dataclasses.replace(_without_value(scorer, error.reason, str(error)), details=details)
+        return dataclasses.replace(_without_value(scorer, error.reason, str(error)), details=_details_of(error))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -75,6 +79,12 @@ async def _score(scorer: Scorer, exchange: Exchange) -> Score:
     # A scorer may be anybody's code: whatever it raises is a failed score, or one bad row would end the loop.
     except Exception as error:  # noqa: BLE001
         return _without_value(scorer, Reason.SCORER_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _details_of(error: ScoringError) -> dict[str, object]:
+    """Return what a score must tell of a failure besides its reason."""
+    waits: dict[str, object] = {} if error.retry_after is None else {"retry_after": error.retry_after}
+    return {**waits, "rejected": True} if error.rejected else waits
 
 
 def _checked(scorer: Scorer, result: Score | float) -> Score:

@@ -40,7 +40,8 @@ class OpenAIEmbedder:
 
         Raises:
             ScoringError: ``embedder_error``. It carries ``retry_after`` (0 where the server named no time) unless it is
-                about these texts or the reply: the server was away, slow or busy, or refuses key, model or quota.
+                about these texts or the reply: the server was away, slow or busy, or refuses key, model or quota, which
+                ``rejected`` tells.
         """
         try:
             async with self.server.request():
@@ -78,7 +79,7 @@ class OpenAIEmbedder:
 def _as_embedder(error: ScoringError) -> ScoringError:
     lasts = error.reason is Reason.JUDGE_REJECTED and not str(error).startswith(_ABOUT_TEXTS)
     pause = error.retry_after or 0.0 if lasts or error.reason.transient else None
-    return ScoringError(Reason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause)
+    return ScoringError(Reason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=lasts)
 
 
 def _tokens(reply: Any) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.scorers.boundary import may_succeed_later, run
+from germane.scorers.boundary import is_rejected, may_succeed_later, run
 from germane.scorers.protocols import Scorer
 from germane.scorers.text import shorten
 
@@ -106,7 +106,8 @@ def missing_error(missing: Sequence[Part]) -> ScoringError:
     names = ", ".join(part.name for part in missing)
     reason = first.reason or Reason.MISSING_INPUT
     why = f": {shorten(first.explanation, REASON_LIMIT)}" if first.explanation else ""
-    return ScoringError(reason, f"without {names}{why}", retry_after=_longest_wait(missing))
+    rejected = any(is_rejected(part.score) for part in missing)
+    return ScoringError(reason, f"without {names}{why}", retry_after=_longest_wait(missing), rejected=rejected)
 
 
 def expect_no_more(parts: Sequence[Part]) -> None:
@@ -134,7 +135,7 @@ def expenses(parts: Sequence[Part]) -> dict[str, Any]:
 
 def is_awaited(score: Score) -> bool:
     """Return whether a part may get its value later."""
-    return score.reason is Reason.JUDGE_REJECTED or may_succeed_later(score)
+    return is_rejected(score) or may_succeed_later(score)
 
 
 def _longest_wait(parts: Sequence[Part]) -> float | None:
