@@ -184,7 +184,8 @@ def ratings_and_verdicts(request: Any) -> dict[str, Any]:
     if "claims" in properties:
         right = "Guido" in request.between("answer")
         quoted = "Guido van Rossum created Python" if right else ""
-        return {"claims": [{"claim": 1, "source_sentence": quoted, "verdict": "SUPPORTED" if right else "NOT_SUPPORTED"}]}
+        verdict = "SUPPORTED" if right else "NOT_SUPPORTED"
+        return {"claims": [{"claim": 1, "source_sentence": quoted, "verdict": verdict}]}
     return {"intent": "To know who invented Python.", "given": "A name.", "rating": 5}
 
 
