@@ -51,3 +51,30 @@ def test_the_fingerprint_names_the_embedder() -> None:
 
     assert QuestionAnswerSimilarity(FakeEmbedder()).fingerprint == "872c20ee0bd8"
     assert QuestionAnswerSimilarity(other).fingerprint != "872c20ee0bd8"
+
+
+ECHO = "Where does the ferry leave?"
+
+
+def test_copies_of_the_question_may_be_cut_out(exchange: Make, score: Any) -> None:
+    """By default they lift the value; a similarity without them is another kind of score."""
+    embedder = FakeEmbedder({ECHO: [1.0, 0.0], "Pier four.": [0.6, 0.8]})
+    scorer = QuestionAnswerSimilarity(embedder, remove_copies=True)
+
+    (result,) = score(scorer, exchange(ECHO, f"{ECHO} Pier four."))
+
+    assert result.value == pytest.approx(0.6, abs=1e-9)
+    assert result.details == {"copies_removed": True}
+    assert result.fingerprint != QuestionAnswerSimilarity(embedder).fingerprint
+
+
+def test_an_echo_has_0_where_copies_are_cut_out(exchange: Make, score: Any) -> None:
+    """Nothing is left to be embedded. Without the option it has 1."""
+    embedder = FakeEmbedder()
+
+    (plain,) = score(QuestionAnswerSimilarity(embedder), exchange(ECHO, ECHO))
+    (cut,) = score(QuestionAnswerSimilarity(embedder, remove_copies=True), exchange(ECHO, ECHO))
+
+    assert plain.value == pytest.approx(1.0, abs=1e-9)
+    assert (cut.value, cut.label, cut.explanation) == (0.0, "off", "The answer only repeats the question.")
+    assert len(embedder.calls) == 1
