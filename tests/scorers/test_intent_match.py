@@ -127,6 +127,13 @@ def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fa
     assert [request for request in fake.chats if "rating" in request.text] == []
 
 
+def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, match: Any) -> None:
+    """Huge ones are not said to be cut."""
+    score = match(exchange(AKS, "Less to operate.", "x" * 1_000_000), {"intent": INTENT, "rating": 4})
+
+    assert "cut" not in score.details
+
+
 def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """By default the judge does not see them."""
     for options in ({}, {"remove_copies": False}):

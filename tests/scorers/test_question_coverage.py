@@ -215,6 +215,13 @@ def test_a_huge_answer_is_cut_and_says_so(exchange: Make, cover: Any, fake: Fake
     assert len(fake.chats[0].text) < 20_000
 
 
+def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, cover: Any) -> None:
+    """Huge ones are not said to be cut."""
+    score = cover(exchange(FRANCE, "Paris.", "x" * 1_000_000), verdicts(("A?", "yes")))
+
+    assert "cut" not in score.details
+
+
 def test_the_fingerprint_changes_only_on_purpose(exchange: Make, cover: Any) -> None:
     """Prompt, schema, limits, version and judge; whoever changes one changes this line."""
     assert cover(exchange(), verdicts(("A?", "yes"))).fingerprint == "7153a8c87870"

@@ -35,6 +35,14 @@ def test_a_missing_part_is_left_out_and_never_counted_as_0() -> None:
     assert weighted_mean([part(0.9, 0.3), part(None, 0.4), part(0.3, 0.1)]) == pytest.approx(0.75, abs=1e-12)
 
 
+def test_a_part_that_saw_a_cut_text_says_so() -> None:
+    """The whole keeps it: who reads the score must know that not all of the answer was looked at."""
+    cut = {"answer": {"shown": 16_000, "of": 1_000_000}}
+
+    assert part(0.5, details={"cut": cut, "more": 1}).details()["cut"] == cut
+    assert "cut" not in part(0.5).details()
+
+
 def test_a_negative_cosine_counts_as_0() -> None:
     """Parts lie between 0 and 1."""
     assert weighted_mean([part(-0.8), part(0.5)]) == pytest.approx(0.25, abs=1e-12)

@@ -78,7 +78,7 @@ class IntentMatch(Judged):
         Raises:
             ScoringError: the judge failed, or its reply could not be read twice in a row.
         """
-        material = material_of(exchange, remove_copies=self.remove_copies)
+        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
         if material.only_copies:
             explanation = "The answer only repeats the question."
             return await self.unasked(0.0, explanation=explanation, details=material.details())

@@ -36,7 +36,7 @@ class Part:
         return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
 
     def details(self) -> dict[str, object]:
-        """Return what is kept of it, as JSON: its value as it was, weight, label or reason, and the explanation."""
+        """Return what is kept of it, as JSON: its value as it was, weight, label or reason, explanation, and cuts."""
         score = self.score
         kept = {
             "value": score.value,
@@ -45,6 +45,7 @@ class Part:
             "reason": None if score.reason is None else str(score.reason),
             "explanation": score.explanation and shorten(score.explanation, REASON_LIMIT),
             "fingerprint": score.fingerprint,
+            "cut": score.details.get("cut"),
         }
         return {name: value for name, value in kept.items() if value is not None or name == "value"}
 
