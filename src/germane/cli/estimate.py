@@ -179,7 +179,9 @@ def _assumptions(found: Sequence[Forecast], basis: Basis) -> list[str]:
     if assumed:
         what = f"{TIMES_LEAST} times the least reply and {MORE_TOKENS} more; a judge that thinks first writes many more"
         lines.append(f"Output tokens of {', '.join(assumed)} are assumed: {what}.")
-    lines.append("Not counted: what is asked again after a failure, and what equal exchanges save.")
+    lines.append(
+        "Not counted: what is asked again after a failure, and what is saved where exchanges or requests are equal."
+    )
     return lines
 
 
