@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import germane
+from germane.scorers import NAMES
 from germane.testing import FakeEmbedder, FakeJudge, Fault, hashed_words
 
 
@@ -156,14 +158,15 @@ def test_requests_are_recorded(judge: FakeJudge) -> None:
 
 def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
     """The most that ever overlapped, and none when all is done."""
-    judge.latency = 0.3
+    meeting = threading.Barrier(4)
+    judge.questions = lambda answer: [f"Who came as number {meeting.wait(60)}?"]
     threads = [threading.Thread(target=chat, args=(judge,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert 2 <= judge.most_in_flight <= 4
+    assert judge.most_in_flight == 4
     assert judge.in_flight == 0
 
 
@@ -195,6 +198,30 @@ def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
         "judge": "fake-judge",
         "embedder": "fake-embedder",
     }
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"answer_relevancy": {"similarity": "judge"}},
+        {"answer_relevancy": {"similarity": "judge", "questions": 10}},
+        {"faithfulness": {"claims": "judge"}},
+        {"noncommittal": {"judge": True}},
+    ],
+    ids=str,
+)
+def test_every_scorer_can_read_what_it_says(judge: FakeJudge, options: dict[str, dict[str, object]]) -> None:
+    """Whoever tries germane out with it sees values, not failures."""
+    row = {
+        "question": "Who invented Python, and when?",
+        "answer": "Guido van Rossum did. It was in 1991. Perl is older.",
+        "contexts": ["Guido van Rossum created Python.", "Perl is from 1987."],
+    }
+    evaluation = germane.evaluate([row], list(options or NAMES), scorer_options=options, **judge.settings())
+
+    assert [(score.scorer, score.explanation) for score in evaluation.scores if score.value is None] == []
 
 
 def test_it_runs_as_a_process_of_its_own() -> None:

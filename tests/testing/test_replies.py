@@ -95,6 +95,10 @@ def test_any_schema_gets_an_instance(judge: FakeJudge) -> None:
         ({"type": "array", "items": {"type": "number", "exclusiveMinimum": 2}}, [3]),
         ({"type": "array", "maxItems": 0}, []),
         ({"type": "integer", "maximum": -4}, -4),
+        (
+            {"type": "array", "minItems": 2, "items": {"properties": {"item": {"type": "integer"}}}},
+            [{"item": 1}, {"item": 2}],
+        ),
         ({}, None),
     ],
 )

@@ -45,8 +45,8 @@ class FakeJudge:
 
     It answers ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
     :func:`germane.testing.hashed_words`) and ``/v1/models``. Asked for questions, it writes ``questions``; asked for
-    any other JSON schema, a small instance of it; for one token, a rating of 3; ``replies`` says otherwise. Every
-    attribute below may be changed while it runs.
+    any other JSON schema, a small instance of it, which germane's own scorers can read; for one token, a rating of 3;
+    ``replies`` says otherwise. Every attribute below may be changed while it runs.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class FakeJudge:
         if request.one_token:
             return [RATING]
         if request.schema is not None and not request.wants_questions:
-            content = json.dumps(instance_of(request.schema))
+            content = json.dumps(instance_of(request.schema, items=request.compared or 1))
             return [f"Here you are: {content} - any time." if self.response_format == "ignored" else content]
         questions = list(self.questions(request.answer))
         if not request.wants_questions:

@@ -8,13 +8,16 @@ from typing import Any
 _EMPTY: Mapping[str, Any] = {"boolean": False, "null": None, "string": "text"}
 
 
-def instance_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
+def instance_of(schema: Mapping[str, Any], *, items: int = 1) -> Any:
     """Return a small value that follows the schema.
 
-    The first of what it may be, the least number (else 0), lists of one item unless the schema says otherwise, all
-    properties.
+    The first of what it may be, the least number (else 0), lists of so many ``items`` unless the schema says otherwise,
+    all properties. Numbers in the items of a list count these from 1, which is what they mostly are there for.
     """
-    root = schema if root is None else root
+    return _instance(schema, schema, items, 0)
+
+
+def _instance(schema: Mapping[str, Any], root: Mapping[str, Any], items: int, place: int) -> Any:
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]
@@ -23,11 +26,12 @@ def instance_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None
     kinds = schema.get("type", "object" if "properties" in schema else "null")
     kind = kinds if isinstance(kinds, str) else kinds[0]
     if kind == "object":
-        return {name: instance_of(each, root) for name, each in schema.get("properties", {}).items()}
+        return {name: _instance(each, root, items, place) for name, each in schema.get("properties", {}).items()}
     if kind == "array":
-        return [instance_of(schema.get("items", {}), root)] * _length(schema)
+        places = range(1, _length(schema, items) + 1)
+        return [_instance(schema.get("items", {}), root, items, at) for at in places]
     if kind in ("number", "integer"):
-        return _number(schema)
+        return _number(schema, place)
     return _EMPTY.get(kind)
 
 
@@ -43,13 +47,13 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
     return _resolved(found, root)
 
 
-def _length(schema: Mapping[str, Any]) -> int:
+def _length(schema: Mapping[str, Any], items: int) -> int:
     least: int = schema.get("minItems", 0)
     most: int = schema.get("maxItems", 1_000)
-    return min(max(1, least), most)
+    return min(max(items, least), most)
 
 
-def _number(schema: Mapping[str, Any]) -> float:
-    least: float = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+def _number(schema: Mapping[str, Any], place: int) -> float:
+    least: float = schema.get("minimum", schema.get("exclusiveMinimum", place - 1) + 1)
     most: float = schema.get("maximum", least)
     return min(least, most)

@@ -75,6 +75,11 @@ class Request(NamedTuple):
         """Whether all questions are asked for in one choice."""
         return '{"questions"' in self.text if self.schema is None else _holds_question(self._items("questions"))
 
+    @property
+    def compared(self) -> int:
+        """How many numbered questions are to be compared with the one asked."""
+        return len((self.between("questions") or "").splitlines())
+
     def _items(self, name: str) -> Any:
         return ((self.schema or {}).get("properties", {}).get(name) or {}).get("items")
 
