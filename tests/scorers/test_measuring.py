@@ -14,13 +14,21 @@ from germane.scorers.measuring import Measured, assumed_output, least, measuring
 from germane.settings import load
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in NAMES),
+        ("answer_relevancy", {"similarity": "judge"}),
+        ("faithfulness", {"claims": "judge"}),
+    ],
+)
 def test_every_scorer_reads_what_it_says(
-    name: str, exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
+    name: str, options: dict[str, str], exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
 ) -> None:
     """The least reply is a valid one: no request is made again, none goes to a server."""
     contexts = ("The ferry leaves from pier four.", "The fish market is open daily.")
-    scorer, _ = measuring(name, load(scorers=(name,)), judge="judge", embedder="embedder")
+    settings = load(scorers=(name,), scorer_options={name: options})
+    scorer, _ = measuring(name, settings, judge="judge", embedder="embedder")
 
     (found,) = score(scorer, exchange(*make_texts(), *contexts))
 

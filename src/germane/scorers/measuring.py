@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from germane.settings import Settings
 TIMES_LEAST, MORE_TOKENS = 2, 20
 """What a judge is assumed to write for one text asked for: so many times the least reply, and so many tokens more."""
 _RATING = "5"
+_COMPARED = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
+"""Numbered questions, a line each, of which the judge says something one by one."""
 _DIMENSIONS = 8
 
 
@@ -61,7 +64,8 @@ class MeasuringJudge:
         """Count the request, and make up a reply with all ``n`` choices."""
         self.measured.requests += 1
         self.measured.input_tokens += tokens_in(messages)
-        texts = tuple(_reply(schema, place, rating=top_tokens > 0) for place in range(1, n + 1))
+        items = _compared_in(messages[-1].text)
+        texts = tuple(_reply(schema, place, items, rating=top_tokens > 0) for place in range(1, n + 1))
         self.measured.output_tokens += sum(min(assumed_output(text), max_tokens) for text in texts)
         return Reply(texts, model=self.model, first_token={_RATING: 1.0} if top_tokens else {})
 
@@ -96,9 +100,14 @@ def assumed_output(reply: str) -> float:
     return TIMES_LEAST * tokens_in([Message("assistant", reply)]) + MORE_TOKENS
 
 
-def _reply(schema: Mapping[str, Any] | None, place: int, *, rating: bool) -> str:
+def _compared_in(text: str) -> int:
+    found = _COMPARED.search(text)
+    return len(found[2].splitlines()) if found else 1
+
+
+def _reply(schema: Mapping[str, Any] | None, place: int, items: int, *, rating: bool) -> str:
     if schema is not None:
-        return json.dumps(least(schema, place))
+        return json.dumps(least(schema, place, items=items))
     return _RATING if rating else _text(place)
 
 
@@ -106,16 +115,16 @@ def _text(place: int) -> str:
     return f"What is point {place} about?"
 
 
-def least(schema: Mapping[str, Any], place: int = 1) -> Any:
-    """Return the least value that a JSON schema takes: lists have one item if they may, whole numbers count items."""
+def least(schema: Mapping[str, Any], place: int = 1, *, items: int = 1) -> Any:
+    """Return the least value that a JSON schema takes: lists have so many items if they may; numbers count them."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):
         case "object":
-            return {name: least(part, place) for name, part in schema.get("properties", {}).items()}
+            return {name: least(part, place, items=items) for name, part in schema.get("properties", {}).items()}
         case "array":
-            count = min(max(1, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
-            return [least(schema["items"], number) for number in range(1, count + 1)]
+            count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
+            return [least(schema["items"], number, items=items) for number in range(1, count + 1)]
         case "integer" | "number":
             return schema.get("minimum", place)
         case "boolean":
