@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.exchange import draw_of, new_exchange_id
+from germane.exchange import Context, Exchange, Turn, draw_of, new_exchange_id
 
 
 def test_ids_are_distinct_and_sort_by_time() -> None:
@@ -61,3 +62,13 @@ def test_draws_are_spread_evenly() -> None:
 def test_the_draw_of_a_trace_is_fixed() -> None:
     """It must be the same in every version: processes of two versions may share one database."""
     assert draw_of("a" * 32) == 0.5886324739114288
+
+
+def test_an_exchange_may_be_made_of_its_texts_alone() -> None:
+    """Whoever calls a scorer by hand makes up no ids and no times."""
+    one, other = (Exchange.of("Why?", "Because.", ["It is so."], [Turn("user", "Hello.")]) for _ in range(2))
+
+    assert (one.question, one.answer, one.contexts) == ("Why?", "Because.", (Context("It is so."),))
+    assert one.history == (Turn("user", "Hello."),)
+    assert (one.started_at.utcoffset(), one.status) == (timedelta(0), "ok")
+    assert one.id != other.id

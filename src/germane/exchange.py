@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Literal
 
@@ -70,6 +70,24 @@ class Exchange:
     """In (0, 1]: its own lottery ticket, see :func:`draw_of`."""
     traced: bool = True
     """Whether its span is exported: OpenTelemetry's own sampling, which decides nothing about scoring."""
+
+    @classmethod
+    def of(
+        cls, question: str | None, answer: str | None = None, contexts: Iterable[str] = (), history: Iterable[Turn] = ()
+    ) -> Exchange:
+        """Return an exchange that no handler had, of these texts: to call a scorer by hand, and in tests of yours."""
+        return cls(
+            id=new_exchange_id(),
+            trace_id="0" * 32,
+            span_id="0" * 16,
+            service="by hand",
+            route="by hand",
+            question=question,
+            answer=answer,
+            contexts=tuple(Context(text) for text in contexts),
+            history=tuple(history),
+            started_at=datetime.now(UTC),
+        )
 
 
 def draw_of(trace_id: str) -> float:
