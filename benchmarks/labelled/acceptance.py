@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from labelled import attacks, published, refusals, slices
+from labelled.bench import GUARDED
 from labelled.figures import COSINE, Slice
 from labelled.results import Results
 from labelled.rows import Row
@@ -35,6 +36,7 @@ def cases(results: Results) -> list[Case]:
         *_refusals(results),
         _floors(results, "faithfulness", slices.faithfulness(results.rows), COVERAGE_FLOOR, "reaches"),
         _floors(results, "context_relevance", slices.context_relevance(results.rows), OVERLAP_FLOOR, "beats"),
+        _floors(results, GUARDED, slices.context_relevance(results.rows), OVERLAP_FLOOR, "beats"),
         *_attacks(results),
         *_constant(results),
     ]

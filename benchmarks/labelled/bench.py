@@ -21,6 +21,9 @@ AT_ONCE = 4
 """Rows in flight: as many as the measuring judge has places."""
 FREE = ("question_answer_similarity", "context_coverage", "context_similarity", "noncommittal")
 """Scorers that ask no judge."""
+GUARDED = "context_relevance, guarded"
+VARIANTS = {GUARDED: ("context_relevance", {"guarded": True})}
+"""Scorers with options, by the name under which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,17 @@ class Bench(Maker):
         """The embedder that was given, for many at once."""
         return Batcher(self._kept_embedder)
 
+    def scorer(self, name: str) -> Scorer:
+        """Return the library's scorer of that name, or a variant of one."""
+        if name not in VARIANTS:
+            return super().scorer(name)
+        base, options = VARIANTS[name]
+        return CATALOGUE[base](self, options)
+
     def has(self, name: str) -> bool:
         """Whether the library has a scorer of that name, and all of its parts."""
         try:
-            return name in CATALOGUE and bool(self.scorer(name))
+            return (name in CATALOGUE or name in VARIANTS) and bool(self.scorer(name))
         except SettingsError:
             return False
 

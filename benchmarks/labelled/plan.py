@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from labelled import slices
+from labelled.bench import GUARDED
 from labelled.rows import Row, sampled
 
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
 """One text for many questions: it answers none of them."""
 DIRECT = ("direct_relevancy", "guarded_relevancy")
 REVERSE = ("answer_relevancy",)
+CONTEXTS = ("context_relevance", GUARDED)
+"""The same requests: a rating, and the rating times the cosine."""
 OTHERS = ("question_coverage", "intent_match", "combined_relevancy")
 
 
@@ -47,8 +50,8 @@ def plan(runs: int = 3) -> list[Step]:
         Step(DIRECT, "relevancy", "CLAPnq", 12),
         Step(DIRECT, "adversarial", "CLAPnq", 6),
         selqa,
-        Step(("context_relevance",), "context_relevance", "SQuAD1.1", 14),
-        Step(("context_relevance",), "context_relevance", "CLAPnq", 24, kinds=("answers", "does_not")),
+        Step(CONTEXTS, "context_relevance", "SQuAD1.1", 14),
+        Step(CONTEXTS, "context_relevance", "CLAPnq", 24, kinds=("answers", "does_not")),
         clapnq,
         Step(DIRECT, "constant", groups=16),
         Step(DIRECT, "adversarial", "BIPIA + CLAPnq", 6),
@@ -68,7 +71,7 @@ def plan(runs: int = 3) -> list[Step]:
         Step(DIRECT, "adversarial"),
         Step(DIRECT, "relevancy", "ALCE"),
         Step(DIRECT, "relevancy", "MTRAG"),
-        Step(("context_relevance",), "context_relevance"),
+        Step(CONTEXTS, "context_relevance"),
         Step(("faithfulness",), "faithfulness"),
     ]
     return [*first, *again, *rest]
