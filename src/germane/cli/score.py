@@ -128,7 +128,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _print(evaluation: Evaluation, check: Check | None) -> None:
-    from germane.evaluation.report import HEADINGS, absences, summary_cells, took
+    from germane.evaluation.report import HEADINGS, absences, said_once, summary_cells, took, worst_title
 
     summaries = evaluation.summary()
     if summaries:
@@ -139,16 +139,19 @@ def _print(evaluation: Evaluation, check: Check | None) -> None:
     for scorer, count, reason, why in missing:
         click.echo(f"  {harmless(scorer, 60)}: {count} {reason}{f', mostly: {harmless(why)}' if why else ''}")
     problems = evaluation.problems()
-    if problems:
-        click.echo(f"\nWorst {min(SHOWN, len(problems))} of {len(problems)} low or failed:")
-    for problem in problems[:SHOWN]:
-        click.echo("\n".join(_described(problem)))
+    worst = said_once(problems)[:SHOWN]
+    if worst:
+        click.echo(f"\n{worst_title(worst, problems)}:")
+    for problem, more in worst:
+        click.echo("\n".join(_described(problem, more)))
     click.echo(f"\n{took(evaluation)}")
     if check is not None:
         click.echo("\n" + "\n".join(harmless(line, 1000) for line in str(check).splitlines()))
 
 
-def _described(problem: Problem) -> list[str]:
+def _described(problem: Problem, more: int) -> list[str]:
+    from germane.evaluation.report import likewise
+
     score, exchange = problem.score, problem.row.exchange
     value = "    -" if score.value is None else f"{score.value:5.2f}"
     told = score.reason if score.value is None else score.label
@@ -157,6 +160,7 @@ def _described(problem: Problem) -> list[str]:
         f"       asked     {harmless(exchange.question)}",
         f"       answered  {harmless(exchange.answer)}",
         *([f"       because   {harmless(score.explanation)}"] if score.explanation else []),
+        *([f"       and       {likewise(more)}"] if more else []),
     ]
 
 

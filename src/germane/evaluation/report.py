@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -126,24 +126,45 @@ def _row_dict(row: RowScores) -> dict[str, Any]:
 def _tables(evaluation: Evaluation) -> list[Table]:
     """Return the tables of a report for people."""
     summaries, problems = evaluation.summary(), evaluation.problems()
-    worst = problems[:WORST]
+    worst = said_once(problems)[:WORST]
     return [
         ("Scores", HEADINGS, [summary_cells(found, summaries) for found in summaries]),
         ("Without a score", ("scorer", "rows", "reason", "mostly because"), absences(evaluation)),
         (
-            f"Worst {len(worst)} of {len(problems)} low or failed",
+            worst_title(worst, problems),
             ("score", "scorer", "row", "question", "answer", "why"),
-            [problem_cells(problem) for problem in worst],
+            [problem_cells(*each) for each in worst],
         ),
     ]
 
 
-def problem_cells(problem: Problem) -> tuple[str, ...]:
-    """Return value or reason, scorer, place, question, answer, and why."""
+def said_once(problems: Sequence[Problem]) -> list[tuple[Problem, int]]:
+    """Return each problem, and how many are like it: failures of a scorer for the same reason, in the same words."""
+    found: dict[Hashable, list[Problem]] = {}
+    for place, problem in enumerate(problems):
+        score = problem.score
+        alike = place if score.value is not None else (score.scorer, score.reason, score.explanation)
+        found.setdefault(alike, []).append(problem)
+    return [(alike[0], len(alike) - 1) for alike in found.values()]
+
+
+def worst_title(shown: Sequence[tuple[Problem, int]], problems: Sequence[Problem]) -> str:
+    """Return the heading over the problems that are shown."""
+    return f"Worst {sum(more + 1 for _, more in shown)} of {len(problems)} low or failed"
+
+
+def likewise(more: int) -> str:
+    """Return that so many more rows failed in the same way."""
+    return f"{_count(more, 'more row')} likewise"
+
+
+def problem_cells(problem: Problem, more: int) -> tuple[str, ...]:
+    """Return value or reason, scorer, place, question, answer, and why; the place tells how many are like it."""
     score, exchange = problem.score, problem.row.exchange
     value = str(score.reason) if score.value is None else f"{score.value:.2f}"
     texts = (exchange.question or "", exchange.answer or "", score.explanation or score.label or "")
-    return value, score.scorer, problem.row.place, *texts
+    place = f"{problem.row.place}; {likewise(more)}" if more else problem.row.place
+    return value, score.scorer, place, *texts
 
 
 def _markdown(evaluation: Evaluation) -> str:
