@@ -176,7 +176,7 @@ class Settings(BaseSettings):
     scorers: Names | None = None
     """Which scorers run; by default what the judge and the extras at hand allow."""
     judge: str = Field(default_factory=lambda: os.environ.get("OPENAI_MODEL") or DEFAULT_JUDGE, min_length=1)
-    """Model that writes questions, or ``local`` for the embedded one."""
+    """Model that judges answers for all scorers that ask one, or ``local`` for the embedded one."""
     embedder: str | None = Field(default=None, min_length=1)
     """Model that makes vectors, or ``local``; by default at the judge's server, without one ``local``."""
     api_key: Key | None = Field(default_factory=lambda: _secret_in("OPENAI_API_KEY"))
