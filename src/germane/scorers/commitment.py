@@ -35,6 +35,8 @@ class Noncommittal:
     which the rules find nothing are shown to it, one request each; small judges are bad at this.
 
     It tells a correct refusal from a bad answer, next to a relevancy; it does not say whether the refusal was right.
+
+    Source: the rules are ours.
     """
 
     name = "noncommittal"

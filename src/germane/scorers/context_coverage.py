@@ -20,6 +20,8 @@ class ContextCoverage:
     It costs nothing, works in every language, and is hard to beat where faithfulness is measured. It does not
     understand: a contradiction made of the contexts' own words scores high, a true paraphrase low, and an answer that
     does not commit itself is scored like any other.
+
+    Source: the form is ours.
     """
 
     name = "context_coverage"

@@ -38,6 +38,8 @@ class ContextRelevance(Judged):
 
     With an embedder each rating is multiplied by the cosine of chunk and question: values are lower, and lie on a scale
     of their own. An answer is not needed, and not looked at. It does not see what was not retrieved.
+
+    Sources: Es et al. 2023, arXiv 2309.15217; the expected value is that of Liu et al. 2023, arXiv 2303.16634.
     """
 
     name = "context_relevance"

@@ -21,6 +21,9 @@ class ContextSimilarity:
 
     It separates topics and costs no judge. It does not see whether a chunk on the topic holds the answer, and its
     thresholds hold for one embedder only. A retriever that uses the same embedder is measured with its own yardstick.
+    A share of one request to the embedder.
+
+    Source: the form is ours.
     """
 
     name = "context_similarity"

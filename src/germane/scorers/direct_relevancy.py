@@ -27,7 +27,8 @@ class DirectRelevancy(Judged):
     other fingerprints.
 
     A refusal keeps the judge's rating, since an honest refusal can be the best answer there is; where the rules of
-    :func:`germane.scorers.find_noncommittal` find one, the label says ``noncommittal``. Earlier turns are shown.
+    :func:`germane.scorers.find_noncommittal` find one, the label says ``noncommittal``. Earlier turns are shown. It
+    does not see whether the answer is true.
 
     Source: the weighting by token probabilities is that of G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
     """

@@ -86,6 +86,8 @@ class Faithfulness(Judged):
     The judge checks all claims of an answer in one request and quotes what states each. A claim that it holds for
     supported counts only if the quotation stands in the contexts. An answer that claims nothing, or does not commit
     itself, has no score. It does not see whether the contexts are true, nor whether the answer answers the question.
+
+    Source: Es et al. 2023, arXiv 2309.15217; that the evidence must be there is ours.
     """
 
     name = "faithfulness"

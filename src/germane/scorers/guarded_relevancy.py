@@ -23,7 +23,9 @@ class GuardedRelevancy(Judged):
 
     Copies of the question are cut out of the answer first; where nothing is left, the value is 0 and nobody is asked.
     Values are lower than those of either factor, and lie on a scale of their own. Both factors are in the details.
-    The request to the judge is the same as that of ``direct_relevancy``.
+    The request to the judge is the same as that of ``direct_relevancy``; a share of one goes to the embedder.
+
+    Source: the product is ours; the rating's is that of ``direct_relevancy``.
     """
 
     name = "guarded_relevancy"

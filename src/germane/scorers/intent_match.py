@@ -54,6 +54,8 @@ class IntentMatch(Judged):
     In one request the judge says in a sentence what the asker wants, in another what the answer gives, then rates from
     1 to 5 how well the one fits the other. Without the second sentence small judges rate an answer to something else
     like one to the question. Five ratings make ties. It does not see whether what is said is true.
+
+    Source: the form is ours.
     """
 
     name = "intent_match"

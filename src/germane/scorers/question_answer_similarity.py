@@ -23,6 +23,8 @@ class QuestionAnswerSimilarity:
     It separates topics, well. It does not see refusals that are worded on topic, nor instructions ignored, nor what is
     untrue; and an answer that repeats the question lifts it, unless copies are cut out. It is not answer relevancy, and
     its thresholds hold for one embedder only. No judge; a share of one request to the embedder.
+
+    Source: none; it is the plain cosine that others are measured against.
     """
 
     name = "question_answer_similarity"

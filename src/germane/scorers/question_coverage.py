@@ -67,6 +67,8 @@ class QuestionCoverage(Judged):
     gives its verdict, yes or no: one request for an exchange. (Without list and quote, small judges say yes to all, or
     leave out what they do not find.) Half an answer to a question of two parts has .5, however much it says of the one.
     It does not see whether what is said is true; of a question with one part it says 0 or 1 only.
+
+    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; the quotes are ours.
     """
 
     name = "question_coverage"
