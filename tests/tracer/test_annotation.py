@@ -132,6 +132,39 @@ def test_wrong_calls_are_said_once_and_counted(kept: Kept, warned: Callable[[], 
     assert "germane.feedback() was called 5 times in a way in which nothing can be kept" in warned()
 
 
+def test_what_is_not_kept_is_called_so(kept: Kept, warned: Callable[[], list[str]]) -> None:
+    """Nothing was to be captured, and there may be no handler."""
+    germane.record("e1", "mine", 0.5, details=type("Unheard", (), {})())
+
+    assert kept.annotations == []
+    assert warned() == [
+        "not kept, germane.record(): details must be a mapping, not Unheard (the caller is not affected)"
+    ]
+
+
+class Endless(dict[str, Any]):
+    """Details without an end."""
+
+    walked = 0
+
+    def items(self) -> Any:
+        """Return one after another."""
+        while True:
+            self.walked += 1
+            yield "n", self.walked
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_of_huge_details_no_more_is_looked_at_than_may_be_kept(kept: Kept, deep: bool) -> None:
+    """The caller waits for it."""
+    endless = Endless()
+
+    germane.record("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
+
+    assert kept.annotations == []
+    assert 0 < endless.walked <= 10_000
+
+
 def test_details_in_a_circle_are_refused(kept: Kept) -> None:
     """Rather than followed for ever."""
     circle: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from germane.errors import UsageError
 from germane.exchange import new_exchange_id
 from germane.registry import BUILT_IN
 from germane.tracer.connection import current
-from germane.tracer.guard import attempt, say_once
+from germane.tracer.guard import NOT_KEPT, attempt, say_once
 from germane.tracer.privacy import Privacy
 from germane.tracer.text import NAME_LIMIT, as_text, clean
 
@@ -87,10 +87,10 @@ def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *
         say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
     elif exchange_id is None:
         say_once(f"germane.{what}() was called without an exchange: nothing is kept")
-    elif (made := attempt(f"germane.{what}()", make, connection, exchange_id, *given)) is None:
+    elif (made := attempt(f"germane.{what}()", make, connection, exchange_id, *given, said=NOT_KEPT)) is None:
         connection.refused[what] += 1
     else:
-        attempt(f"germane.{what}()", connection.annotate, made)
+        attempt(f"germane.{what}()", connection.annotate, made, said=NOT_KEPT)
 
 
 def tell_refused(connection: Connection | None) -> None:
@@ -156,22 +156,49 @@ def _screened(connection: Connection, what: str, text: Any) -> str | None:
 def _details(connection: Connection, details: Any) -> dict[str, Any]:
     if not isinstance(details, Mapping):
         raise UsageError(f"details must be a mapping, not {type(details).__name__}")
-    plain: dict[str, Any] = _plain(connection, details, DEPTH)
+    plain: dict[str, Any] = _Copy(connection).of(details)
     if len(json.dumps(plain, ensure_ascii=False)) > DETAILS_LIMIT:
-        raise UsageError(f"details must be at most {DETAILS_LIMIT} characters of JSON")
+        raise _too_long()
     return plain
 
 
-def _plain(connection: Connection, value: Any, depth: int) -> Any:
-    """Return what JSON can hold, made now: the caller may change it later. Its texts are screened, its keys are not."""
-    if depth < 0:
-        raise UsageError(f"details must be nested less than {DEPTH} deep")
-    if isinstance(value, Mapping):
-        return {clean(str(key), NAME_LIMIT): _plain(connection, item, depth - 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(connection, item, depth - 1) for item in value]
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, Real) or hasattr(value, "__float__"):
-        return float(value) if math.isfinite(value) else None
-    return _screened(connection, "details", value)
+def _too_long() -> UsageError:
+    return UsageError(f"details must be at most {DETAILS_LIMIT} characters of JSON")
+
+
+class _Copy:
+    """Makes of details what JSON can hold, now: the caller may change them later.
+
+    Texts are screened, keys are not. It counts what JSON needs at least, and stops at the limit: the caller waits.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._left = DETAILS_LIMIT
+
+    def of(self, value: Any, depth: int = DEPTH) -> Any:
+        """Return the copy."""
+        if depth < 0:
+            raise UsageError(f"details must be nested less than {DEPTH} deep")
+        self._count(1)
+        if isinstance(value, Mapping):
+            return {self._key(key): self.of(item, depth - 1) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(item, depth - 1) for item in value]
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, Real) or hasattr(value, "__float__"):
+            return float(value) if math.isfinite(value) else None
+        text = _screened(self._connection, "details", value)
+        self._count(len(text or ""))
+        return text
+
+    def _key(self, key: Any) -> str:
+        name = clean(str(key), NAME_LIMIT)
+        self._count(len(name))
+        return name
+
+    def _count(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise _too_long()

@@ -12,16 +12,21 @@ from germane.errors import GermaneError
 T = TypeVar("T")
 
 _logger = logging.getLogger("germane.tracer")
+NOT_CAPTURED = "not captured, {} (the handler is not affected)"
+NOT_KEPT = "not kept, {} (the caller is not affected)"
+
 _said: set[str] = set()
 _SAID_AT_MOST = 1000
 _strict = 0
 
 
-def attempt(what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None) -> T | None:
+def attempt(
+    what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, said: str = NOT_CAPTURED
+) -> T | None:
     """Call our own code, or a callable that the user gave us, beside the handler; None when it raises.
 
-    This is the one broad ``except`` of the tracer. ``what`` names the attempt in the log, said once, and in
-    ``problems``. Messages of foreign errors are left out: they may quote what was asked.
+    This is the one broad ``except`` of the tracer. ``what`` names the attempt in the log, said once in the sentence
+    ``said``, and in ``problems``. Messages of foreign errors are left out: they may quote what was asked.
     """
     try:
         return function(*args)
@@ -29,17 +34,17 @@ def attempt(what: str, function: Callable[..., T], /, *args: Any, problems: list
         if _strict:
             raise
         try:
-            _tell(what, error, problems)
+            _tell(what, error, problems, said)
         except Exception:  # noqa: BLE001 - a filter of the application's logging raised, or no stack is left to tell it
             return None
         return None
 
 
-def _tell(what: str, error: Exception, problems: list[str] | None) -> None:
+def _tell(what: str, error: Exception, problems: list[str] | None, said: str) -> None:
     told = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
     if problems is not None and told not in problems:
         problems.append(told)
-    say_once(f"not captured, {told} (the handler is not affected)")
+    say_once(said.format(told))
 
 
 def say_once(message: str) -> None:
