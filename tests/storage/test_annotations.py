@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -46,7 +47,7 @@ def writer(store: Store) -> Iterator[Writer]:
 def until(condition: Callable[[], bool]) -> None:
     """Wait for what another thread is about to do."""
     waiting = threading.Event()
-    for _ in range(2000):
+    for _ in range(12_000):
         if condition():
             return
         waiting.wait(0.005)
@@ -186,8 +187,9 @@ def test_a_score_waits_for_its_exchange(store: Store, writer: Writer, make: Make
 def test_a_score_whose_exchange_never_comes_is_given_up(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """After its time, with one line and a count; nothing of it stays. What is named cannot forge lines of a log."""
     writer = Writer(store, interval=0.01, patience=0.05, pauses=(0.01, 0.02))
-    for number in range(3):
-        writer.put(a_record(f"gone\n{number}"))
+    lost = [a_record(f"gone\n{number}") for number in range(3)]
+    writer._queue.extend(lost[:2])  # not put: the writer might take them before the third
+    writer.put(lost[2])
 
     until(lambda: writer.lost == 3)
 
@@ -230,7 +232,7 @@ def test_annotations_survive_a_database_that_is_away(tmp_path: Path, make: Make)
     store.close()
 
 
-def test_a_full_queue_drops_annotations_and_counts_them(tmp_path: Path) -> None:
+def test_a_full_queue_drops_annotations_and_counts_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody waits for room."""
     store = Store(f"sqlite:///{tmp_path / 'absent' / 'germane.db'}")
     writer = Writer(store, capacity=2, batch=1)
@@ -241,6 +243,7 @@ def test_a_full_queue_drops_annotations_and_counts_them(tmp_path: Path) -> None:
     assert (writer.lost, writer.dropped) == (1, 0)
     writer.stop(0.1)
     store.close()
+    assert re.search(r"^[23] labels were not written to ", warnings(caplog)[-1])
 
 
 def test_an_annotation_that_no_column_takes_is_lost_alone(
@@ -256,6 +259,7 @@ def test_an_annotation_that_no_column_takes_is_lost_alone(
 
     assert (store.counts().captured, len(store.feedback()), writer.lost, writer.dropped) == (1, 1, 1, 0)
     assert bad.id in warnings(caplog)[0]
+    assert " refuses 1 labels for what is in them" in warnings(caplog)[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

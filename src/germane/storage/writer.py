@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -143,9 +143,12 @@ class Writer:
             self._run()
         else:
             self._thread.join(timeout)
-        if left := self.depth:
-            logger.warning("%d exchanges were not written to %s before the end, and are lost", left, self._store.name)
-        return left == 0
+        with self._changed:
+            left = [*self._in_flight, *self._queue.copy()]
+        if left:
+            told = "%s were not written to %s before the end, and are lost"
+            logger.warning(told, _counted(left), self._store.name)
+        return not left
 
     def _ring(self) -> None:
         self._alarm = _NEVER
@@ -177,7 +180,8 @@ class Writer:
                 self.lost += 1
             first, self._overflowing = not self._overflowing, True
         if first:
-            logger.warning("the queue of %d exchanges is full: further ones are dropped, and counted", self._capacity)
+            told = "the queue of %d is full: further exchanges, labels and scores are dropped, and counted"
+            logger.warning(told, self._capacity)
         return False
 
     def _run(self) -> None:
@@ -292,7 +296,8 @@ class Writer:
             self.dropped += exchanges
             self.lost += len(refused) - exchanges
         named = ", ".join(map(_name, refused[:_NAMED]))
-        logger.warning("%s refuses %d exchanges for what is in them; lost: %s", self._store.name, len(refused), named)
+        told = "%s refuses %s for what is in them; lost: %s"
+        logger.warning(told, self._store.name, _counted(refused), named)
         self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
 
     def _is_taken(self, item: Item) -> bool:
@@ -323,7 +328,11 @@ class Writer:
     def _went(self, problem: str) -> bool:
         first, self.problem = self.problem is None, problem
         if first:
-            logger.warning("%s; up to %d exchanges wait in memory, and it is tried again", problem, self._capacity)
+            logger.warning(
+                "%s; up to %d exchanges, labels and scores wait in memory, and it is tried again",
+                problem,
+                self._capacity,
+            )
         return False
 
     def _well(self) -> None:
@@ -333,7 +342,15 @@ class Writer:
             logger.info("%s takes exchanges again", self._store.name)
         if self._overflowing and len(self._queue) <= self._room // 2:
             self._overflowing = False
-            logger.info("the queue has room again; %d exchanges were dropped so far", self.dropped)
+            told = "the queue has room again; %d exchanges, and %d labels and scores, were dropped so far"
+            logger.info(told, self.dropped, self.lost)
+
+
+def _counted(items: Sequence[Item]) -> str:
+    """Return how many of each kind there are, such as "2 exchanges and 1 labels"."""
+    kinds = {"exchanges": Exchange, "labels": Feedback, "recorded scores": Recorded}
+    counts = {name: sum(isinstance(item, kind) for item in items) for name, kind in kinds.items()}
+    return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _name(item: Item) -> str:
