@@ -13,8 +13,18 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from germane.storage import Store
+
+# How long an example takes says something about the machine and what else it does, not about germane.
+settings.register_profile(
+    "unhurried",
+    parent=settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("unhurried")
 
 MIGRATED = "germane_migrated"
 TABLES = ("exchange", "scoring_task", "score", "tally", "lease", "rate_limit", "feedback", "calibration")
