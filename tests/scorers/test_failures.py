@@ -136,6 +136,11 @@ The first request that is refused for itself is made again without packing: that
 """
 
 
+def patience(fault: Fault) -> dict[str, float]:
+    """Return how long to wait: two seconds where no reply will come, long where a busy machine is late with one."""
+    return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
+
+
 def assert_failed(score: Score, reason: Reason) -> None:
     """Assert that a score is absent, and says why."""
     assert (score.state, score.value, score.reason) == ("failed", None, reason)
@@ -146,7 +151,7 @@ def assert_failed(score: Score, reason: Reason) -> None:
 def test_a_judge_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
     """The score is absent with the judge's reason, after one request, and nothing is embedded."""
     bench.fake.outage, reason = AT_THE_DOOR[kind]
-    bench.server = {"timeout": 0.3, "retries": 0}
+    bench.server = patience(bench.fake.outage)
 
     (score,) = bench.score()
 
@@ -160,7 +165,7 @@ def test_a_judge_that_fails_makes_no_rating(fake: FakeJudge, exchange: Any, kind
     fake.replies = lambda _: GOOD
     fake.outage, reason = AT_THE_DOOR[kind]
 
-    score = rate(fake, exchange(), timeout=0.3, retries=0)
+    score = rate(fake, exchange(), **patience(fake.outage))
 
     assert_failed(score, reason)
     assert len(fake.chats) == 1
@@ -240,7 +245,7 @@ def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: A
     """The score is absent, and says whether and when asking again may help."""
     fake.outage, pause, requests = EMBEDDER[kind]
 
-    (score,) = compare(fake, exchange(), timeout=0.3, retries=0)
+    (score,) = compare(fake, exchange(), **patience(fake.outage))
 
     assert_failed(score, Reason.EMBEDDER_ERROR)
     assert score.details.get("retry_after") == pause
@@ -252,7 +257,7 @@ def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> Non
     """Likewise after the judge has written its questions."""
     fault, _, requests = EMBEDDER[kind]
     bench.fake.embedding_faults.extend([fault] * requests)
-    bench.server = {"timeout": 0.6, "retries": 0}
+    bench.server = patience(fault)
 
     (score,) = bench.score()
 

@@ -117,12 +117,12 @@ def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> Non
     fake.latency = 0.1
 
     async def ask_two() -> tuple[bool, Reply]:
-        server = Server(api_key="test", base_url=fake.base_url, timeout=1.0)
+        server = Server(api_key="test", base_url=fake.base_url, timeout=2.0)
         judge = OpenAIJudge("fake-judge", server, concurrency=1, pace=gate)
         held = asyncio.create_task(judge.ask(MESSAGES))
         await asyncio.sleep(0)
         began = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() < began + 1.1:
+        while asyncio.get_running_loop().time() < began + 2.1:
             await judge.ask(MESSAGES)
         still, _ = held.done(), gate.open.set()
         reply = await held

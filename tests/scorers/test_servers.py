@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -90,25 +89,22 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Reas
 def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> None:
     """A byte now and then does not keep a request alive, and a request that was too slow is not repeated."""
     fake.outage = Fault(kind)
-    started = time.perf_counter()
 
-    error = failure(fake, timeout=0.3)
+    error = failure(fake, timeout=2.0)
 
     assert error.reason is Reason.JUDGE_TIMEOUT
-    assert time.perf_counter() - started < 3
     assert len(fake.chats) == 1
 
 
 @pytest.mark.parametrize("reason", [Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE])
 def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Reason) -> None:
     """The caller waits; the request does not."""
-    fake.outage = Fault("status", status=429 if reason is Reason.JUDGE_RATE_LIMITED else 503, retry_after=17)
-    started = time.perf_counter()
+    fake.outage = Fault("status", status=429 if reason is Reason.JUDGE_RATE_LIMITED else 503, retry_after=600)
 
-    error = failure(fake)
+    error = failure(fake)  # pytest's own time limit would end a request that waits
 
-    assert (error.reason, error.retry_after) == (reason, 17)
-    assert time.perf_counter() - started < 3
+    assert (error.reason, error.retry_after) == (reason, 600)
+    assert len(fake.chats) == 1
 
 
 def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
@@ -422,7 +418,7 @@ def test_an_embedder_that_is_away_may_come_back(
     fake.outage = fault
 
     with pytest.raises(ScoringError) as caught:
-        embed(fake, "a", timeout=1)
+        embed(fake, "a", timeout=2 if fault.kind == "hang" else 30)
 
     assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, pause)
     assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))

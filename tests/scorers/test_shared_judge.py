@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_slots_are_free_again_in_the_next_event_loop() -> None:
 @pytest.fixture
 def server(fake: FakeJudge) -> Server:
     """Where the fake judge is."""
-    return Server(api_key="test", base_url=fake.base_url, timeout=0.6, retries=0)
+    return Server(api_key="test", base_url=fake.base_url, timeout=30.0, retries=0)
 
 
 def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
@@ -262,12 +263,12 @@ def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
 
 
 def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: Server) -> None:
-    """Six requests of .2 s, two at a time, with .6 s for each: all have their reply."""
-    fake.latency = 0.2
+    """Ten requests of half a second, two at a time, with two seconds for each: all have their reply."""
+    fake.latency = 0.5
 
-    replies = ask_at_once(server, 6, concurrency=2)
+    replies = ask_at_once(dataclasses.replace(server, timeout=2.0), 10, concurrency=2)
 
-    assert [type(reply) for reply in replies] == [Reply] * 6
+    assert [type(reply) for reply in replies] == [Reply] * 10
     assert fake.most_in_flight == 2
 
 
