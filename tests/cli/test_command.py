@@ -61,7 +61,7 @@ def test_an_interrupt_ends_with_130(bare: Path, environment: dict[str, str]) -> 
         while not judge.requests:
             pause.wait(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=100)
 
     assert (process.returncode, out, err.strip()) == (130, "", "")
 

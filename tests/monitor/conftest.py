@@ -27,7 +27,7 @@ from germane.testing import FakeJudge
 QUICK = Backoff(first=0.1, limit=0.4)
 
 
-def wait_until(condition: Callable[[], object], timeout: float = 20.0) -> None:
+def wait_until(condition: Callable[[], object], timeout: float = 60.0) -> None:
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"

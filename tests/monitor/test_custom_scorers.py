@@ -74,7 +74,7 @@ def test_a_hanging_function_does_not_keep_the_monitor_from_stopping(
     workbench = build(configured)
     store.add([new_exchange(answer="good")])
     monitor = start(store, workbench.scorers, settings=configured, close=workbench.aclose)
-    assert began.wait(20)
+    assert began.wait(60)
 
     monitor.stop(1.0)
 

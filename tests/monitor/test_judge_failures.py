@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -122,9 +123,8 @@ def test_an_embedder_that_rejects_its_key_pauses_the_scorer_too(
     judge.embedding_faults.extend([WRONG_KEY] * 8)
     store.add([new_exchange() for _ in range(20)])
     monitor = start_judged(store, judge, concurrency=2)
-    until(lambda: monitor.status().judge_problem)
+    until(lambda: "embedder_error" in str(monitor.status().judge_problem))
 
-    assert "embedder_error" in str(monitor.status().judge_problem)
     assert store.counts().failed == 0
     until(lambda: store.counts().done == 20)
     assert len(judge.embeddings) < 40
@@ -146,7 +146,7 @@ def test_passing_trouble_uses_up_no_attempt_and_has_an_age(
     """A task is tried again and again, each time as if it were the first, until that has gone on for retry_for."""
     judge.outage = fault
     store.add([new_exchange()])
-    start_judged(store, judge, retry_for=0.6, judge_timeout=1.5)
+    start_judged(store, judge, retry_for=2.0, judge_timeout=1.0 if fault.kind == "drip" else 30.0)
 
     until(lambda: store.counts().failed_reasons == {reason: 1})
 
@@ -200,14 +200,14 @@ def test_a_judge_that_asks_for_a_pause_gets_it(
 ) -> None:
     """Retry-After is honoured: until then no request is made for any exchange, then all are scored."""
     judge.faults.append(Fault("status", status=429, retry_after=2))
+    replied: list[float] = []
+    judge.questions = lambda answer: [f"What was asked after {replied.append(time.monotonic()) or len(replied)}?"]
     store.add([new_exchange() for _ in range(6)])
-    monitor = start_judged(store, judge, concurrency=1, backoff=Backoff(first=0.05, limit=10))
+    began = time.monotonic()
+    start_judged(store, judge, concurrency=1, backoff=Backoff(first=0.05, limit=10))
 
-    until(lambda: monitor.status().judge_problem)
-    asked = len(judge.chats)
-    until(lambda: store.counts().pending == 6)
-    assert len(judge.chats) == asked
     until(lambda: store.counts().done == 6)
+    assert replied[0] - began >= 2
 
 
 @contextmanager

@@ -214,7 +214,7 @@ def test_two_monitors_send_one_message(
     monitors = [start(place, **parts) for place in (store, other_store)]
 
     until(lambda: all(monitor.status().jobs["watch"].last_run for monitor in monitors))
-    assert all(monitor.stop(5) for monitor in monitors)
+    assert all(monitor.stop(60) for monitor in monitors)
 
     assert told(alerts) == [("ask", "firing")]
 
