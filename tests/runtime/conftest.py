@@ -85,7 +85,7 @@ def program(tmp_path: Path) -> Iterator[Start]:
 
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Wait for the end of a program that should end well; return what it printed and logged."""
-    printed, logged = process.communicate(timeout=60)
+    printed, logged = process.communicate(timeout=100)
     assert process.returncode == 0, logged
     return printed, logged
 
@@ -100,7 +100,7 @@ def run(program: Start) -> Callable[..., tuple[str, str]]:
 def until() -> Callable[[Callable[[], Any]], None]:
     """Waits for what another thread or process is about to do."""
 
-    def wait(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+    def wait(condition: Callable[[], Any], seconds: float = 60.0) -> None:
         pause = threading.Event()
         for _ in range(int(seconds * 50)):
             if condition():

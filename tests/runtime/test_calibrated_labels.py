@@ -38,7 +38,7 @@ def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str
     germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], tick=0.05)
     ask("You pay by what in the shop?")
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
 
     [(value, label, calibrated)] = query("SELECT value, label, json_extract(details, '$.calibrated') FROM score")
     assert 0.5 < value < 0.95
@@ -56,7 +56,7 @@ def test_labels_are_calibrated_also_where_the_database_came_later(judge: FakeJud
     folder.mkdir()
     calibrate(database)
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
 
     [summary] = reading(database)
     assert summary.mean > 0.5

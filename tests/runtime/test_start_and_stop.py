@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def test_draining_waits_for_the_scores(judge: FakeJudge, database: str, query: Q
     germane.start(**judge.settings(), database=database, tick=0.05)
     ask_all(20)
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
 
     assert query("SELECT count(*) FROM score") == [20]
     assert judge.chats  # equal answers may share a request
@@ -157,13 +156,13 @@ def test_a_handler_under_way_outlives_the_stop(
     @germane.observe
     def slow(question: str) -> str:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return "Late."
 
     germane.start(**judge.settings(), database=database)
     thread = threading.Thread(target=lambda: answers.append(slow("When?")))
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     assert germane.stop()
     go_on.set()
     thread.join()
@@ -197,7 +196,7 @@ def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database:
     )
     ask_all(8)
 
-    assert told.wait(20)
+    assert told.wait(60)
     assert (alerts[0].state, alerts[0].route, alerts[0].n >= 5) == ("firing", "ask", True)
 
 
@@ -208,7 +207,7 @@ def test_texts_are_redacted_before_they_go_anywhere(judge: FakeJudge, database: 
     )
     ask("How do I pay by card?")
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
     assert query("SELECT question, answer FROM exchange") == [
         ("How do I pay by [redacted]?", "By [redacted], in the shop.")
     ]
@@ -229,7 +228,7 @@ def test_capturing_no_text_keeps_it_out_of_the_database(judge: FakeJudge, databa
     germane.start(**judge.settings(), database=database, capture="none", tick=0.05)
     ask("How do I pay by card?")
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
     assert query("SELECT question, answer FROM exchange") == [(None, None)]
     assert judge.requests == []
 
@@ -252,34 +251,25 @@ def test_the_judges_client_may_be_observed_itself(
     germane.start(**judge.settings(), database=database, tick=0.05)
     ask_all(3)
 
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
     assert 1 <= len(seen) <= 3  # equal answers may share a request
     assert query("SELECT count(*) FROM exchange") == [3]
     assert query("SELECT count(*) FROM score") == [3]
 
 
-def test_scoring_takes_no_time_from_handlers(judge_process: str, database: str) -> None:
-    """A handler that sleeps for 10 ms takes about 10 ms, whether or not answers are scored meanwhile."""
+def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: Query, until: Any) -> None:
+    """All answers are given while the judge has not said a word; they are scored once it does."""
+    judge.latency = 3600.0
+    germane.start(**judge.settings(), database=database, tick=0.05, judge_timeout=1800.0)
+    ask_all(1)
+    until(lambda: judge.chats)
 
-    @germane.observe
-    def sleep(question: str) -> str:
-        time.sleep(0.01)
-        return "By card, in the shop."
+    ask_all(150)
 
-    def median() -> float:
-        took = []
-        for number in range(150):
-            began = time.perf_counter()
-            sleep(f"How do I pay {number}?")
-            took.append(time.perf_counter() - began)
-        return sorted(took)[len(took) // 2]
-
-    without = median()
-    germane.start(base_url=judge_process, judge="fake-judge", embedder="fake-embedder", database=database, tick=0.05)
-    with_scoring = median()
-    assert germane.stop(drain=20)
-
-    assert with_scoring < 1.5 * without + 0.002
+    assert query("SELECT count(*) FROM score") == [0]
+    judge.close()
+    germane.stop(timeout=0.5)
+    assert query("SELECT count(*) FROM exchange") == [151]
 
 
 def test_other_libraries_are_quiet_about_our_requests(
@@ -294,7 +284,7 @@ def test_other_libraries_are_quiet_about_our_requests(
     judge.faults.extend([Fault("status", status=500)] * 2)
     germane.start(**judge.settings(), database=database, tick=0.05)
     ask_all(5)
-    assert germane.stop(drain=20)
+    assert germane.stop(drain=60)
     germane.evaluate([{"question": "How do I pay?", "answer": "By card."}], **judge.settings())
 
     assert [record.getMessage() for record in caplog.records if not record.name.startswith("germane")] == []
