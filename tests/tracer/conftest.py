@@ -78,7 +78,7 @@ def traced(unconnected: Traced) -> Traced:
 def wait_until() -> Callable[..., None]:
     """Waits for a condition, no longer than a deadline."""
 
-    def wait(condition: Callable[[], object], timeout: float = 10.0) -> None:
+    def wait(condition: Callable[[], object], timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < deadline, "not in time"
@@ -99,7 +99,7 @@ def run() -> Callable[..., str]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=100,
         )
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
