@@ -274,6 +274,19 @@ def test_a_file_of_rows_is_scored_now(call: Call, judge: FakeJudge, monkeypatch:
     assert not Path("germane.db").exists()
 
 
+def test_scorers_and_columns_of_a_file_are_chosen(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+    """As with germane score; of the database there is nothing to choose."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"q": "Why?", "answer": "Because.", "label": 1}))
+    chosen = ("--scorer", "noncommittal", "--columns", "question=q")
+
+    content = call("calibrate", "--file", str(path), *chosen, "--json").content
+
+    assert "noncommittal" in {one["metric"] for one in content["agreement"]}
+    assert judge.chats == []
+    assert call("calibrate", *chosen).code == 2
+
+
 def test_a_group_lies_within_a_unit(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
     """Else the bootstrap would draw its rows apart."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")

@@ -17,6 +17,7 @@ from germane.cli.labelled import by_feedback, by_file, scored_now
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 from germane.cli.report import NOT_ENOUGH_DATA
+from germane.cli.score import Columns
 from germane.cli.votes import FALSE_VOTES, Votes, votes
 from germane.errors import UsageError
 
@@ -42,6 +43,8 @@ class Floor:
 
 @click.command("calibrate")
 @click.option("--file", type=_FILE, help="Rows of question, answer and contexts, scored now; label where known.")
+@click.option("--columns", type=Columns(), help="Your names of the file's columns, such as question=q,answer=a.")
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Of a file: which; again for more than one.")
 @click.option("--labels", type=_FILE, help="Rows of exchange_id and label, instead of the feedback in the database.")
 @click.option("--since", type=Since(), default="30d", show_default=True, help="Floors from answers given since then.")
 @click.option("--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Exchanges to embed.")
@@ -52,6 +55,8 @@ class Floor:
 def command(
     context: click.Context,
     file: Path | None,
+    columns: dict[str, str] | None,
+    scorers: tuple[str, ...],
     labels: Path | None,
     since: datetime,
     limit: int,
@@ -66,9 +71,11 @@ def command(
     """
     if file is not None and labels is not None:
         raise click.UsageError("--labels names exchanges of the database: give it without --file")
+    if file is None and (columns or scorers):
+        raise click.UsageError("--columns and --scorer are for the rows of a file: give them with --file")
     with ExitStack() as stack:
         store = stack.enter_context(opened(database)) if file is None or save else None
-        exchanges, rows = _read(store, file, labels, since, limit)
+        exchanges, rows = _of_store(store, labels, since, limit) if file is None else _of_file(file, scorers, columns)
         floors = _floors(settings_for(database), exchanges[:limit])
         if save and store is not None and floors:
             store.add_calibrations([floor.calibration for floor in floors])
@@ -80,15 +87,19 @@ def command(
     context.exit(0 if floors else NOT_ENOUGH_DATA)
 
 
-def _read(
-    store: Store | None, file: Path | None, labels: Path | None, since: datetime, limit: int
+def _of_file(file: Path, scorers: tuple[str, ...], columns: dict[str, str] | None) -> tuple[list[Exchange], list[Any]]:
+    from germane.scorers.floors import distinct
+
+    exchanges, rows = scored_now(file, scorers, columns)
+    return distinct(exchanges), rows
+
+
+def _of_store(
+    store: Store | None, labels: Path | None, since: datetime, limit: int
 ) -> tuple[list[Exchange], list[Any]]:
     """Return the exchanges that have texts to embed, newest first, and the labelled rows."""
     from germane.scorers.floors import distinct
 
-    if file is not None:
-        exchanges, rows = scored_now(file)
-        return distinct(exchanges), rows
     assert store is not None  # noqa: S101 - without a file it was opened
     # More than are embedded: some have no text, or the question of another.
     exchanges = distinct(store.exchanges(since=since, limit=4 * limit))

@@ -80,8 +80,10 @@ def _row(exchange: Exchange, label: float, scores: Iterable[Score], group: str =
     return Row(exchange, label, tuple(scores), group, unit or group)
 
 
-def scored_now(path: Path) -> tuple[list[Exchange], list[Row]]:
-    """Score a file by the settings' scorers; return its exchanges, and those rows that have a ``label``.
+def scored_now(
+    path: Path, scorers: Sequence[str] = (), columns: Mapping[str, str] | None = None
+) -> tuple[list[Exchange], list[Row]]:
+    """Score a file, by the settings' scorers or these; return its exchanges, and those rows that have a ``label``.
 
     Raises:
         UsageError: the file cannot be read, or a label is none.
@@ -89,7 +91,7 @@ def scored_now(path: Path) -> tuple[list[Exchange], list[Row]]:
     """
     from germane.evaluation import evaluate
 
-    rows = evaluate(path).rows
+    rows = evaluate(path, list(scorers) or None, columns=columns).rows
     labelled = [row for row in rows if row.exchange.attributes.get("label") not in {None, ""}]
     return [row.exchange for row in rows], [_file_row(row) for row in labelled]
 
