@@ -42,6 +42,8 @@ def start(judge: FakeJudge, folder: Path, *arguments: str) -> subprocess.Popen[s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
@@ -68,7 +70,7 @@ def test_a_judge_that_does_not_answer_is_told_at_once(tmp_path: Path) -> None:
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
         with start(judge, tmp_path, "--headless") as demo:
-            out, err = demo.communicate(timeout=60)
+            out, err = demo.communicate(timeout=100)
 
     assert (demo.returncode, err) == (1, "germane: HTTP 401: Incorrect API key provided\n")
     assert "asked" not in out
@@ -80,7 +82,7 @@ def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)
     demo.send_signal(signal.SIGINT)
-    return demo.communicate(timeout=60)
+    return demo.communicate(timeout=100)
 
 
 def test_an_interrupted_demo_ends_quietly(tmp_path: Path) -> None:

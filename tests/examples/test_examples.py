@@ -52,7 +52,7 @@ def exchanges() -> list[Exchange]:
 def run(example: str, environment: dict[str, str]) -> str:
     """Run an example to its end and return what it printed."""
     done = subprocess.run(
-        [sys.executable, EXAMPLES / example], env=environment, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, EXAMPLES / example], env=environment, capture_output=True, text=True, check=False, timeout=100
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -62,8 +62,10 @@ def run(example: str, environment: dict[str, str]) -> str:
 def serving(command: list[str], environment: dict[str, str], end: signal.Signals) -> Iterator[str]:
     """Run a server; yield its address; end it with a signal."""
     process = subprocess.Popen(
-        [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
     assert process.stdout is not None
     try:
         found = None
@@ -72,7 +74,7 @@ def serving(command: list[str], environment: dict[str, str], end: signal.Signals
         assert found is not None
         yield found[1]
         process.send_signal(end)
-        process.communicate(timeout=30)
+        process.communicate(timeout=100)
     finally:
         process.kill()
         process.communicate()
