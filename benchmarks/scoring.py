@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import statistics
@@ -161,8 +162,11 @@ def asked(url: str) -> int:
 
 def main() -> int:
     """Print rates, shares and requests; return 1 when a limit is missed."""
-    given = dict(enumerate(map(int, sys.argv[1:])))
-    count, rounds = given.get(0, 1500), given.get(1, 3)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("exchanges", nargs="?", type=int, default=1500, help="in each round; default: 1500")
+    parser.add_argument("rounds", nargs="?", type=int, default=3, help="default: 3")
+    given = parser.parse_args()
+    count, rounds = given.exchanges, given.rounds
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
     requests: dict[str, list[float]] = {name: [] for name in WAYS}
     number = 0
