@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
 from typing import Any
@@ -74,6 +75,22 @@ def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
 
 
 # Coverage
+
+
+def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> None:
+    """Whatever else goes on meanwhile does not wait for it, and the value is that of the whole."""
+    answer = " ".join(f"word{place}" for place in range(100_000))
+    half = " ".join(f"word{place}" for place in range(50_000))
+
+    async def turns_meanwhile() -> tuple[int, float | None]:
+        task, turns = asyncio.create_task(ContextCoverage().score(exchange(None, answer, half, "none"))), 0
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        return turns, (await task).value
+
+    turns, value = asyncio.run(turns_meanwhile())
+    assert (turns > 2, value) == (True, 0.5)
 
 
 def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
+
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Reason, Score, band
@@ -12,6 +15,8 @@ from germane.scorers.words import words
 VERSION = "1"
 SHOWN = 20
 """Words that were not found and are kept for whoever looks."""
+AT_ONCE = 50_000
+"""Characters that are looked at on the event loop; more take a thread, or all else would wait for them."""
 
 
 class ContextCoverage:
@@ -42,20 +47,29 @@ class ContextCoverage:
         Raises:
             ScoringError: ``missing_input``; there is no word in the answer.
         """
-        wanted = dict.fromkeys(words(clean(exchange.answer or "")))
+        answer, contexts = exchange.answer or "", [context.text for context in exchange.contexts]
+        if len(answer) + sum(map(len, contexts)) <= AT_ONCE:
+            wanted, absent = _looked_up(answer, contexts)
+        else:
+            wanted, absent = await asyncio.to_thread(_looked_up, answer, contexts)
         if not wanted:
             raise ScoringError(Reason.MISSING_INPUT, "there is no word in the answer")
-        there = {word for context in exchange.contexts for word in words(clean(context.text))}
-        absent = [word for word in wanted if word not in there]
-        value = (len(wanted) - len(absent)) / len(wanted)
+        value = (wanted - len(absent)) / wanted
         return Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
             value=value,
             label=band(value),
             details={
-                "words": len(wanted),
-                "found": len(wanted) - len(absent),
+                "words": wanted,
+                "found": wanted - len(absent),
                 "not_found": [shorten(word, 50) for word in absent[:SHOWN]],
             },
         )
+
+
+def _looked_up(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
+    """Return how many words the answer has, and those that stand in no context."""
+    wanted = dict.fromkeys(words(clean(answer)))
+    there = {word for context in contexts for word in words(clean(context))}
+    return len(wanted), [word for word in wanted if word not in there]
