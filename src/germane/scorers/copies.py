@@ -8,6 +8,7 @@ _WORD = re.compile(r"\w+")
 _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
 LEAST_WORDS = 3
 """Shorter questions are left alone: their words may be the answer's own."""
+_TRIED = 8
 
 
 def without_copies(answer: str, question: str) -> str:
@@ -17,7 +18,7 @@ def without_copies(answer: str, question: str) -> str:
     grows with the length of the texts, not with their product.
     """
     words = [match[0].casefold() for match in _WORD.finditer(question)]
-    if len(words) < LEAST_WORDS:
+    if len(words) < LEAST_WORDS or not _may_hold(answer, words):
         return answer
     found = list(_WORD.finditer(answer))
     kept, at = [], 0
@@ -25,6 +26,12 @@ def without_copies(answer: str, question: str) -> str:
         kept.append(answer[at : found[first].start()])
         at = _end_of_copy(answer, found[first + len(words) - 1].end())
     return " ".join([*kept, answer[at:]]) if kept else answer
+
+
+def _may_hold(answer: str, words: list[str]) -> bool:
+    """Return whether the first words are there at all: mostly not, and a long answer need not be taken apart."""
+    folded = answer.casefold()
+    return all(word in folded for word in words[:_TRIED])
 
 
 def _positions(words: list[str], copy: list[str]) -> list[int]:
