@@ -9,11 +9,10 @@ from typing import Literal, get_args
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.fingerprint import fingerprint
-from germane.scorers.parts import Part, Parts, expect_no_more, expenses, missing_error, weighted_mean
+from germane.scorers.parts import Missing, Part, Parts, expenses, fingerprints_of, missing_of, weighted_mean
 from germane.scorers.protocols import Scorer
 
 Aggregate = Literal["weighted", "harmonic", "minimum"]
-Missing = Literal["renormalise", "fail"]
 
 VERSION = "1"
 CONTEXT_RELEVANCE, FAITHFULNESS = "context_relevance", "faithfulness"
@@ -83,23 +82,20 @@ class AnswerQuality:
         """
         if aggregate not in get_args(Aggregate):
             raise ValueError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, not {aggregate!r}")
-        if missing not in get_args(Missing):
-            raise ValueError(f"missing must be {' or '.join(get_args(Missing))}, not {missing!r}")
         self.weights = {**WEIGHTS, checked_relevancy(relevancy): RELEVANCY_WEIGHT}
-        if absent := [name for name in self.weights if name not in scorers]:
-            raise ValueError(f"there is no scorer for {', '.join(absent)}")
-        self.scorers = {name: scorers[name] for name in self.weights}
-        self._parts = Parts(self.scorers)
+        self._parts = Parts(scorers, self.weights, missing)
+        self.scorers = self._parts.scorers
         self.aggregate: Aggregate = aggregate
-        self.missing: Missing = missing
 
     def __repr__(self) -> str:
-        return f"AnswerQuality({', '.join(self.scorers)}; aggregate={self.aggregate!r}, missing={self.missing!r})"
+        return (
+            f"AnswerQuality({', '.join(self.scorers)}; aggregate={self.aggregate!r}, missing={self._parts.missing!r})"
+        )
 
     @property
     def fingerprint(self) -> str:
         """Of version, weights, aggregate, and the fingerprints of all parts as configured."""
-        return self._fingerprint_of({name: scorer.fingerprint for name, scorer in self.scorers.items()})
+        return self._fingerprint_of(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
         """Return the score; ``details`` holds all three figures, and each part with value, weight and reason.
@@ -108,21 +104,14 @@ class AnswerQuality:
             ScoringError: all parts are missing, one is that may not be, or one may still get its value: with the
                 reason of the first such part.
         """
-        scores = await self._parts.run(exchange)
-        parts = [Part(name, scores[name], weight) for name, weight in self.weights.items()]
-        expect_no_more(parts)
-        missing = [part for part in parts if part.value is None]
-        if missing and self.missing == "fail":
-            raise missing_error(missing)
-        return self._scored(parts, missing)
+        return self._scored(await self._parts.run(exchange))
 
-    def _scored(self, parts: Sequence[Part], missing: Sequence[Part]) -> Score:
-        figures = _figures(parts)
+    def _scored(self, parts: Sequence[Part]) -> Score:
+        figures, missing = _figures(parts), missing_of(parts)
         value = figures[self.aggregate]
-        made = {part.name: None if part.value is None else part.score.fingerprint for part in parts}
         return Score(
             scorer=self.name,
-            fingerprint=self._fingerprint_of(made),
+            fingerprint=self._fingerprint_of(fingerprints_of(parts)),
             value=value,
             label=f"{grade(value)} (incomplete)" if missing else grade(value),
             explanation=_explain(parts, missing),

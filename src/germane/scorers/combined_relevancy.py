@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Literal, get_args
 
 from germane.exchange import Exchange
 from germane.score import Score, band
 from germane.scorers.fingerprint import fingerprint
-from germane.scorers.parts import Part, Parts, expect_no_more, expenses, missing_error, weighted_mean
+from germane.scorers.parts import Missing, Part, Parts, expenses, fingerprints_of, missing_of, weighted_mean
 from germane.scorers.protocols import Scorer
-
-Missing = Literal["renormalise", "fail"]
 
 VERSION = "1"
 WEIGHTS: Mapping[str, float] = {
@@ -81,17 +78,12 @@ class CombinedRelevancy:
         Raises:
             TypeError, ValueError: see :func:`checked_weights`; or a scorer for one of them is not there.
         """
-        if missing not in get_args(Missing):
-            raise ValueError(f"missing must be {' or '.join(get_args(Missing))}, not {missing!r}")
         self.weights = checked_weights(weights)
-        if absent := [name for name in self.weights if name not in scorers]:
-            raise ValueError(f"there is no scorer for {', '.join(absent)}")
-        self.scorers = {name: scorers[name] for name in self.weights}
-        self._parts = Parts(self.scorers)
-        self.missing: Missing = missing
+        self._parts = Parts(scorers, self.weights, missing)
+        self.scorers = self._parts.scorers
 
     def __repr__(self) -> str:
-        return f"CombinedRelevancy(weights={self.weights}, missing={self.missing!r})"
+        return f"CombinedRelevancy(weights={self.weights}, missing={self._parts.missing!r})"
 
     @property
     def fingerprint(self) -> str:
@@ -99,7 +91,7 @@ class CombinedRelevancy:
 
         ``missing`` counts for nothing: it decides whether there is a value, not which.
         """
-        return self._fingerprint_of({name: scorer.fingerprint for name, scorer in self.scorers.items()})
+        return self._fingerprint_of(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
         """Return the score; ``details`` holds each part with value, weight and reason, and which are ``missing``.
@@ -108,19 +100,13 @@ class CombinedRelevancy:
             ScoringError: all parts are missing, one is that may not be, or one may still get its value: with the
                 reason of the first such part.
         """
-        scores = await self._parts.run(exchange)
-        parts = [Part(name, scores[name], weight) for name, weight in self.weights.items()]
-        expect_no_more(parts)
-        missing = [part for part in parts if part.value is None]
-        if missing and self.missing == "fail":
-            raise missing_error(missing)
-        return self._scored(weighted_mean(parts), parts, missing)
+        return self._scored(await self._parts.run(exchange))
 
-    def _scored(self, value: float, parts: Sequence[Part], missing: Sequence[Part]) -> Score:
-        made = {part.name: None if part.value is None else part.score.fingerprint for part in parts}
+    def _scored(self, parts: Sequence[Part]) -> Score:
+        value, missing = weighted_mean(parts), missing_of(parts)
         return Score(
             scorer=self.name,
-            fingerprint=self._fingerprint_of(made),
+            fingerprint=self._fingerprint_of(fingerprints_of(parts)),
             value=value,
             label=f"{band(value)} (incomplete)" if missing else band(value),
             explanation=_explain(parts, missing),

@@ -7,7 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -15,6 +15,9 @@ from germane.score import Reason, Score
 from germane.scorers.boundary import is_rejected, may_succeed_later, run
 from germane.scorers.protocols import Scorer
 from germane.scorers.text import shorten
+
+Missing = Literal["renormalise", "fail"]
+"""What becomes of the whole where a part is missing: the rest counts for it, or there is no value."""
 
 REASON_LIMIT = 200
 """Characters of a part's explanation that are kept."""
@@ -59,18 +62,43 @@ async def run_parts(scorers: Mapping[str, Scorer], exchange: Exchange) -> dict[s
 class Parts:
     """Scorers that are run as parts of one score. What some said of an exchange is kept while others are waited for."""
 
-    def __init__(self, scorers: Mapping[str, Scorer]) -> None:
-        self.scorers = dict(scorers)
+    def __init__(self, scorers: Mapping[str, Scorer], weights: Mapping[str, float], missing: Missing) -> None:
+        """Take the scorers that have a weight, and what becomes of the whole where a part is missing.
+
+        Raises:
+            ValueError: ``missing`` is none of what there is, or a scorer is not there.
+        """
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be {' or '.join(get_args(Missing))}, not {missing!r}")
+        if absent := [name for name in weights if name not in scorers]:
+            raise ValueError(f"there is no scorer for {', '.join(absent)}")
+        self.scorers = {name: scorers[name] for name in weights}
+        self.weights = dict(weights)
+        self.missing: Missing = missing
         self._kept: OrderedDict[Hashable, dict[str, Score]] = OrderedDict()
 
-    async def run(self, exchange: Exchange) -> dict[str, Score]:
-        """Return what each scorer says; of an exchange that is tried again, only those are asked that must be."""
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of all parts as configured."""
+        return {name: scorer.fingerprint for name, scorer in self.scorers.items()}
+
+    async def run(self, exchange: Exchange) -> list[Part]:
+        """Return all parts; of an exchange that is tried again, only those scorers are asked that must be.
+
+        Raises:
+            ScoringError: a part is missing and none may be, or one may still get its value; with the reason of the
+                first such part.
+        """
         key = _seen_of(exchange)
         known = self._kept.get(key, {})
         asked = {name: scorer for name, scorer in self.scorers.items() if name not in known}
         made = {**known, **await run_parts(asked, exchange)}
         self._keep(key, {name: score for name, score in made.items() if not is_awaited(score)})
-        return {name: made[name] for name in self.scorers}
+        parts = [Part(name, made[name], weight) for name, weight in self.weights.items()]
+        expect_no_more(parts)
+        if self.missing == "fail" and (missing := missing_of(parts)):
+            raise missing_error(missing)
+        return parts
 
     def _keep(self, key: Hashable, scores: dict[str, Score]) -> None:
         self._kept.pop(key, None)
@@ -85,6 +113,16 @@ def _seen_of(exchange: Exchange) -> Hashable:
     return exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history
 
 
+def missing_of(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts without a value."""
+    return [part for part in parts if part.value is None]
+
+
+def fingerprints_of(parts: Iterable[Part]) -> dict[str, str | None]:
+    """Return the fingerprints of what really made the parts; None for one that is missing."""
+    return {part.name: None if part.value is None else part.score.fingerprint for part in parts}
+
+
 def weighted_mean(parts: Iterable[Part]) -> float:
     """Return the mean of the parts that are there, each by its weight: the missing ones are left out, never 0.
 
@@ -95,7 +133,7 @@ def weighted_mean(parts: Iterable[Part]) -> float:
     present = [(part.value, part.weight) for part in parts if part.value is not None]
     total = math.fsum(weight for _, weight in present)
     if total <= 0:
-        raise missing_error([part for part in parts if part.value is None])
+        raise missing_error(missing_of(parts))
     return math.fsum(value * weight for value, weight in present) / total
 
 
