@@ -80,3 +80,11 @@ def test_wrong_options_are_refused_with_their_setting(
     """Before anything is scored."""
     with pytest.raises(SettingsError, match=rf"setting scorer_options\.{name}: .*{why}"):
         bench_of(fake, name, **options)
+
+
+def test_options_of_a_misspelt_scorer_are_refused(fake: FakeJudge) -> None:
+    """They would be missed by nobody."""
+    misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"questions": 5}})
+
+    with pytest.raises(SettingsError, match=r"scorer_options: 'answer_relevency' is none of .* answer_relevancy"):
+        build(misspelt)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from germane.errors import SettingsError
 from germane.scorers.answer_relevancy import AnswerRelevancy
 from germane.scorers.calibrated import Calibrations, calibrated
 from germane.scorers.catalogue import CATALOGUE
@@ -87,7 +88,7 @@ def build(
 
     Raises:
         SettingsError: a scorer is unknown, needs a judge or embedder that is not configured, or is of an installed
-            package and cannot be loaded; or a module cannot be imported.
+            package and cannot be loaded; or a module cannot be imported; or there are options of an unknown scorer.
         UsageError: something in ``scorers`` is no scorer.
         ModelError: the weights of an embedded model are missing or are not the ones they should be.
     """
@@ -97,9 +98,18 @@ def build(
         return Workbench(problem=_why_none(settings) if scorers is None else None)
     maker = Maker(settings, pace)
     made = {id(scorer): scorer for scorer in map(maker.take, given)}
+    _expect_known(settings.scorer_options)
     judge, embedder = maker.made
     labelled = tuple(calibrated(scorer, calibrations) for scorer in made.values())
     return Workbench(labelled, judge, embedder, meter=maker.meter, closers=maker.closers, pace=pace)
+
+
+def _expect_known(options: Iterable[str]) -> None:
+    """Return if the options are those of germane's scorers: of a misspelt one nobody would miss them."""
+    for name in options:
+        if name not in CATALOGUE:
+            known = ", ".join(CATALOGUE)
+            raise SettingsError(f"setting scorer_options: {name!r} is none of germane's own scorers, which are {known}")
 
 
 def default_names(settings: Settings) -> tuple[str, ...]:
