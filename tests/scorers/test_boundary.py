@@ -207,7 +207,7 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
 
     assert result.scored_at == then
     assert result.latency is not None
-    assert 0 <= result.latency < 5
+    assert result.latency >= 0
 
 
 def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:

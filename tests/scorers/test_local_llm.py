@@ -41,8 +41,8 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_for_end(pid: int) -> bool:
-    """Return whether a process ends within ten seconds."""
-    deadline = time.monotonic() + 10
+    """Return whether a process ends within a minute."""
+    deadline = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not is_alive(pid)

@@ -81,7 +81,7 @@ def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
         await task
         return beats
 
-    assert asyncio.run(embed()) > 5
+    assert asyncio.run(embed()) > 1  # on the loop it would be done in one
     assert any(name.startswith("germane-minilm") for name in names)
 
 
@@ -125,7 +125,7 @@ def test_closing_ends_the_thread() -> None:
     before = set(threading.enumerate())
     asyncio.run(use_and_close())
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(60)
     assert set(threading.enumerate()) <= before
 
 
@@ -142,7 +142,7 @@ embed()
 
 def test_it_works_while_the_interpreter_ends_and_does_not_keep_it_from_ending() -> None:
     """The last answers of a program are scored like any other, though nobody closed the model."""
-    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "(2, 384)\n(2, 384)\n", "")
 
@@ -164,6 +164,6 @@ asyncio.run(give_up())
 def test_a_program_may_end_in_the_middle(moment: str) -> None:
     """A thread that is cut off inside the engine would abort the process: what is under way is waited for."""
     command = [sys.executable, "-c", IN_THE_MIDDLE, moment]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")

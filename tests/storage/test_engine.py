@@ -176,7 +176,7 @@ def test_closing_waits_for_what_is_under_way(store: Store) -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert under_way.wait(10)
+    assert under_way.wait(60)
     store.close()
     thread.join()
 

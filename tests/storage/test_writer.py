@@ -47,7 +47,7 @@ def appear(store: Store, tmp_path: Path) -> None:
 def until(condition: Callable[[], bool]) -> None:
     """Wait for what another thread is about to do."""
     waiting = threading.Event()
-    for _ in range(2000):
+    for _ in range(12_000):
         if condition():
             return
         waiting.wait(0.005)
@@ -234,7 +234,7 @@ def test_a_poison_row_is_counted_once_though_the_line_is_cut(
         writer.put(exchange)
     until(lambda: store.counts().captured > 10)
     line.cut()
-    until(lambda: writer.problem is not None)
+    until(lambda: writer.problem is not None or writer.depth == 0)  # it may have been done before
     line.mend()
 
     assert writer.flush(LONG)
@@ -281,18 +281,18 @@ writer = Writer(store, interval=float(sys.argv[2]))
 """
 FORK = """
 writer.put(make("before"))
-writer.flush(10)
+writer.flush(60)
 for _ in range(50):
     writer.put(make("parent"))
 child = os.fork()
 if child == 0:
     for _ in range(50):
         writer.put(make("child"))
-    os._exit(0 if writer.flush(10) and writer.depth == 0 else 1)
+    os._exit(0 if writer.flush(60) and writer.depth == 0 else 1)
 for _ in range(50):
     writer.put(make("parent"))
 _, status = os.waitpid(child, 0)
-stopped = writer.stop(10)
+stopped = writer.stop(60)
 store.close()
 sys.exit(os.waitstatus_to_exitcode(status) + (0 if stopped else 2))
 """
@@ -310,7 +310,7 @@ entered.wait()
 child = os.fork()
 if child == 0:
     writer.put(make("child"))
-    os._exit(0 if writer.flush(5) else 1)
+    os._exit(0 if writer.flush(60) else 1)
 status = os.waitpid(child, 0)[1]
 working.join()
 store.close()
@@ -325,7 +325,7 @@ for _ in range(50):
 def run(script: str, url: str, interval: float) -> None:
     """Run a script that has a writer to its end."""
     command = [sys.executable, "-W", "error", "-c", COMMON + script, url, str(interval)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
