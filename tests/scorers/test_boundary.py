@@ -60,7 +60,7 @@ def test_missing_input_is_skipped_and_the_scorer_not_asked(
     (result,) = score(scorer, given)
 
     assert (result.state, result.reason, result.value) == ("skipped", Reason.MISSING_INPUT, None)
-    assert result.explanation == f"there is no {absent}"
+    assert result.explanation == f"there is no {absent.removesuffix('s')}"
     assert scorer.asked == 0
 
 

@@ -64,6 +64,7 @@ def test_what_cannot_be_seen_is_blank(text: str) -> None:
 def test_what_can_be_seen_is_not_blank(text: str) -> None:
     """Letters, numbers, marks and symbols."""
     assert not is_blank(text)
+    assert not is_blank("\u200b" * 200 + text), "however late it comes"
 
 
 def test_cleaned_text_is_valid_everywhere() -> None:

@@ -66,7 +66,7 @@ def lacks_input(scorer: Scorer, exchange: Exchange) -> bool:
 
 async def _score(scorer: Scorer, exchange: Exchange) -> Score:
     try:
-        if absent := _absent(scorer, exchange):
+        if absent := [name.removesuffix("s") for name in _absent(scorer, exchange)]:
             return _without_value(scorer, Reason.MISSING_INPUT, f"there is no {' and no '.join(absent)}")
         return _checked(scorer, await scorer.score(exchange))
     except ScoringError as error:

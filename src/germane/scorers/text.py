@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SHOWS = frozenset("LNPS")
+_FIRST = 100
+"""Characters that mostly tell. Of what follows each is looked at once, or a megabyte of blanks would take long."""
 
 
 def is_blank(text: str) -> bool:
     """Return whether nothing of it can be seen: white space, control and zero-width characters only."""
-    return not any(unicodedata.category(character)[0] in _SHOWS for character in text)
+    text = text.strip()
+    return not (_shows(text[:_FIRST]) or _shows(set(text[_FIRST:])))
+
+
+def _shows(characters: Iterable[str]) -> bool:
+    return any(unicodedata.category(character)[0] in _SHOWS for character in characters)
 
 
 def folded(text: str | None) -> str:
