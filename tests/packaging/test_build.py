@@ -36,13 +36,33 @@ def test_the_wheel_brings_one_name(wheel: set[str]) -> None:
     assert {file.partition("/")[0] for file in wheel} == {"germane"}
 
 
-@pytest.mark.parametrize("file", ["py.typed", "scorers/minilm/vocab.txt", "scorers/minilm/NOTICE"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "py.typed",
+        "scorers/minilm/vocab.txt",
+        "scorers/minilm/NOTICE",
+        "scorers/prompts/direct_rating.txt",
+        "scorers/phrases.txt",
+        "scorers/prices.toml",
+    ],
+)
 def test_the_wheel_carries_what_is_not_code(wheel: set[str], file: str) -> None:
-    """Type checkers, the embedded model and its licence find their files."""
+    """Type checkers, scorers, the embedded model and its licence find their files."""
     assert f"germane/{file}" in wheel
 
 
-@pytest.mark.parametrize("path", ["tests/packaging/test_build.py", "CHANGELOG.md", "Makefile", "requirements.lock"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/packaging/test_build.py",
+        "benchmarks/labelled/plan.py",
+        "benchmarks/peers/rows.py",
+        "CHANGELOG.md",
+        "Makefile",
+        "requirements.lock",
+    ],
+)
 def test_the_sdist_is_enough_to_test_from(sdist: set[str], path: str) -> None:
     """A distribution that builds from the sdist can run the tests it carries."""
     assert path in sdist
