@@ -32,6 +32,22 @@ def background_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("germane-monitor")]
 
 
+class Held:
+    """A scorer that scores once it is let."""
+
+    name, fingerprint, requires, range = "held", "f1", frozenset({"answer"}), (0.0, 1.0)
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.free = threading.Event()
+
+    async def score(self, exchange: Exchange) -> float:
+        self.begun += 1
+        while not self.free.is_set():  # noqa: ASYNC110 - it is set on another thread
+            await asyncio.sleep(0.01)
+        return 0.5
+
+
 class Slow:
     """A scorer that takes its time for each exchange, in seconds."""
 
@@ -335,7 +351,7 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
     new_exchange: Any, until: Until, caplog: Any,
 ) -> None:  # fmt: skip
     """While the database is away, finished scores wait in memory; each job says so once; nothing is scored twice."""
-    scorer = Slow(0.3)
+    scorer = Held()
     name = url.partition("@/")[2].partition("?")[0]
     store.add([new_exchange() for _ in range(6)])
     monitor = start(store, [scorer], settings=settings(concurrency=2))
@@ -343,9 +359,10 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
 
     postgresql.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
     postgresql.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+    scorer.free.set()
     until(lambda: monitor.status().jobs["save"].problem)
     until(lambda: monitor.status().jobs["sample"].problem)
-    assert monitor.status().unsaved == 2
+    until(lambda: monitor.status().unsaved == 2)
     postgresql.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
 
     until(lambda: len(attached.calls) == 6)

@@ -54,7 +54,7 @@ def test_a_rejected_key_is_said_once_and_not_hammered(
     caplog.set_level(logging.INFO, "germane.monitor")
     judge.outage = WRONG_KEY
     store.add([new_exchange() for _ in range(30)])
-    monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(first=0.2, limit=0.8))
+    monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(first=0.2, limit=60))
     until(lambda: monitor.status().judge_problem)
     until(lambda: len(judge.chats) >= 4)
 
@@ -120,12 +120,13 @@ def test_an_embedder_that_rejects_its_key_pauses_the_scorer_too(
     store: Store, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """Nothing fails for it, few requests are made in vain, and it resumes by itself."""
-    judge.embedding_faults.extend([WRONG_KEY] * 8)
+    judge.embedding_faults.extend([WRONG_KEY] * 1_000)
     store.add([new_exchange() for _ in range(20)])
-    monitor = start_judged(store, judge, concurrency=2)
+    monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(first=0.1, limit=60))
     until(lambda: "embedder_error" in str(monitor.status().judge_problem))
 
     assert store.counts().failed == 0
+    judge.embedding_faults.clear()
     until(lambda: store.counts().done == 20)
     assert len(judge.embeddings) < 40
 

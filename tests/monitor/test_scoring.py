@@ -17,6 +17,7 @@ from germane import tracer
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.monitor import Monitor
+from germane.monitor.backoff import Backoff
 from germane.score import Reason, Score
 from germane.settings import Settings
 from germane.storage import Decision, Store
@@ -310,7 +311,7 @@ def test_one_scorer_that_pauses_does_not_slow_the_others(
 
     store.add([new_exchange() for _ in range(40)])
     scorers = [Custom(lambda _: 0.2, "good"), Custom(rejected, "rejected")]
-    monitor = start(store, scorers, settings=settings(concurrency=4))
+    monitor = start(store, scorers, settings=settings(concurrency=4), backoff=Backoff(first=0.1, limit=60))
     until(lambda: store.counts().done == 40)
 
     assert len(asked) < 20
