@@ -79,8 +79,8 @@ def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
 
 def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> None:
     """Whatever else goes on meanwhile does not wait for it, and the value is that of the whole."""
-    answer = " ".join(f"word{place}" for place in range(100_000))
-    half = " ".join(f"word{place}" for place in range(50_000))
+    answer = " ".join(f"word{place}" for place in range(400_000))
+    half = " ".join(f"word{place}" for place in range(200_000))
 
     async def turns_meanwhile() -> tuple[int, float | None]:
         task, turns = asyncio.create_task(ContextCoverage().score(exchange(None, answer, half, "none"))), 0
@@ -90,7 +90,7 @@ def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> N
         return turns, (await task).value
 
     turns, value = asyncio.run(turns_meanwhile())
-    assert (turns > 2, value) == (True, 0.5)
+    assert (turns > 1, value) == (True, 0.5)  # on the loop it would be done in one
 
 
 def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:
