@@ -95,7 +95,7 @@ def test_a_verdict_is_read_as_a_whole(exchange: Make, judged: Any, verdict: Any,
 @pytest.mark.parametrize(
     "evidence",
     [FOUR, "Published  FOUR\npapers", '"published four papers"', "\u201cpublished four papers,\u201d",
-     "published four ... special relativity", "published four [\u2026] relativity", "1905"],
+     "Albert Einstein published ... on special relativity", "published four papers [\u2026] on special relativity", "1905"],
 )  # fmt: skip
 def test_evidence_is_found_whatever_its_form(exchange: Make, judged: Any, evidence: str) -> None:
     """Case, white space, quotation marks, and words left out in its middle."""
@@ -106,10 +106,12 @@ def test_evidence_is_found_whatever_its_form(exchange: Make, judged: Any, eviden
 
 
 @pytest.mark.parametrize(
-    "evidence", ["He won the Nobel Prize", "published five papers", "paper", "", "...", "\u201c\u201d", None, 7]
-)
+    "evidence",
+    ["He won the Nobel Prize", "published five papers", "paper", "", "...", "\u201c\u201d", None, 7,
+     "on special relativity ... published four papers", "Einstein ... special relativity"],
+)  # fmt: skip
 def test_evidence_that_is_not_there_supports_nothing(exchange: Make, judged: Any, evidence: Any) -> None:
-    """The judge's word alone does not count, and the details say why."""
+    """The judge's word alone does not count, nor do scraps put together; the details say why."""
     (score,) = judged(NAME, [verdicts((evidence, "SUPPORTED"))], exchange(EINSTEIN, "He won the Nobel Prize.", PAPERS))
 
     assert score.value == 0.0
@@ -288,7 +290,7 @@ class IdleJudge:
 
 def test_its_fingerprint_does_not_change_by_accident() -> None:
     """It covers prompts, rules, schemas and limits."""
-    assert Faithfulness(IdleJudge()).fingerprint == "4a2293609691"  # type: ignore[arg-type]  # it is not asked
-    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "53f3a2fd84fa"  # type: ignore[arg-type]  # as above
+    assert Faithfulness(IdleJudge()).fingerprint == "4e901d467c72"  # type: ignore[arg-type]  # it is not asked
+    assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "24bcb3562e32"  # type: ignore[arg-type]  # as above
     with pytest.raises(ValueError, match="claims must be sentences or judge, not 'words'"):
         Faithfulness(IdleJudge(), claims="words")  # type: ignore[arg-type]  # on purpose

@@ -91,7 +91,7 @@ class Faithfulness(Judged):
     """
 
     name = "faithfulness"
-    version = "1"
+    version = "2"
     requires = frozenset({"question", "answer", "contexts"})
 
     def __init__(self, judge: Judge, *, claims: Claims = "sentences") -> None:
