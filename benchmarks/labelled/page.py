@@ -42,6 +42,7 @@ def page(results: Results, facts: Facts) -> str:
         _measured_with(results, facts),
         "## Acceptance",
         acceptance.page(acceptance.cases(results)),
+        PROSE["shortfalls"] if results.judged else "",
         "## The embedder gives the published figures",
         PROSE["published"],
         published.page(published.reproduced(results.every, results.cosine)),
