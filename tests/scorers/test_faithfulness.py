@@ -95,7 +95,8 @@ def test_a_verdict_is_read_as_a_whole(exchange: Make, judged: Any, verdict: Any,
 @pytest.mark.parametrize(
     "evidence",
     [FOUR, "Published  FOUR\npapers", '"published four papers"', "\u201cpublished four papers,\u201d",
-     "Albert Einstein published ... on special relativity", "published four papers [\u2026] special relativity", "1905"],
+     "Albert Einstein published ... on special relativity", "published four papers [\u2026] on special relativity",
+     "1905"],
 )  # fmt: skip
 def test_evidence_is_found_whatever_its_form(exchange: Make, judged: Any, evidence: str) -> None:
     """Case, white space, quotation marks, and words left out in its middle."""
