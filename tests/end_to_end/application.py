@@ -46,7 +46,7 @@ def main() -> None:
         set_up_opentelemetry()
     for number in range(QUESTIONS):
         ask(f"When is parcel {number} delivered?")
-    assert germane.stop(drain=30)
+    assert germane.stop(drain=60)
 
 
 if __name__ == "__main__":

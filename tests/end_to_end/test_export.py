@@ -36,7 +36,7 @@ def run_application(
         **more,
     }
     command = [sys.executable, str(APPLICATION), order, database, str(max_hold), protocol]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -46,7 +46,7 @@ def test_scores_stand_on_the_spans_that_they_belong_to(tmp_path: Path, order: st
     """Every handler span arrives once, with its score, whoever sets up OpenTelemetry and when."""
     database = f"sqlite:///{tmp_path}/germane.db"
     with FakeJudge() as judge, OTLPReceiver() as receiver:
-        run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=15)
+        run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=60)
         spans = receiver.spans
 
     handlers = [span for span in spans if span.name == "invoke_workflow ask"]
@@ -102,7 +102,7 @@ def test_private_providers_export_events_and_metrics_too(tmp_path: Path) -> None
     """Without any set-up of the application's, each score is told by an event in its span's context, and measured."""
     with FakeJudge() as judge, OTLPReceiver() as receiver:
         run_application(
-            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order="private", protocol="http/protobuf", max_hold=15
+            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order="private", protocol="http/protobuf", max_hold=60
         )
         spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
 
