@@ -92,7 +92,7 @@ EXAMPLES = (
         "Who invented Python?",
         "Python was invented by Guido van Rossum.",
         "Python was invented by Larry Wall.",
-        ("faithfulness", "context_coverage"),
+        ("faithfulness", "context_coverage", "answer_quality"),
         ("Python is a programming language. Guido van Rossum invented it and led its development until 2018.",),
     ),
     Example(

@@ -60,6 +60,7 @@ def plan(runs: int = 3) -> list[Step]:
         Step(REVERSE, "adversarial", "CLAPnq", 3),
         Step(DIRECT, "relevancy", "MTRAG", 8),
         Step(OTHERS, "relevancy", "SelQA", 6),
+        Step(("answer_quality",), "examples"),
         Step(REVERSE, "relevancy", "ALCE", 8),
         Step(REVERSE, "relevancy", "MTRAG", 6),
         Step(REVERSE, "constant", groups=8),
