@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.inquiry import Inquiry
-from germane.scorers.judged import Judged
-from germane.scorers.material import ANSWER_LIMIT, Material, material_of
+from germane.scorers.material import Material
+from germane.scorers.one_request import OneRequest
 from germane.scorers.parsing import as_number, as_text
-from germane.scorers.prompt import Prompt, read_prompt
-from germane.scorers.protocols import Judge
 from germane.scorers.text import shorten
 
 LEAST, GREATEST = 1, 5
@@ -48,7 +45,7 @@ class Found:
         return f'{verdict}; it gives: "{self.given}"' if self.given else verdict
 
 
-class IntentMatch(Judged):
+class IntentMatch(OneRequest[Found]):
     """How well the answer fulfils the intent behind the question: (rating - 1) / 4, from 0 to 1.
 
     In one request the judge says in a sentence what the asker wants, in another what the answer gives, then rates from
@@ -61,35 +58,15 @@ class IntentMatch(Judged):
     name = "intent_match"
     version = "1"
 
-    def __init__(self, judge: Judge, *, remove_copies: bool = True) -> None:
-        """With ``remove_copies`` the judge does not see copies of the question inside the answer."""
-        super().__init__(judge)
-        self.remove_copies = remove_copies
+    schema = SCHEMA
+    max_tokens = 400
 
-    def prompts(self) -> Sequence[Prompt]:
-        """Return the one prompt."""
-        return (read_prompt("intent_match"),)
+    def read(self, reply: Mapping[str, Any]) -> Found:
+        """Return intent and rating."""
+        return _read(reply)
 
-    def parameters(self) -> Mapping[str, object]:
-        """Return options, schema and limits."""
-        return {"remove_copies": self.remove_copies, "schema": SCHEMA, "answer_limit": ANSWER_LIMIT}
-
-    async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds ``intent``, ``given`` and ``rating``.
-
-        Raises:
-            ScoringError: the judge failed, or its reply could not be read twice in a row.
-        """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            explanation = "The answer only repeats the question."
-            return await self.unasked(0.0, explanation=explanation, details=material.details())
-        inquiry = Inquiry(self.judge)
-        values = material.values()
-        found = await inquiry.ask_json(read_prompt("intent_match"), values, SCHEMA, _read, max_tokens=400)
-        return self._scored(found, inquiry, material)
-
-    def _scored(self, found: Found, inquiry: Inquiry, material: Material) -> Score:
+    def scored_of(self, found: Found, inquiry: Inquiry, material: Material) -> Score:
+        """Return the rating from 0 to 1; ``details`` holds ``intent``, ``given`` and ``rating``."""
         value = (found.rating - LEAST) / (GREATEST - LEAST)
         details = {"intent": found.intent, "given": found.given, "rating": found.rating, **material.details()}
         return self.scored(value, inquiry, details=details, explanation=found.explanation)

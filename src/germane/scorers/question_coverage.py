@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.inquiry import Inquiry
-from germane.scorers.judged import Judged
-from germane.scorers.material import ANSWER_LIMIT, Material, material_of
+from germane.scorers.material import Material
+from germane.scorers.one_request import OneRequest
 from germane.scorers.parsing import Unreadable, as_choice, as_list, as_text
-from germane.scorers.prompt import Prompt, read_prompt
-from germane.scorers.protocols import Judge
 from germane.scorers.text import shorten
 
 MOST = 8
@@ -60,7 +57,7 @@ class SubQuestion:
         return {"question": self.text, "addressed": self.addressed, "quote": self.quote}
 
 
-class QuestionCoverage(Judged):
+class QuestionCoverage(OneRequest[list[SubQuestion]]):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
     The judge first lists the 1 to 8 sub-questions of the question, then quotes for each what the answer says of it and
@@ -74,34 +71,14 @@ class QuestionCoverage(Judged):
     name = "question_coverage"
     version = "1"
 
-    def __init__(self, judge: Judge, *, remove_copies: bool = True) -> None:
-        """With ``remove_copies`` the judge does not see copies of the question inside the answer."""
-        super().__init__(judge)
-        self.remove_copies = remove_copies
+    schema = SCHEMA
 
-    def prompts(self) -> Sequence[Prompt]:
-        """Return the one prompt."""
-        return (read_prompt("question_coverage"),)
+    def read(self, reply: Mapping[str, Any]) -> list[SubQuestion]:
+        """Return the sub-questions with their verdicts."""
+        return _read(reply)
 
-    def parameters(self) -> Mapping[str, object]:
-        """Return options, schema and limits."""
-        return {"remove_copies": self.remove_copies, "schema": SCHEMA, "answer_limit": ANSWER_LIMIT}
-
-    async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds ``covered``, ``total`` and each sub-question with its verdict.
-
-        Raises:
-            ScoringError: the judge failed, or its reply could not be read twice in a row.
-        """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            explanation = "The answer only repeats the question."
-            return await self.unasked(0.0, explanation=explanation, details=material.details())
-        inquiry = Inquiry(self.judge)
-        found = await inquiry.ask_json(read_prompt("question_coverage"), material.values(), SCHEMA, _read)
-        return self._scored(found, inquiry, material)
-
-    def _scored(self, found: Sequence[SubQuestion], inquiry: Inquiry, material: Material) -> Score:
+    def scored_of(self, found: list[SubQuestion], inquiry: Inquiry, material: Material) -> Score:
+        """Return the share that is covered; ``details`` holds ``covered``, ``total`` and each sub-question."""
         covered = sum(each.addressed for each in found)
         details = {
             "covered": covered,
