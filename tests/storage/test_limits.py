@@ -171,3 +171,27 @@ def test_no_place_is_given_twice(migrated_url: str) -> None:
     took = (store._clock() - before) / timedelta(seconds=1)
     store.close()
     assert wait + took >= 0.3  # a place a millisecond
+
+
+HOLD = """
+import sys
+from germane.storage import Limit, Store
+store, limit = Store(sys.argv[1]), Limit("requests", 120)
+while True:
+    store.reserve([limit], [(1.0,)], within=0.0)
+    print("asked", flush=True)
+"""
+
+
+def test_a_process_that_is_killed_blocks_nobody_and_frees_nothing(migrated_url: str) -> None:
+    """What it held counts as used, no more than that, and whatever it was doing in the database is let go of."""
+    with subprocess.Popen([sys.executable, "-c", HOLD, migrated_url], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert [holder.stdout.readline() for _ in range(20)] == ["asked\n"] * 20
+        holder.kill()
+    store = Store(migrated_url)
+    waits = store.reserve([Limit("requests", 120)], ONE * 2)
+    store.close()
+
+    assert 0.0 <= waits[0] <= 0.5
+    assert waits[1] - waits[0] == pytest.approx(0.5, abs=1e-5)
