@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from germane.settings import PREFIX, Floor, Price, Settings, Webhook
+from germane.settings import PREFIX, Always, Budget, Floor, Match, Price, Retention, Settings, Webhook
 
 HEAD = """\
 # Settings
@@ -32,6 +33,11 @@ def page() -> str:
     parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
     parts += ["\n## A price\n", "One of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
     parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields)]
+    parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields)]
+    parts += ["\n## A filter\n", "One of `filters`. " + _first_line(Match) + "\n", _table(Match.model_fields)]
+    parts += ["\n## What is always scored\n", "One of `always`. " + _first_line(Always) + "\n"]
+    parts += [_table(Always.model_fields)]
+    parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields)]
     return "\n".join(parts)
 
 
@@ -55,6 +61,8 @@ def _default(name: str, field: FieldInfo) -> str:
         return "needed"
     if field.default in (None, ()) or field.default_factory is dict:
         return "none"
+    if isinstance(field.default, BaseModel):
+        return "see below"
     return f"`{str(field.default).lower()}`" if isinstance(field.default, bool) else f"`{field.default}`"
 
 

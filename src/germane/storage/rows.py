@@ -68,7 +68,7 @@ def _in_utc(moment: datetime) -> datetime:
 EXCHANGE = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "draw",
-    "traced",
+    "traced", "capture_probability",
 )  # fmt: skip
 
 
@@ -95,6 +95,7 @@ def exchange_values(exchange: Exchange, stamp: Stamp) -> Values:
         float(exchange.duration),
         float(exchange.draw),
         bool(exchange.traced),
+        float(exchange.capture_probability),
     )
 
 
@@ -117,8 +118,9 @@ def exchange_of(row: RowMapping) -> Exchange:
 
 
 SCORE = (
-    "exchange_id", "scorer", "fingerprint", "service", "route", "started_at", "sampling_probability", "value", "label",
-    "explanation", "details", "judge", "embedder", "input_tokens", "output_tokens", "cost", "latency", "scored_at",
+    "exchange_id", "scorer", "fingerprint", "service", "route", "started_at", "sampling_probability", "proxy", "value",
+    "label", "explanation", "details", "judge", "embedder", "input_tokens", "output_tokens", "cost", "latency",
+    "scored_at",
 )  # fmt: skip
 
 
@@ -132,6 +134,7 @@ def score_values(exchange: RowMapping, score: Score, now: datetime, stamp: Stamp
         exchange["route"],
         stamp(exchange["started_at"]),
         exchange["sampling_probability"],
+        exchange["proxy"],
         None if score.value is None else float(score.value),
         clean(score.label),
         clean(score.explanation),

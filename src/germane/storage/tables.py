@@ -66,6 +66,12 @@ class ExchangeRow(Base, table=True):
             sqlite_where=text("sampling_reason IS NULL"),
             postgresql_where=text("sampling_reason IS NULL"),
         ),
+        Index(
+            "ix_exchange_candidate",
+            "started_at",
+            sqlite_where=text("sampling_reason = 'candidate'"),
+            postgresql_where=text("sampling_reason = 'candidate'"),
+        ),
     )
 
     id: str = Field(primary_key=True, sa_type=Text)
@@ -91,10 +97,18 @@ class ExchangeRow(Base, table=True):
     """In (0, 1]."""
     traced: bool = Field(sa_type=Boolean)
     """Whether its span is exported."""
+    capture_probability: float = Field(sa_type=Float, sa_column_kwargs={"server_default": "1"})
+    """Of being kept under the capture limit, in (0, 1]."""
     proxy: float | None = Field(default=None, sa_type=Float)
+    """Free local score; null outside the part that has one."""
+    proxy_probability: float | None = Field(default=None, sa_type=Float)
+    """Of being in that part, in (0, 1]; it does not count the capture limit."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
+    """Of being scored, the capture limit counted, in (0, 1]; null until it is decided, and where nothing was drawn."""
     sampling_reason: str | None = Field(default=None, sa_type=Text)
     """Null until the sampler has looked at it."""
+    erased_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    """When its text was erased."""
 
 
 class TaskRow(Base, table=True):
@@ -167,6 +181,8 @@ class ScoreRow(Base, table=True):
     started_at: datetime = Field(sa_type=UtcDateTime)
     """Of the exchange: trends go by when the answer was given."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
+    proxy: float | None = Field(default=None, sa_type=Float)
+    """Of the exchange."""
     value: float = Field(sa_type=Float)
     label: str | None = Field(default=None, sa_type=Text)
     explanation: str | None = Field(default=None, sa_type=Text)
@@ -211,6 +227,8 @@ class LeaseRow(Base, table=True):
     name: str = Field(primary_key=True, sa_type=Text)
     owner: str = Field(sa_type=Text)
     expires_at: datetime = Field(sa_type=UtcDateTime)
+    cursor: str | None = Field(default=None, sa_type=Text)
+    """How far the job has come."""
 
 
 class RateLimitRow(Base, table=True):
@@ -233,6 +251,12 @@ class FeedbackRow(Base, table=True):
     __table_args__ = (
         Index("ix_feedback_created_at", "created_at"),
         Index("ix_feedback_exchange_id", "exchange_id"),
+        Index(
+            "ix_feedback_unconsidered",
+            "created_at",
+            sqlite_where=text("considered_at IS NULL"),
+            postgresql_where=text("considered_at IS NULL"),
+        ),
     )
 
     id: str = Field(primary_key=True, sa_type=Text)
@@ -242,6 +266,8 @@ class FeedbackRow(Base, table=True):
     comment: str | None = Field(default=None, sa_type=Text)
     user: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
+    considered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    """When the sampler looked whether its exchange is to be scored for it."""
 
 
 class CalibrationRow(Base, table=True):
@@ -263,6 +289,42 @@ class CalibrationRow(Base, table=True):
     made_at: datetime = Field(sa_type=UtcDateTime)
 
 
+class WorkerRow(Base, table=True):
+    """A process that scores, as it last told of itself."""
+
+    __tablename__ = "worker"
+    __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
+
+    id: str = Field(primary_key=True, sa_type=Text)
+    """The owner of its leases."""
+    host: str = Field(sa_type=Text)
+    pid: int = Field(sa_type=Integer)
+    service: str = Field(sa_type=Text)
+    version: str = Field(sa_type=Text)
+    """Of germane."""
+    scorers: dict[str, Any] = Field(sa_type=Json)
+    """Fingerprint by name."""
+    concurrency: int = Field(sa_type=Integer)
+    in_flight: int = Field(sa_type=Integer)
+    problem: str | None = Field(default=None, sa_type=Text)
+    started_at: datetime = Field(sa_type=UtcDateTime)
+    seen_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class BudgetRow(Base, table=True):
+    """What judging took on one day, reservations of requests under way included."""
+
+    __tablename__ = "budget"
+
+    day: str = Field(primary_key=True, sa_type=Text)
+    """In UTC, such as 2026-03-01."""
+    calls: int = Field(sa_type=BigInteger)
+    tokens: float = Field(sa_type=Float)
+    usd: float = Field(sa_type=Float)
+    picked: int = Field(sa_type=BigInteger)
+    """Exchanges that were picked to be scored."""
+
+
 metadata = Base.metadata
 exchange = metadata.tables["exchange"]
 scoring_task = metadata.tables["scoring_task"]
@@ -272,3 +334,5 @@ lease = metadata.tables["lease"]
 feedback = metadata.tables["feedback"]
 calibration = metadata.tables["calibration"]
 rate_limit = metadata.tables["rate_limit"]
+worker = metadata.tables["worker"]
+budget = metadata.tables["budget"]

@@ -177,6 +177,7 @@ _HOLD = (
         exchange.c.route,
         exchange.c.started_at,
         exchange.c.sampling_probability,
+        exchange.c.proxy,
     )
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     .order_by(scoring_task.c.id)

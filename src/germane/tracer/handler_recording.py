@@ -207,7 +207,7 @@ class HandlerRecording(Recording):
         self, question: str | None, answer: str | None, status: Status, told: str | None, seconds: float
     ) -> Exchange:
         trace_id, attributes = self.trace_id, self.labels.copy()  # another thread may still set one
-        columns = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
+        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
         return Exchange(
             id=self.exchange_id,
             trace_id=trace_id,

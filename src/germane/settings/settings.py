@@ -1,8 +1,4 @@
-"""Every knob once, with its type, its default and its environment variable.
-
-What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over ``germane.toml``, that over
-``[tool.germane]`` in ``pyproject.toml``.
-"""
+"""Every knob once, with its type, its default and its environment variable."""
 
 from __future__ import annotations
 
@@ -13,22 +9,12 @@ import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit
+from typing import Any, Literal
+from urllib.parse import unquote
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_serializer,
-)
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer
 from pydantic_settings import (
     BaseSettings,
-    NoDecode,
     PydanticBaseSettingsSource,
     PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
@@ -37,118 +23,15 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from germane.errors import SettingsError
+from germane.settings.kinds import DatabaseAddress, Key, Names, WebAddress
+from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention, Webhook
 
 PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
 DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
-DAY = 86_400
 
 Capture = Literal["span+store", "store", "none"]
-
-
-def _read_secret(value: Any) -> Any:
-    """Follow ``env:NAME`` and ``file:/path``, so that the secret itself need not stand in a file of settings.
-
-    White space around it is taken off: files and secret stores like to end with a new line.
-    """
-    return _followed(value).strip() if isinstance(value, str) else value
-
-
-def _followed(value: str) -> str:
-    if value.startswith("env:"):
-        name = value.removeprefix("env:")
-        if name not in os.environ:
-            raise ValueError(f"the environment variable {name} is not set")
-        return os.environ[name]
-    if value.startswith("file:"):
-        path = Path(value.removeprefix("file:"))
-        if not path.is_file():
-            raise ValueError(f"the file {path} does not exist")
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
-    return value
-
-
-def _is_key(value: SecretStr) -> SecretStr:
-    key = value.get_secret_value()
-    if not (key and key.isascii() and key.isprintable()):
-        raise ValueError("must be one line of ASCII characters: it goes into the header of each request")
-    return value
-
-
-def _is_http(value: SecretStr) -> SecretStr:
-    try:
-        parts = urlsplit(value.get_secret_value())
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address; its text may quote a password
-        usable = False
-    if not usable:
-        raise ValueError("must start with http:// or https://, and name a host")
-    return value
-
-
-def _is_database(value: str) -> str:
-    if not value.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
-        raise ValueError("must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db")
-    return value
-
-
-def _split(value: Any) -> Any:
-    """Read ``a,b`` as a list: environment variables are text."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
-Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_key)]
-DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
-WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-
-
-class Floor(BaseModel):
-    """A rule: alert when the mean of a route's scores over a window lies under a threshold."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    name: str = "floor"
-    """What its alerts are called."""
-    scorer: str = "answer_relevancy"
-    """Whose scores it looks at."""
-    route: str | None = None
-    """Only this route; by default each route by itself."""
-    threshold: float = Field(ge=-1, le=1)
-    """It fires when the mean is under this."""
-    window: float = Field(default=3600, gt=0, le=400 * DAY)
-    """Seconds of answers, by the time at which they were given."""
-    min_count: int = Field(default=30, ge=2)
-    """Fewer scores than this decide nothing."""
-    recovery: float = Field(default=0.03, ge=0, le=1)
-    """The alert is over once the mean reaches threshold + recovery."""
-
-
-class Price(BaseModel):
-    """What a model costs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    input: float = Field(ge=0, allow_inf_nan=False)
-    """US dollars for a million tokens that it reads."""
-    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """US dollars for a million tokens that it writes."""
-
-
-class Webhook(BaseModel):
-    """A channel: alerts are POSTed here as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    url: WebAddress
-    """Where; it counts as a secret."""
-    secret: Secret | None = None
-    """Signs each alert (HMAC-SHA256, in the header `Germane-Signature`) when given."""
 
 
 class Settings(BaseSettings):
@@ -204,11 +87,21 @@ class Settings(BaseSettings):
     """Prices by model, which come before those that germane knows: `[prices."my-model"]`, then `input = 0.15`."""
 
     rate: float = Field(default=1.0, ge=0, le=1)
-    """Share of exchanges that is drawn for scoring."""
+    """Share of exchanges that is drawn for scoring; a budget takes its place."""
+    budget: Budget | None = None
+    """What judging may take. With one, exchanges are picked by what they tell, as many as it pays for."""
+    always: tuple[Always, ...] = ()
+    """Exchanges that are scored whatever the draw says."""
+    filters: dict[str, Match] = Field(default_factory=dict)
+    """Which exchanges a scorer looks at, by its name: `[filters.faithfulness]`, then `routes = ["docs"]`."""
+    proxy_cpu: float = Field(default=0.05, ge=0, le=1)
+    """Share of one core that the free local score may take, which is made of a uniform part of the exchanges."""
     tick: float = Field(default=2.0, ge=0.05, le=3600)
     """Seconds between two looks at the database: sample, score, watch."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Judge requests in flight in this process."""
+    lease: float = Field(default=60, ge=1, le=3600)
+    """Seconds after which others take up what a process was scoring that is gone."""
     retry_for: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which a judge that is away, slow or busy is asked again before a score is failed; over a data set
     60 at most, unless it is given there."""
@@ -217,10 +110,16 @@ class Settings(BaseSettings):
     """Where question, answer and contexts go: span and store, store only, or nowhere."""
     queue: int = Field(default=10_000, ge=1)
     """Exchanges held in memory before the database takes them. A full queue drops the newest."""
+    capture_limit: int = Field(default=6_000, ge=1)
+    """Exchanges a minute that this process keeps; beyond, they are thinned by the draw before the queue."""
     max_hold: float = Field(default=15.0, ge=0, le=3600)
     """Seconds for which a drawn span waits for its score. Keep it under a collector's tail-sampling wait."""
     text_limit: int = Field(default=100_000, ge=100)
     """Characters of a question, an answer or a context that are kept."""
+    retention: Retention = Retention()
+    """How long text and scores are kept."""
+    erase_after_scoring: bool = False
+    """Whether the text of an exchange is erased as soon as nothing is left to be scored."""
 
     rules: tuple[Floor, ...] = ()
     """What alerts are made of."""
@@ -287,8 +186,16 @@ def _explain(detail: Any) -> str:
 
 
 _SECRET = {"database", "api_key", "base_url", "webhook"}
-_NESTED: dict[str, type[BaseModel]] = {"rules": Floor, "webhook": Webhook, "prices": Price}
-_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices"}
+_NESTED: dict[str, type[BaseModel]] = {
+    "rules": Floor,
+    "webhook": Webhook,
+    "prices": Price,
+    "budget": Budget,
+    "always": Always,
+    "filters": Match,
+    "retention": Retention,
+}
+_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters"}
 """Settings whose parts have no variables of their own."""
 _OF_KUBERNETES = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
 """It tells every process of a service named germane, or germane-worker, by such variables."""

@@ -1,0 +1,74 @@
+"""What a fleet needs: the tables worker and budget; how an exchange came to be kept, picked and erased."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0004"
+down_revision = "0003"
+
+MOMENT = sa.DateTime(timezone=True)
+JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+
+
+def upgrade() -> None:
+    """Create the tables, columns and indexes."""
+    op.add_column("exchange", sa.Column("capture_probability", sa.Float(), nullable=False, server_default="1"))
+    op.add_column("exchange", sa.Column("proxy_probability", sa.Float()))
+    op.add_column("exchange", sa.Column("erased_at", MOMENT))
+    _partial("ix_exchange_candidate", "exchange", "started_at", "sampling_reason = 'candidate'")
+    op.add_column("score", sa.Column("proxy", sa.Float()))
+    op.add_column("lease", sa.Column("cursor", sa.Text()))
+    op.add_column("feedback", sa.Column("considered_at", MOMENT))
+    _partial("ix_feedback_unconsidered", "feedback", "created_at", "considered_at IS NULL")
+    _worker()
+    _budget()
+
+
+def downgrade() -> None:
+    """Drop them."""
+    op.drop_table("budget")
+    op.drop_table("worker")
+    op.drop_index("ix_feedback_unconsidered", "feedback")
+    op.drop_column("feedback", "considered_at")
+    op.drop_column("lease", "cursor")
+    op.drop_column("score", "proxy")
+    op.drop_index("ix_exchange_candidate", "exchange")
+    for column in ("erased_at", "proxy_probability", "capture_probability"):
+        op.drop_column("exchange", column)
+
+
+def _partial(name: str, table: str, column: str, condition: str) -> None:
+    where = sa.text(condition)
+    op.create_index(name, table, [column], sqlite_where=where, postgresql_where=where)
+
+
+def _worker() -> None:
+    op.create_table(
+        "worker",
+        sa.Column("id", sa.Text(), primary_key=True),
+        sa.Column("host", sa.Text(), nullable=False),
+        sa.Column("pid", sa.Integer(), nullable=False),
+        sa.Column("service", sa.Text(), nullable=False),
+        sa.Column("version", sa.Text(), nullable=False),
+        sa.Column("scorers", JSON, nullable=False),
+        sa.Column("concurrency", sa.Integer(), nullable=False),
+        sa.Column("in_flight", sa.Integer(), nullable=False),
+        sa.Column("problem", sa.Text()),
+        sa.Column("started_at", MOMENT, nullable=False),
+        sa.Column("seen_at", MOMENT, nullable=False),
+    )
+    op.create_index("ix_worker_seen_at", "worker", ["seen_at"])
+
+
+def _budget() -> None:
+    op.create_table(
+        "budget",
+        sa.Column("day", sa.Text(), primary_key=True),
+        sa.Column("calls", sa.BigInteger(), nullable=False),
+        sa.Column("tokens", sa.Float(), nullable=False),
+        sa.Column("usd", sa.Float(), nullable=False),
+        sa.Column("picked", sa.BigInteger(), nullable=False),
+    )
