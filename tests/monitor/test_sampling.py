@@ -10,11 +10,12 @@ import pytest
 
 from germane.exchange import Context
 from germane.monitor import Monitor
+from germane.monitor.fitness import Fitness
 from germane.monitor.office import Office
-from germane.monitor.sampling import decide
+from germane.monitor.sampling import decide as decide_on
 from germane.score import Reason
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import Decision, Store
 
 
 class Needs:
@@ -32,6 +33,11 @@ class Needs:
 
 
 PLAIN = Needs("question", "answer")
+
+
+def decide(exchange: Any, *, rate: float, scorers: list[Needs], **rules: Any) -> Decision:
+    fit = Fitness(scorers, **rules).of(exchange)
+    return decide_on(exchange, rate=rate, fit=fit, scorers=[scorer.name for scorer in scorers])
 
 
 def test_the_draw_decides(new_exchange: Any) -> None:

@@ -18,6 +18,7 @@ from germane.monitor.alerts import Alert
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
+from germane.monitor.fitness import Fitness
 from germane.monitor.job import Job, JobStatus
 from germane.monitor.office import Office
 from germane.monitor.pace import longest_wait, places_for
@@ -51,6 +52,7 @@ class Parts:
     store: Store
     scorers: Sequence[Scorer]
     settings: Settings
+    fitness: Fitness
     attach: Attach
     suppressed: Quiet
     channels: Sequence[Channel]
@@ -190,6 +192,7 @@ class Background:
             self._parts.store,
             self._parts.scorers,
             rate=self._parts.settings.rate,
+            fitness=self._parts.fitness,
             office=self._sampler,
             threads=self._threads,
             attach=self._attach,

@@ -85,8 +85,11 @@ def describe(error: BaseException) -> str:
 
     Of errors that are not ours only type and place are told: their messages may hold text of users or secrets.
     """
-    if isinstance(error, GermaneError):
-        return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}" if isinstance(error, GermaneError) else place_of(error)
+
+
+def place_of(error: BaseException) -> str:
+    """Name the type of an error and the line that raised it, and nothing of what it says."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{place}"

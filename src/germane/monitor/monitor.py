@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
-from germane.monitor import rules
+from germane.monitor import fitness, rules
 from germane.monitor.background import Attach, Background, Parts, Quiet, Status
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel, Log, Webhook
@@ -38,7 +38,7 @@ class Monitor:
         backoff: waits between tries of a task, and of a judge that refused.
 
     Raises:
-        SettingsError: two rules speak of one route under one name.
+        SettingsError: two rules speak of one route under one name, or a predicate cannot be imported.
     """
 
     def __init__(
@@ -57,10 +57,12 @@ class Monitor:
     ) -> None:
         rules.check(settings.rules)
         rules.tell_unfed(settings.rules, [scorer.name for scorer in scorers])
+        fitness.tell_unused(settings.filters, [scorer.name for scorer in scorers])
         parts = Parts(
             store=store,
             scorers=tuple(scorers),
             settings=settings,
+            fitness=fitness.Fitness(scorers, filters=settings.filters, always=settings.always),
             attach=attach,
             suppressed=suppressed,
             channels=(Log(), *_webhooks(settings), *channels),

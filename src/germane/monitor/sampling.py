@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from germane.exchange import Exchange
+from germane.monitor.fitness import Fit, Fitness
 from germane.monitor.office import Office
 from germane.score import Reason, Score
-from germane.scorers import Scorer, lacks_input
+from germane.scorers import Scorer
 from germane.storage import Decision, Store
 from germane.threads import Threads
 
@@ -17,28 +18,24 @@ BATCH: Final = 500
 """Exchanges decided on in one transaction."""
 
 
-def decide(exchange: Exchange, *, rate: float, scorers: Sequence[Scorer]) -> Decision:
+def decide(exchange: Exchange, *, rate: float, fit: Fit, scorers: Sequence[str]) -> Decision:
     """Say which scorers skip an exchange and why, and how probable it was that it is looked at.
 
     What cannot be scored is not left to the draw: an input that is missing, or an answer that was cut short, is counted
-    whenever it comes. An exchange that no scorer can take was thus sure to be looked at, and has probability 1. For any
-    other the draw alone decides, whatever stands in it, so that its probability is the rate, and weighting by its
-    inverse is unbiased.
+    whenever it comes. An exchange that no scorer can take was thus sure to be looked at if it was kept, as was one that
+    a rule asks for. For any other the draw alone decides, whatever stands in it, so that weighting by the inverse of
+    its probability is unbiased: it was drawn if its draw is under both the capture limit's part and the rate.
     """
-    unfit = {scorer.name: reason for scorer in scorers if (reason := _unfit(exchange, scorer)) is not None}
-    if len(unfit) == len(scorers):
-        return Decision(exchange_id=exchange.id, probability=1.0, sampling_reason="drawn", skip=unfit)
+    kept = exchange.capture_probability
+    if fit.always:
+        return Decision(exchange_id=exchange.id, probability=kept, sampling_reason="always", skip=fit.unfit)
+    if len(fit.unfit) == len(scorers):
+        return Decision(exchange_id=exchange.id, probability=kept, sampling_reason="drawn", skip=fit.unfit)
+    probability = min(rate, kept)
     if exchange.draw <= rate:
-        return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="drawn", skip=unfit)
-    rest = {scorer.name: Reason.NOT_DRAWN for scorer in scorers}
-    return Decision(exchange_id=exchange.id, probability=rate, sampling_reason="not_drawn", skip=rest | unfit)
-
-
-def _unfit(exchange: Exchange, scorer: Scorer) -> Reason | None:
-    if lacks_input(scorer, exchange):
-        return Reason.MISSING_INPUT
-    # Half an answer, left by a caller who hung up or by an error on the way, would count as a bad one.
-    return None if exchange.status == "ok" else Reason.FILTERED
+        return Decision(exchange_id=exchange.id, probability=probability, sampling_reason="drawn", skip=fit.unfit)
+    rest = dict.fromkeys(scorers, Reason.NOT_DRAWN) | dict(fit.unfit)
+    return Decision(exchange_id=exchange.id, probability=probability, sampling_reason="not_drawn", skip=rest)
 
 
 class Sampling:
@@ -50,6 +47,7 @@ class Sampling:
         scorers: Sequence[Scorer],
         *,
         rate: float,
+        fitness: Fitness,
         office: Office,
         threads: Threads,
         attach: Callable[[Exchange, Sequence[Score]], object],
@@ -57,9 +55,9 @@ class Sampling:
     ) -> None:
         self.stopping = False
         self._store = store
-        self._scorers = scorers
         self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
         self._rate = rate
+        self._fitness = fitness
         self._office = office
         self._threads = threads
         self._attach = attach
@@ -78,13 +76,17 @@ class Sampling:
         if not self._office.held():
             return 0
         exchanges = self._store.unsampled(BATCH)
-        decisions = [decide(exchange, rate=self._rate, scorers=self._scorers) for exchange in exchanges]
+        decisions = [self._decide(exchange) for exchange in exchanges]
         if decisions:
             self._store.assign(decisions, self._fingerprints)
         for exchange, decision in zip(exchanges, decisions, strict=True):
             if exchange.draw <= self._rate and decision.skip.keys() == self._fingerprints.keys():
                 self._attach(exchange, self._skipped(decision))
         return len(exchanges)
+
+    def _decide(self, exchange: Exchange) -> Decision:
+        fit = self._fitness.of(exchange)
+        return decide(exchange, rate=self._rate, fit=fit, scorers=list(self._fingerprints))
 
     def _skipped(self, decision: Decision) -> list[Score]:
         """Return the scores that release a span which waits for them in vain."""
