@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, event
@@ -13,7 +13,8 @@ from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Decision, Limit, Store
+from germane.settings import Budget
+from germane.storage import Decision, Expense, Limit, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -38,6 +39,10 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.elect("job", "me", ttl=LEASE)
     store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
     store.limit_uses()
+    budget = Budget(calls_per_hour=9, usd_per_day=1.0)
+    store.reserve_budget(budget, [Expense(1, 9.0, 0.1)], settled={date(2026, 2, 28): Expense(-1)})
+    store.spent()
+    store.spending(7)
     store.traffic(since=window["since"])
     store.sample(since=window["since"], limit=5)
     store.usage(since=window["since"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
@@ -21,12 +22,15 @@ __all__ = [
     "Coverage",
     "Decision",
     "Estimate",
+    "Expense",
+    "Grant",
     "Labelled",
     "Limit",
     "LimitUse",
     "RouteMean",
     "RouteSummary",
     "Scored",
+    "Spent",
     "Store",
     "Task",
     "Traffic",

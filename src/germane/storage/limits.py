@@ -97,7 +97,7 @@ def reserve(
 
     The moment is that of the database, unless ``at`` is given.
     """
-    at = at or _moment(connection)
+    at = at or moment(connection)
     now = at.timestamp()
     found = _locked(connection, limits, at)
     arrivals = [
@@ -114,7 +114,7 @@ def reserve(
 _MOVE = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name")).values(arrival=bindparam("then"))
 
 
-def _moment(connection: Connection) -> datetime:
+def moment(connection: Connection) -> datetime:
     """Return the time by the one clock that all processes share: the server's, or that of the file's only host."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)

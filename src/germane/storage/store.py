@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -15,7 +15,9 @@ from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
+from germane.settings import Budget
 from germane.storage import (
+    budget,
     calibrations,
     feedback,
     leases,
@@ -31,6 +33,7 @@ from germane.storage import (
     traffic,
     troubles,
 )
+from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.engine import Database
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
@@ -201,6 +204,29 @@ class Store:
             return limits.reserve(
                 connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._given_time()
             )
+
+    def reserve_budget(
+        self, budget_: Budget, wanted: Sequence[Expense], *, settled: Mapping[date, Expense] | None = None
+    ) -> Grant:
+        """Book requests on the day's budget, first come first served: those that do not fit are not granted.
+
+        Args:
+            budget_: What holds.
+            wanted: By request, what it is going to take.
+            settled: By day, what earlier requests took more than was reserved for them, or less: below 0.
+        """
+        with self._database.write() as connection:
+            return budget.reserve(connection, budget_, wanted, settled=settled or {}, at=self._given_time())
+
+    def spent(self, day: date | None = None) -> Spent:
+        """Return what judging took on a day (UTC), requests under way included; by default today."""
+        with self._database.read() as connection:
+            return budget.spent(connection, day, self._given_time())
+
+    def spending(self, days: int) -> list[Spent]:
+        """Return what judging took in the last so many days, today included, oldest first; empty days are left out."""
+        with self._database.read() as connection:
+            return budget.spending(connection, days, self._given_time())
 
     def limit_uses(self) -> list[LimitUse]:
         """Return how the limits were used last, by name."""
