@@ -72,6 +72,12 @@ class ExchangeRow(Base, table=True):
             sqlite_where=text("sampling_reason = 'candidate'"),
             postgresql_where=text("sampling_reason = 'candidate'"),
         ),
+        Index(
+            "ix_exchange_text",
+            "started_at",
+            sqlite_where=text("erased_at IS NULL"),
+            postgresql_where=text("erased_at IS NULL"),
+        ),
     )
 
     id: str = Field(primary_key=True, sa_type=Text)
@@ -256,6 +262,12 @@ class FeedbackRow(Base, table=True):
             "created_at",
             sqlite_where=text("considered_at IS NULL"),
             postgresql_where=text("considered_at IS NULL"),
+        ),
+        Index(
+            "ix_feedback_comment",
+            "created_at",
+            sqlite_where=text("comment IS NOT NULL"),
+            postgresql_where=text("comment IS NOT NULL"),
         ),
     )
 

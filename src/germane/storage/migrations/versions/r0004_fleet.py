@@ -19,10 +19,12 @@ def upgrade() -> None:
     op.add_column("exchange", sa.Column("proxy_probability", sa.Float()))
     op.add_column("exchange", sa.Column("erased_at", MOMENT))
     _partial("ix_exchange_candidate", "exchange", "started_at", "sampling_reason = 'candidate'")
+    _partial("ix_exchange_text", "exchange", "started_at", "erased_at IS NULL")
     op.add_column("score", sa.Column("proxy", sa.Float()))
     op.add_column("lease", sa.Column("cursor", sa.Text()))
     op.add_column("feedback", sa.Column("considered_at", MOMENT))
     _partial("ix_feedback_unconsidered", "feedback", "created_at", "considered_at IS NULL")
+    _partial("ix_feedback_comment", "feedback", "created_at", "comment IS NOT NULL")
     _worker()
     _budget()
 
@@ -31,10 +33,12 @@ def downgrade() -> None:
     """Drop them."""
     op.drop_table("budget")
     op.drop_table("worker")
+    op.drop_index("ix_feedback_comment", "feedback")
     op.drop_index("ix_feedback_unconsidered", "feedback")
     op.drop_column("feedback", "considered_at")
     op.drop_column("lease", "cursor")
     op.drop_column("score", "proxy")
+    op.drop_index("ix_exchange_text", "exchange")
     op.drop_index("ix_exchange_candidate", "exchange")
     for column in ("erased_at", "proxy_probability", "capture_probability"):
         op.drop_column("exchange", column)
