@@ -89,7 +89,9 @@ class Runtime:
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self._names = frozenset(names)
-        self.writer = Writer(self.store, capacity=settings.queue, scorers=names)
+        self.writer = Writer(
+            self.store, capacity=settings.queue, limit=settings.capture_limit, scorers=names
+        )
         self._asleep = self._stopped = False
         self._waking: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -103,11 +105,17 @@ class Runtime:
         """Whether there is a scorer in this process."""
         return bool(self.workbench and self.workbench.scorers)
 
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be scored in this process, in one sentence; None when all is well, or it is not to score."""
+        return self.workbench.problem if self.workbench else None
+
     def begin(self) -> None:
         """Look at the database, capture, and start the background."""
         self.writer.problem = _prepare(self.store, self.settings)
         tracer.connect(
             sink=self._take,
+            admit=self.writer.admit,
             annotate=self._take,
             service=self.settings.service,
             scorers=self._names,
@@ -216,11 +224,15 @@ def start(
     """
     from germane.settings import load
 
-    global _running
     for name, given in {"redact": redact, "on_alert": on_alert}.items():
         if given is not None and not callable(given):
             raise UsageError(f"{name}={given!r:.100}: must be a function")
-    runtime = Runtime(load(**settings), redact=redact, on_alert=on_alert, tracer_provider=tracer_provider)
+    install(Runtime(load(**settings), redact=redact, on_alert=on_alert, tracer_provider=tracer_provider))
+
+
+def install(runtime: Runtime) -> None:
+    """Begin with it, in place of what ran before; :func:`stop` ends it."""
+    global _running
     _rest_before_the_end()
     _end_with_multiprocessing()
     with _lock:
@@ -276,13 +288,13 @@ def _workbench(settings: Settings, store: Store, floors: _Floors) -> Workbench |
     if settings.role == "capture":
         return None
     from germane.monitor import shared_pace
-    from germane.scorers import build
+    from germane.scorers import Workbench, build
 
     try:
         return build(settings, calibrations=floors, pace=shared_pace(settings, store))
     except ModelError as error:
         _logger.warning("nothing will be scored: %s", error)
-        return None
+        return Workbench(problem=f"nothing will be scored: {error}")
 
 
 def _monitor(
@@ -314,16 +326,25 @@ def _quietly() -> Iterator[None]:
 def _prepare(store: Store, settings: Settings) -> str | None:
     """Bring an SQLite file up to date, look at any other database; return what is wrong, which is said once."""
     try:
-        if settings.database.startswith("sqlite"):
-            store.migrate()
-        else:
-            store.check()
+        make_ready(store, settings)
     except StorageError as error:
         until = "it is" if isinstance(error, DatabaseNotMigrated) else "it is back"
         _logger.warning("%s; up to %d exchanges wait in memory until %s", error, settings.queue, until)
         return str(error)
     _declare(store, settings.service)
     return None
+
+
+def make_ready(store: Store, settings: Settings) -> None:
+    """Bring an SQLite file up to date, look at any other database.
+
+    Raises:
+        StorageError: it is away, or somebody has to migrate it.
+    """
+    if settings.database.startswith("sqlite"):
+        store.migrate()
+    else:
+        store.check()
 
 
 def _declare(store: Store, service: str) -> None:

@@ -69,6 +69,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.coverage()
     store.coverage(since=window["since"])
     store.troubles()
+    store.outstanding()
     store.counts()
 
 

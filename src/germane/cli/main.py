@@ -21,6 +21,7 @@ _VERBS = {
     "estimate": "germane.cli.estimate",
     "report": "germane.cli.report",
     "score": "germane.cli.score",
+    "worker": "germane.cli.worker",
     "worst": "germane.cli.worst",
 }
 

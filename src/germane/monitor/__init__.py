@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from germane.monitor.alerts import Alert
+from germane.monitor.background import Status
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Callback, Channel, Webhook
 from germane.monitor.monitor import Monitor
@@ -17,6 +18,7 @@ __all__ = [
     "Channel",
     "Monitor",
     "Pause",
+    "Status",
     "Webhook",
     "own_pace",
     "retry_after",

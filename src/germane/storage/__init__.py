@@ -6,6 +6,7 @@ from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.outstanding import OpenTasks, Outstanding
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
@@ -27,6 +28,8 @@ __all__ = [
     "Labelled",
     "Limit",
     "LimitUse",
+    "OpenTasks",
+    "Outstanding",
     "RouteMean",
     "RouteSummary",
     "Scored",

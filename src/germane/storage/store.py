@@ -23,6 +23,7 @@ from germane.storage import (
     leases,
     limits,
     migrate,
+    outstanding,
     readings,
     recorded,
     rows,
@@ -37,6 +38,7 @@ from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.engine import Database
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.outstanding import Outstanding
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
 from germane.storage.sampling import Decision
@@ -336,6 +338,11 @@ class Store:
         """Return what tasks wait for that were tried in vain, the most common first."""
         with self._database.read() as connection:
             return troubles.troubles(connection)
+
+    def outstanding(self) -> Outstanding:
+        """Return what is still to be decided on and to be scored."""
+        with self._database.read() as connection:
+            return outstanding.outstanding(connection, self._clock())
 
     def counts(self) -> Counts:
         """Return how much there is of everything."""

@@ -1,0 +1,162 @@
+"""A process that does nothing but score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import click
+
+from germane import runtime
+from germane.cli.output import harmless
+from germane.cli.signals import Ending
+from germane.errors import GermaneError, SettingsError, StorageError
+from germane.runtime import Runtime
+from germane.settings import Settings, load
+from germane.storage import OpenTasks, Outstanding
+
+LOOK = 0.5
+"""Seconds between two looks at what is left, at most."""
+Duration = Literal["once", "until empty", "for ever"]
+
+
+class Unfinished(GermaneError):
+    """The one round that was asked for did not go well."""
+
+
+class Worker:
+    """Scores with the settings of this process, and those given, until it is told to stop or there is no more to do.
+
+    Args:
+        given: Settings that win over all others; modules in ``imports`` come after those of the settings.
+        ending: Says when to stop.
+        grace: Seconds that a stop may take.
+
+    Raises:
+        SettingsError: a setting is wrong, or there is nothing to score with.
+    """
+
+    def __init__(self, given: Mapping[str, Any], ending: Ending, *, grace: float) -> None:
+        self._settings = _settings(given)
+        self._ending = ending
+        self._grace = grace
+        self._runtime = Runtime(self._settings, redact=None, on_alert=None, tracer_provider=None)
+        workbench, monitor = self._runtime.workbench, self._runtime.monitor
+        if workbench is None or monitor is None or not workbench.scorers:
+            raise SettingsError(self._runtime.problem or "nothing will be scored")
+        self._workbench, self._monitor = workbench, monitor
+        self._said: set[str] = set()
+
+    def run(self, duration: Duration) -> int:
+        """Work; return the exit code.
+
+        Raises:
+            StorageError: the database is away or not migrated, and this is not to go on for ever.
+            Unfinished: the one round did not go well.
+        """
+        if not self._database_is_ready(patient=duration == "for ever"):
+            return self._ending.code
+        _say(f"germane worker {self._described()}")
+        runtime.install(self._runtime)
+        try:
+            self._wait(duration)
+        finally:
+            finished = runtime.stop(self._grace)
+        if not finished:
+            _say(f"not all was finished in time; others take it up within {self._settings.lease:g} s")
+        return self._ending.code if finished else 1
+
+    def _database_is_ready(self, *, patient: bool) -> bool:
+        """Return whether it is; wait for it if need be, and False when told to stop meanwhile."""
+        while not self._ending.told:
+            try:
+                runtime.make_ready(self._runtime.store, self._settings)
+            except StorageError as error:
+                if not patient:
+                    raise
+                self._say_once(f"waiting for the database: {error}")
+            else:
+                return True
+            self._ending.wait(self._settings.tick)
+        return False
+
+    def _described(self) -> str:
+        workbench, settings = self._workbench, self._settings
+        names = ", ".join(scorer.name for scorer in workbench.scorers)
+        models = [part.model for part in (workbench.judge, workbench.embedder) if part is not None]
+        by = f" with {' and '.join(models)}" if models else ""
+        return f"scores {names}{by}, {settings.concurrency} requests at a time, in {self._runtime.store.name}"
+
+    def _wait(self, duration: Duration) -> None:
+        if duration == "for ever":
+            self._ending.wait()
+            return
+        began, seen = datetime.now(UTC), ""
+        while not self._ending.wait(min(LOOK, self._settings.tick)):
+            left = self._runtime.store.outstanding()
+            if not left if duration == "until empty" else self._had_its_round(left, began):
+                return
+            waits = self._waits_for(left)
+            if waits and waits == seen and duration == "until empty":
+                self._say_once(waits, about=_without_numbers(waits))
+            seen = waits
+
+    def _had_its_round(self, left: Outstanding, began: datetime) -> bool:
+        """Whether all jobs ran once, and of what was ready nothing is left that can be scored now.
+
+        Raises:
+            Unfinished: a job failed.
+        """
+        status = self._monitor.status()
+        jobs = [status.jobs[name] for name in ("sample", "watch") if name == "sample" or self._settings.rules]
+        if problem := next((job.problem for job in status.jobs.values() if job.problem), None):
+            raise Unfinished(problem)
+        if any(job.last_run is None or job.last_run < began for job in jobs):
+            return False
+        ready = sum(tasks.ready for tasks in self._own(left))
+        return not (status.in_flight or status.unsaved) and (not ready or status.judge_problem is not None)
+
+    def _waits_for(self, left: Outstanding) -> str:
+        """Say what keeps it from ending, when it is nothing of its own doing; else nothing."""
+        status, own = self._monitor.status(), self._own(left)
+        if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
+            return ""
+        others = sum(tasks.ready + tasks.postponed for tasks in left.tasks if tasks not in own)
+        counts = {
+            "exchanges that another process is to decide on": left.undecided,
+            "tasks that a budget may pick at the end of its interval": sum(tasks.candidates for tasks in left.tasks),
+            "tasks of scorers that this worker does not have": others,
+            "tasks that are tried again later": sum(tasks.postponed for tasks in own),
+            "tasks that others are at work on": sum(tasks.running for tasks in left.tasks),
+            f"tasks of a judge that is left alone ({status.judge_problem})": sum(tasks.ready for tasks in own),
+        }
+        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return f"waiting for {told}" if told else ""
+
+    def _own(self, left: Outstanding) -> list[OpenTasks]:
+        """Return what this process can score."""
+        have = {(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers}
+        return [tasks for tasks in left.tasks if (tasks.scorer, tasks.fingerprint) in have]
+
+    def _say_once(self, line: str, about: str | None = None) -> None:
+        about = about or line
+        if about not in self._said:
+            self._said.add(about)
+            _say(line)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    settings = load(**given)
+    if "imports" not in given:
+        return settings
+    configured = load(**{name: value for name, value in given.items() if name != "imports"}).imports
+    return settings.model_copy(update={"imports": tuple(dict.fromkeys([*configured, *settings.imports]))})
+
+
+def _without_numbers(line: str) -> str:
+    return "".join(character for character in line if not character.isdigit())
+
+
+def _say(line: str) -> None:
+    click.echo(harmless(line, 1000), err=True)
