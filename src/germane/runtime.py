@@ -89,9 +89,7 @@ class Runtime:
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self._names = frozenset(names)
-        self.writer = Writer(
-            self.store, capacity=settings.queue, limit=settings.capture_limit, scorers=names
-        )
+        self.writer = Writer(self.store, capacity=settings.queue, limit=settings.capture_limit, scorers=names)
         self._asleep = self._stopped = False
         self._waking: threading.Thread | None = None
         self._lock = threading.Lock()

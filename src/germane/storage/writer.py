@@ -10,14 +10,16 @@ import sys
 import threading
 import time
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from germane.annotation import Annotation, Feedback, Recorded
 from germane.errors import StorageError
 from germane.exchange import Exchange
+from germane.score import Reason
+from germane.storage.admission import Admission
+from germane.storage.dropped import Dropped, Scorers
 from germane.storage.refusals import ContentRefused
 from germane.storage.store import Store
 from germane.storage.waiting import Waiting
@@ -43,15 +45,19 @@ class Writer:
     While the database is away the queue is held; once it is full, the newest exchanges are dropped, and counted in the
     tally when the database is back. A forked child starts with an empty queue: what was in it is the parent's to write.
 
+    Before an exchange is even made, :meth:`admit` says whether the capture limit keeps it.
+
     Args:
         store: where exchanges go.
         capacity: how many exchanges wait at most, besides one batch being written.
+        limit: exchanges a minute beyond which they are thinned; None thins none.
         batch: how many are written at once.
         interval: seconds that a first exchange waits for others to be written with it.
         scorers: the names under which dropped exchanges are counted, or what returns them.
         backoff: seconds between attempts while the database is away: the first, and the longest.
         patience: seconds for which a score made elsewhere waits for its exchange.
         pauses: seconds between its tries: the first, and the longest.
+        clock: seconds by which the limit goes.
     """
 
     def __init__(
@@ -59,15 +65,18 @@ class Writer:
         store: Store,
         *,
         capacity: int = 10_000,
+        limit: int | None = None,
         batch: int = 500,
         interval: float = 0.1,
-        scorers: Callable[[], Iterable[str]] | Iterable[str] = (),
+        scorers: Scorers = (),
         backoff: tuple[float, float] = (0.1, 5.0),
         patience: float = PATIENCE,
         pauses: tuple[float, float] = (0.5, 30.0),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._capacity = capacity
+        self._admits = partial(Admission, limit, clock=clock)
         self._batch = batch
         self._interval = interval
         self._scorers = scorers
@@ -80,7 +89,8 @@ class Writer:
         self._queue: deque[Item] = deque()
         self._in_flight: list[Item] = []
         self._waiting = self._waits()
-        self._dropped_cells: Counter[tuple[datetime, str, str]] = Counter()
+        self._never_rows = Dropped()
+        self._admission = self._admits(self._never_rows)
         self._room = self._capacity
         self._alarm = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
@@ -108,6 +118,28 @@ class Writer:
         """What waits to be written, but for scores whose exchange is not there yet."""
         return len(self._queue) + len(self._in_flight)
 
+    @property
+    def thinned(self) -> int:
+        """Exchanges that the capture limit did not keep."""
+        return self._never_rows.total(Reason.CAPTURE_LIMIT)
+
+    def admit(self, service: str, route: str, started: int, draw: float) -> float | None:
+        """Say how probable it was that the capture limit keeps an exchange, in (0, 1]; None when it does not.
+
+        What is not kept is counted, to be skipped for ``capture_limit`` in the tally, and nothing else is done for it.
+        Never waits and never raises.
+
+        Args:
+            service: the exchange's.
+            route: the exchange's.
+            started: when it began, in nanoseconds since 1970.
+            draw: its lottery ticket, in (0, 1].
+        """
+        probability = self._admission.admit(service, route, started, draw)
+        if probability is None and self._alarm == 1:  # the thread sleeps, and may do so for long
+            self._ring()
+        return probability
+
     def put(self, item: Item) -> bool:
         """Queue an exchange, or what is said of one; False when it was dropped. Never waits and never raises."""
         length = len(self._queue)
@@ -122,12 +154,12 @@ class Writer:
         """Wait until what was put before is written; False when that took longer than ``timeout`` seconds."""
         with self._changed:
             target = self._settled + self.depth
-            if self._settled >= target and not self._dropped_cells:
+            if self._settled >= target and not self._never_rows:
                 return True
         self._hurry = True
         self._ring()
         with self._changed:
-            return self._changed.wait_for(lambda: self._settled >= target and not self._dropped_cells, timeout)
+            return self._changed.wait_for(lambda: self._settled >= target and not self._never_rows, timeout)
 
     def stop(self, timeout: float) -> bool:
         """Write what is queued and end the thread; False when something was left after ``timeout`` seconds.
@@ -173,9 +205,9 @@ class Writer:
     def _drop(self, item: Item) -> bool:
         with self._changed:
             if isinstance(item, Exchange):
-                minute = item.started_at.replace(second=0, microsecond=0)
                 self.dropped += 1
-                self._dropped_cells[(minute, item.service, item.route)] += 1
+                started = int(item.started_at.timestamp()) * 1_000_000_000
+                self._never_rows.count(Reason.QUEUE_FULL, item.service, item.route, started)
             else:
                 self.lost += 1
             first, self._overflowing = not self._overflowing, True
@@ -194,7 +226,7 @@ class Writer:
 
     def _has_work(self) -> bool:
         due = self._deadline is None and self._waiting.left(time.monotonic()) == 0
-        return bool(self._queue or self._in_flight or self._dropped_cells or due)
+        return bool(self._queue or self._in_flight or self._never_rows or due)
 
     def _gather(self) -> None:
         """Wait for a first exchange, then a little for others to go with it."""
@@ -207,7 +239,8 @@ class Writer:
         self._wake.clear()
         self._alarm = alarm
         # Looked at after the alarm is set: an exchange put in between is either seen here, or rings.
-        if len(self._queue) < alarm and not self._hurry and self._deadline is None:
+        idle = len(self._queue) < alarm and not (alarm == 1 and self._never_rows)
+        if idle and not self._hurry and self._deadline is None:
             self._wake.wait(timeout)
         self._alarm = _NEVER
 
@@ -224,7 +257,7 @@ class Writer:
         self._wake.clear()
         try:
             self._write(self._taken())
-            self._report_dropped()
+            self._never_rows.report(self._store, self._scorers)
             self._try_again()
         except StorageError as error:
             return self._went(str(error))
@@ -306,18 +339,6 @@ class Writer:
         except ContentRefused:
             return False
         return True
-
-    def _report_dropped(self) -> None:
-        with self._changed:
-            minutes = {minute for minute, _, _ in self._dropped_cells}
-        for minute in minutes:
-            with self._changed:
-                cells = {cell: count for cell, count in self._dropped_cells.items() if cell[0] == minute}
-            counts = {(service, route): count for (_, service, route), count in cells.items()}
-            names = self._scorers() if callable(self._scorers) else self._scorers
-            self._store.count_dropped(counts, names, at=minute)
-            with self._changed:
-                self._dropped_cells -= Counter(cells)  # what was dropped meanwhile stays
 
     def _settle(self, count: int) -> None:
         with self._changed:

@@ -35,6 +35,11 @@ class Connection:
     sink: Callable[[Exchange], object]
     """Takes an exchange on the caller's thread; must return at once."""
     service: str
+    admit: Callable[[str, str, int, float], float | None] = lambda *_: 1.0
+    """Says for service, route, start (nanoseconds since 1970) and draw how probable it was that an exchange is kept.
+
+    None when it is not: then nothing of it goes to the sink. On the caller's thread, likewise.
+    """
     annotate: Callable[[Annotation], object] | None = None
     """Takes feedback and scores made elsewhere, likewise."""
     scorers: frozenset[str] = frozenset()

@@ -205,14 +205,20 @@ class HandlerRecording(Recording):
 
     def _exchange(
         self, question: str | None, answer: str | None, status: Status, told: str | None, seconds: float
-    ) -> Exchange:
-        trace_id, attributes = self.trace_id, self.labels.copy()  # another thread may still set one
+    ) -> Exchange | None:
+        """Return what was captured; None when the capture limit does not keep it, before anything is made of it."""
+        trace_id, connection = self.trace_id, self.privacy.connection
+        draw = draw_of(trace_id)
+        probability = connection.admit(connection.service, self.handler.route, self.started, draw)
+        if probability is None:
+            return None
+        attributes = self.labels.copy()  # another thread may still set one
         columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
         return Exchange(
             id=self.exchange_id,
             trace_id=trace_id,
             span_id=self.span_id,
-            service=self.privacy.connection.service,
+            service=connection.service,
             route=self.handler.route,
             question=question,
             answer=answer,
@@ -223,7 +229,8 @@ class HandlerRecording(Recording):
             error=told,
             started_at=datetime.fromtimestamp(self.started / 1e9, UTC),
             duration=seconds,
-            draw=draw_of(trace_id),
+            draw=draw,
+            capture_probability=probability,
             traced=self.span.get_span_context().trace_flags.sampled,
             **columns,
         )

@@ -1,0 +1,33 @@
+"""The capture limit of the settings, in an application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import germane
+
+Query = Callable[[str], list[Any]]
+
+
+@germane.observe
+def ask(question: str) -> str:
+    """Answer at once."""
+    return "By card, in the shop."
+
+
+def test_every_call_is_a_row_or_a_count(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
+    """The rows know how probable they were; the counts say why there is no row; one warning, no handler affected."""
+    germane.start(role="capture", database=database, capture_limit=60)
+    for number in range(500):
+        assert ask(f"How do I pay {number}?") == "By card, in the shop."
+    assert germane.stop()
+
+    rows = query("SELECT draw, capture_probability FROM exchange")
+    counts = dict(query("SELECT outcome || ' ' || reason, sum(count) FROM tally GROUP BY 1 HAVING sum(count) > 0"))
+    assert counts == {"seen ": 500 - len(rows), "skipped capture_limit": 500 - len(rows)}
+    assert 6 <= len(rows) < 250
+    assert all(draw <= probability for draw, probability in rows)
+    assert min(probability for _, probability in rows) < 1
+    [warning] = warnings()
+    assert "more than 60 exchanges a minute" in warning
