@@ -53,6 +53,8 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.add_calibrations([A_CALIBRATION])
     store.feedback()
     store.feedback(route="route-1", **window)
+    store.unconsidered_feedback(5)
+    store.consider(["f1"], [exchanges[0].id], {"a": "f1", "b": "f2"})
     store.exchanges_of([one.id for one in exchanges])
     store.scores_of([one.id for one in exchanges])
     store.calibrations()

@@ -20,6 +20,7 @@ from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
 from germane.monitor.fitness import Fitness
 from germane.monitor.job import Job, JobStatus
+from germane.monitor.objections import Objections
 from germane.monitor.office import Office
 from germane.monitor.pace import longest_wait, places_for
 from germane.monitor.results import Results
@@ -93,6 +94,7 @@ class Background:
         self._rules = Rules(parts.store, parts.settings.rules, owner=self._owner, clock=parts.clock)
         self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
         self._sampling = self._make_sampling()
+        self._objections = self._make_objections()
         self._scoring = self._make_scoring()
         work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
         self._sample, self._score, self._save, self._watch = (
@@ -112,7 +114,7 @@ class Background:
     async def stop(self, deadline: float) -> bool:
         """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
         left = deadline - asyncio.get_running_loop().time()
-        self._sampling.stopping = self._scoring.stopping = True
+        self._sampling.stopping = self._objections.stopping = self._scoring.stopping = True
         self._parts.give_up()
         finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
         try:
@@ -160,7 +162,7 @@ class Background:
         self._results.wake()
 
     async def _sample_all(self) -> None:
-        if await self._sampling.run():
+        if await self._sampling.run() + await self._objections.run():
             self._scoring.wake()
 
     async def _watch_all(self) -> None:
@@ -198,6 +200,11 @@ class Background:
             attach=self._attach,
             clock=self._parts.clock,
         )
+
+    def _make_objections(self) -> Objections:
+        parts = self._parts
+        fingerprints = {scorer.name: scorer.fingerprint for scorer in parts.scorers}
+        return Objections(parts.store, parts.fitness, fingerprints, office=self._sampler, threads=self._threads)
 
     def _make_scoring(self) -> Scoring:
         settings = self._parts.settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
@@ -40,15 +40,25 @@ def labelled(
     connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
 ) -> list[Labelled]:
     """Return labels whose exchange is there, newest label first."""
+    conditions = []
+    if since is not None:
+        conditions.append(feedback.c.created_at >= since)
+    if until is not None:
+        conditions.append(feedback.c.created_at < until)
+    if route is not None:
+        conditions.append(exchange.c.route == route)
+    return labelled_where(
+        connection, *conditions, order=(feedback.c.created_at.desc(), feedback.c.id.desc()), limit=limit
+    )
+
+
+def labelled_where(
+    connection: Connection, *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]], limit: int
+) -> list[Labelled]:
+    """Return labels whose exchange is there, of those that fit all conditions the first in that order."""
     columns = [feedback.c[name].label(f"feedback_{name}") for name in COLUMNS]
     query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
-    if since is not None:
-        query = query.where(feedback.c.created_at >= since)
-    if until is not None:
-        query = query.where(feedback.c.created_at < until)
-    if route is not None:
-        query = query.where(exchange.c.route == route)
-    query = query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(limit)
+    query = query.where(*conditions).order_by(*order).limit(limit)
     return [_labelled(row) for row in connection.execute(query).mappings()]
 
 

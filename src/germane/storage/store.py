@@ -19,6 +19,7 @@ from germane.settings import Budget
 from germane.storage import (
     budget,
     calibrations,
+    considered,
     feedback,
     leases,
     limits,
@@ -149,6 +150,34 @@ class Store:
         """Write what the sampler decided; ``scorers`` maps names to fingerprints. What is there stays as it is."""
         with self._database.write() as connection:
             sampling.assign(connection, self._process, decisions, scorers, self._clock())
+
+    def unconsidered_feedback(self, limit: int) -> list[Labelled]:
+        """Return up to ``limit`` labels that the sampler has not considered, oldest first.
+
+        A label waits until its exchange is here and decided on.
+        """
+        with self._database.read() as connection:
+            return considered.unconsidered(connection, limit)
+
+    def consider(self, feedback_ids: Sequence[str], scored: Sequence[str], scorers: Mapping[str, str]) -> int:
+        """Note that feedback is considered, and have its exchanges ``scored`` that the draw or the budget left out.
+
+        Two transactions: where the second does not come about, the feedback is not considered yet.
+
+        Args:
+            feedback_ids: What was looked at.
+            scored: Exchanges that are scored whatever the draw said. What is erased stays as it is.
+            scorers: Fingerprints by name: tasks of others stay as they are.
+
+        Returns:
+            How many tasks became ready.
+        """
+        with self._database.write() as connection:
+            considered.ask_for(connection, scored)
+        with self._database.write() as connection:
+            ready = considered.reopen(connection, self._process, scored, scorers, self._clock())
+            considered.note(connection, feedback_ids, self._clock())
+            return ready
 
     def claim(self, owner: str, *, limit: int, lease: timedelta) -> list[Claim]:
         """Take all ready tasks of up to ``limit`` exchanges, oldest first, for the time of the lease.

@@ -1,0 +1,51 @@
+"""People's labels that ask for a score: what they find bad is scored whatever the draw said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from germane.monitor.fitness import Fitness
+from germane.monitor.office import Office
+from germane.storage import Labelled, Store
+from germane.threads import Threads
+
+BATCH: Final = 100
+"""Labels that are considered in one transaction."""
+
+
+class Objections:
+    """Considers each label once, in the process that samples. Without a rule that asks for it nothing is done.
+
+    Args:
+        fingerprints: by name, of the scorers that run.
+    """
+
+    def __init__(
+        self, store: Store, fitness: Fitness, fingerprints: Mapping[str, str], *, office: Office, threads: Threads
+    ) -> None:
+        self.stopping = False
+        self._store = store
+        self._rules = fitness.on_feedback
+        self._fingerprints = fingerprints
+        self._office = office
+        self._threads = threads
+
+    async def run(self) -> int:
+        """Consider all labels that wait for it; return how many tasks became ready."""
+        ready, batch = 0, BATCH if self._rules else 0
+        while batch == BATCH and not self.stopping:
+            batch, more = await self._threads.run(self._consider_batch)
+            ready += more
+        return ready
+
+    def _consider_batch(self) -> tuple[int, int]:
+        """Return how many labels were considered, and how many tasks became ready."""
+        labels = self._store.unconsidered_feedback(BATCH) if self._office.held() else []
+        if not labels:
+            return 0, 0
+        asked_for = [label.exchange.id for label in labels if self._asks(label)]
+        return len(labels), self._store.consider([one.feedback.id for one in labels], asked_for, self._fingerprints)
+
+    def _asks(self, label: Labelled) -> bool:
+        return any(label.feedback.score < below and rule.fits(label.exchange) for below, rule in self._rules)

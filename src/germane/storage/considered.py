@@ -1,0 +1,124 @@
+"""Feedback that asks for a score: what the sampler had left out is scored after all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists, select, tuple_, update
+
+from germane.score import Reason
+from germane.storage.feedback import Labelled, labelled_where
+from germane.storage.rows import batched
+from germane.storage.tables import exchange, feedback, score, scoring_task
+from germane.storage.tally import Deltas
+
+REASON: Final = "always"
+LEFT_OUT: Final = (Reason.NOT_DRAWN.value, Reason.BUDGET.value)
+"""Why a task was skipped that was a matter of luck or money."""
+PATIENCE: Final = timedelta(days=1)
+"""How long feedback waits for its exchange: it may come while those before it still wait to be written."""
+
+_HAS_EXCHANGE = exists().where(exchange.c.id == feedback.c.exchange_id)
+
+
+def unconsidered(connection: Connection, limit: int) -> list[Labelled]:
+    """Return feedback that the sampler has not considered, of exchanges that it has decided on; oldest first."""
+    conditions = (feedback.c.considered_at.is_(None), exchange.c.sampling_reason.is_not(None))
+    return labelled_where(connection, *conditions, order=(feedback.c.created_at, feedback.c.id), limit=limit)
+
+
+def ask_for(connection: Connection, exchange_ids: Sequence[str]) -> None:
+    """Note that these exchanges are scored whatever the draw said; one whose text is erased stays as it is.
+
+    To be committed before :func:`reopen`: scores that are being written meanwhile then either have the new probability,
+    or are there to be given it.
+    """
+    for some in batched(sorted(set(exchange_ids))):
+        locked = select(exchange.c.id).where(exchange.c.id.in_(some), exchange.c.erased_at.is_(None))
+        found = connection.execute(locked.order_by(exchange.c.id).with_for_update()).scalars().all()
+        values = {"sampling_reason": REASON, "sampling_probability": exchange.c.capture_probability}
+        connection.execute(update(exchange).where(exchange.c.id.in_(found)).values(values))
+
+
+def reopen(
+    connection: Connection, process: str, exchange_ids: Sequence[str], scorers: Mapping[str, str], now: datetime
+) -> int:
+    """Make ready what these scorers were not to score, or were to score perhaps; return how many tasks that are."""
+    deltas, ready = Deltas(), 0
+    for some in batched(sorted(set(exchange_ids))):
+        tasks = _tasks(connection, some, scorers)
+        _correct(connection, [task for task in tasks if task["state"] == "done"])
+        ready += _make_ready(connection, [task for task in tasks if _is_left_out(task)], deltas, now)
+    deltas.write(connection, process)
+    return ready
+
+
+def note(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
+    """Note that this feedback is considered, and so is what has waited too long for its exchange."""
+    for some in batched(sorted(set(feedback_ids))):
+        connection.execute(update(feedback).where(feedback.c.id.in_(some)).values(considered_at=now))
+    waiting = update(feedback).where(feedback.c.considered_at.is_(None), feedback.c.created_at < now - PATIENCE)
+    connection.execute(waiting.where(~_HAS_EXCHANGE).values(considered_at=now))
+
+
+def _tasks(connection: Connection, exchange_ids: Sequence[str], scorers: Mapping[str, str]) -> Sequence[RowMapping]:
+    """Return the tasks of those that have the reason by now, locked, in the order in which everybody locks them."""
+    columns = [
+        scoring_task.c[name]
+        for name in ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
+    ]
+    of_exchange = (exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.sampling_probability)
+    query = select(*columns, *of_exchange).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    query = query.where(scoring_task.c.exchange_id.in_(exchange_ids), exchange.c.sampling_reason == REASON)
+    query = query.where(exchange.c.erased_at.is_(None), _of(scorers))
+    return connection.execute(query.order_by(scoring_task.c.id).with_for_update(of=scoring_task)).mappings().all()
+
+
+def _of(scorers: Mapping[str, str]) -> ColumnElement[bool]:
+    """Return the condition that a task is of one of these fingerprints: nobody would take another one."""
+    return tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint).in_(list(scorers.items()))
+
+
+def _is_left_out(task: RowMapping) -> bool:
+    waits_in_pool = task["state"] == "pending" and task["not_before"] is None
+    return waits_in_pool or (task["state"] == "skipped" and task["reason"] in LEFT_OUT)
+
+
+def _make_ready(connection: Connection, tasks: Sequence[RowMapping], deltas: Deltas, now: datetime) -> int:
+    for task in tasks:
+        if task["state"] == "skipped":
+            names = (task["service"], task["route"], task["scorer"])
+            deltas.count(task["started_at"], names, "skipped", task["reason"], by=-1)
+            deltas.count(task["started_at"], names, "pending")
+    values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "not_before": now}
+    for some in batched([task["id"] for task in tasks]):
+        connection.execute(update(scoring_task).where(scoring_task.c.id.in_(some)).values(values))
+    return len(tasks)
+
+
+_CORRECT = (
+    update(score)
+    .where(
+        score.c.exchange_id == bindparam("of"),
+        score.c.scorer == bindparam("by"),
+        score.c.fingerprint == bindparam("made"),
+    )
+    .values(sampling_probability=bindparam("probability"))
+)
+
+
+def _correct(connection: Connection, tasks: Sequence[RowMapping]) -> None:
+    """Give the scores that are there the probability that their exchange has now."""
+    rows = [
+        {
+            "of": task["exchange_id"],
+            "by": task["scorer"],
+            "made": task["scored_as"] or task["fingerprint"],
+            "probability": task["sampling_probability"],
+        }
+        for task in tasks
+    ]
+    if rows:
+        connection.execute(_CORRECT, rows)
