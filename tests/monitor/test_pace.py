@@ -16,6 +16,7 @@ import pytest
 from germane.errors import DatabaseUnreachable, ScoringError
 from germane.monitor.backoff import Backoff
 from germane.monitor.pace import SharedPace, longest_wait, own_pace, places_for, shared_pace
+from germane.scorers import Place
 from germane.storage import Limit, Store
 from germane.testing import FakeJudge
 
@@ -80,7 +81,7 @@ async def comes_true(condition: Callable[[], bool]) -> None:
 
 async def has_places(pace: SharedPace, count: int) -> None:
     """Wait until so many places are taken and not used yet."""
-    await comes_true(lambda: len(pace._places) >= count)
+    await comes_true(lambda: len(pace._promises) >= count)
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
@@ -175,7 +176,7 @@ def test_a_place_that_nobody_wants_any_more_goes_to_the_next(store: Store, other
         await has_places(pace, 2)  # a second and two from the start
         first.cancel()
         await second
-        assert len(pace._places) == 1  # that of the other was used; its own is still to come
+        assert len(pace._promises) == 1  # that of the other was used; its own is still to come
         last = asyncio.create_task(pace.admit(10.0))
         await has_places(pace, 1)
         last.cancel()
@@ -192,8 +193,9 @@ def test_what_is_settled_is_booked_soon(store: Store, other_store: Store, until:
 
     async def ask(settled: float) -> None:
         pace = SharedPace(store, [tokens])
-        assert await pace.admit(100.0) == 100.0
-        pace.settle(tokens=settled)
+        place = await pace.admit(100.0)
+        assert place.tokens == 100.0
+        pace.settle(place, tokens=settled)
         await pace.aclose()
 
     asyncio.run(ask(20_000.0))
@@ -202,7 +204,7 @@ def test_what_is_settled_is_booked_soon(store: Store, other_store: Store, until:
 
     async def ask_nothing_else() -> None:
         pace = SharedPace(store, [tokens])
-        pace.settle(tokens=-20_000.0)
+        pace.settle(Place(), tokens=-20_000.0)
         await comes_true(lambda: other_store.reserve([tokens], [(0.0,)])[0] <= 1.0)
         await pace.aclose()
 

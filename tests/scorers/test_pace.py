@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from germane.errors import ScoringError
-from germane.scorers import OpenAIJudge, Server
+from germane.score import Reason
+from germane.scorers import OpenAIJudge, Place, Prices, Server
 from germane.scorers.pace import FIRST_GUESS, Paced, Turn, count_request
 from germane.scorers.protocols import Message, Reply
+from germane.settings import Price
 from germane.testing import FakeJudge, Fault
 
 MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
@@ -19,16 +21,24 @@ MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
 class Book:
     """A pace that admits at once, and notes what it is told."""
 
-    def __init__(self) -> None:
-        self.admitted: list[float] = []
-        self.settled: list[tuple[float, float]] = []
+    def __init__(self, *, repeats: int = 99) -> None:
+        self.repeats = repeats
+        self.admitted: list[Place] = []
+        self.repeated: list[Place] = []
+        self.settled: list[tuple[float, float, float]] = []
 
-    async def admit(self, tokens: float) -> float:
-        self.admitted.append(tokens)
-        return tokens
+    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
+        self.admitted.append(Place(tokens, usd))
+        return self.admitted[-1]
 
-    def settle(self, *, requests: float = 0.0, tokens: float = 0.0) -> None:
-        self.settled.append((requests, tokens))
+    async def repeat(self, place: Place) -> Place:
+        if len(self.repeated) >= self.repeats:
+            raise ScoringError(Reason.BUDGET, "nothing is left")
+        self.repeated.append(place)
+        return place
+
+    def settle(self, place: Place, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0) -> None:
+        self.settled.append((requests, tokens, usd))
 
     def give_up(self) -> None:
         """Nobody waits."""
@@ -56,7 +66,8 @@ def test_input_is_guessed_from_its_bytes_and_output_from_the_last_replies() -> N
     take(paced, None, max_tokens=8)
 
     learned = FIRST_GUESS + 0.2 * (50 - FIRST_GUESS)
-    assert book.admitted == pytest.approx([10 + FIRST_GUESS, 10 + 3 * learned, 10 + 8], abs=1e-9)
+    expected = [10 + FIRST_GUESS, 10 + 3 * learned, 10 + 8]
+    assert [place.tokens for place in book.admitted] == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_was_really_taken_is_settled() -> None:
@@ -67,15 +78,39 @@ def test_what_was_really_taken_is_settled() -> None:
     take(paced, Reply(("yes",)))
     take(paced, None)
 
-    assert book.settled == [pytest.approx((0, 62 - 110)), (0, 0), (0, 0)]
+    assert book.settled == [pytest.approx((0, 62 - 110, 0)), (0, 0, 0), (0, 0, 0)]
 
 
-def test_repeated_requests_count() -> None:
-    """What the client sends again by itself takes a place as well."""
+def test_what_is_sent_again_has_its_place_before_it_leaves() -> None:
+    """What the client sends again by itself is reserved like the first; the reply says what the last sending took."""
     book = Book()
-    take(Paced(book), None, sent=3)
+    take(Paced(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
 
-    assert book.settled == [(2, 0)]
+    assert [place.tokens for place in book.repeated] == [110, 110]
+    assert book.settled == [pytest.approx((0, 62 - 110, 0))]
+
+
+def test_what_is_not_paid_for_is_not_sent_again() -> None:
+    """The error goes through the client, and nothing more is counted as sent."""
+    book = Book(repeats=1)
+
+    with pytest.raises(ScoringError, match="nothing is left") as refused:
+        take(Paced(book), None, sent=3)
+
+    assert refused.value.reason is Reason.BUDGET
+    assert book.settled == [(0, 0, 0)]
+
+
+def test_money_is_reserved_by_the_price_and_settled_by_what_was_counted() -> None:
+    """In US dollars: tokens read and written times their price for a million, or the reply's own cost."""
+    book = Book()
+    paced = Paced(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
+    take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
+    take(paced, Reply(("yes",), input_tokens=12, output_tokens=50, cost=0.5))
+
+    assert book.admitted[0].usd == pytest.approx((2 * 10 + 8 * FIRST_GUESS) / 1_000_000, abs=1e-9)
+    assert book.settled[0][2] == pytest.approx((2 * 2 - 8 * 50) / 1_000_000, abs=1e-9)
+    assert book.settled[1][2] == pytest.approx(0.5 - book.admitted[1].usd, abs=1e-9)
 
 
 def test_a_request_that_never_left_gives_all_back() -> None:
@@ -83,7 +118,7 @@ def test_a_request_that_never_left_gives_all_back() -> None:
     book = Book()
     take(Paced(book), None, sent=0)
 
-    assert book.settled == [(-1, pytest.approx(-110, abs=1e-9))]
+    assert book.settled == [(-1, pytest.approx(-110, abs=1e-9), 0)]
 
 
 def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
@@ -94,7 +129,7 @@ def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
             await count_request(None)
             return turn
 
-    assert asyncio.run(one_turn()) == Turn(0.0)
+    assert asyncio.run(one_turn()) == Turn()
 
 
 class Gate(Book):
@@ -104,11 +139,11 @@ class Gate(Book):
         super().__init__()
         self.open = asyncio.Event()
 
-    async def admit(self, tokens: float) -> float:
-        self.admitted.append(tokens)
+    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
+        place = await super().admit(tokens, usd)
         if len(self.admitted) == 1:
             await self.open.wait()
-        return tokens
+        return place
 
 
 def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> None:
@@ -134,7 +169,7 @@ def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> Non
     assert fake.most_in_flight == 1
 
 
-def test_what_the_client_repeats_is_settled(fake: FakeJudge) -> None:
+def test_what_the_client_repeats_is_counted(fake: FakeJudge) -> None:
     """A request that met an error is sent twice, and takes two places."""
     book = Book()
     fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
@@ -148,4 +183,51 @@ def test_what_the_client_repeats_is_settled(fake: FakeJudge) -> None:
         await judge.aclose()
 
     asyncio.run(ask_twice())
-    assert [requests for requests, _ in book.settled] == [1, 1]
+    assert (len(book.admitted), len(book.repeated)) == (2, 2)
+    assert [requests for requests, _, _ in book.settled] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("status", status=500),
+        Fault("reset"),
+        Fault("status", status=400, message="n is not supported"),
+    ],
+    ids=["server error", "broken connection", "refused option"],
+)
+def test_no_second_request_leaves_without_a_place(fake: FakeJudge, fault: Fault) -> None:
+    """Whatever would make the client send again: the judge sees one request, and the reason is the budget."""
+    book = Book(repeats=0)
+    fake.faults.append(fault)
+
+    async def ask() -> None:
+        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url), pace=book)
+        try:
+            await judge.ask(MESSAGES, n=2)
+        finally:
+            await judge.aclose()
+
+    with pytest.raises(ScoringError, match="nothing is left"):
+        asyncio.run(ask())
+    assert len(fake.requests) == 1
+    assert book.settled == [(0, 0, 0)]
+
+
+def test_a_price_under_the_asked_name_counts_where_the_server_tells_another(fake: FakeJudge) -> None:
+    """A budget of money must not take a model for free only because its server has a name of its own for it."""
+    book, fake.model = Book(), "somebody-elses-name"
+    prices = Prices({"fake-judge": Price(input=1_000_000, output=0)})
+
+    async def ask() -> int:
+        server = Server(api_key="test", base_url=fake.base_url)
+        judge = OpenAIJudge("fake-judge", server, pace=book, prices=prices)
+        await judge.ask(MESSAGES)
+        reply = await judge.ask(MESSAGES)
+        await judge.aclose()
+        assert reply.input_tokens is not None
+        return reply.input_tokens
+
+    tokens = asyncio.run(ask())
+    assert [place.usd for place in book.admitted] == [10, 10]
+    assert book.settled[1][2] == pytest.approx(tokens - 10, abs=1e-9)

@@ -18,7 +18,7 @@ REJECTIONS: Final = 2
 """Rejections in a row after which a scorer pauses. A single one may be about that one exchange."""
 OUTAGES: Final = 5
 """The same for a judge that is away, slow or busy."""
-_SAYS_NOTHING: Final = frozenset({Reason.MISSING_INPUT, Reason.SCORER_ERROR})
+_SAYS_NOTHING: Final = frozenset({Reason.MISSING_INPUT, Reason.SCORER_ERROR, Reason.BUDGET})
 
 
 class Pause:

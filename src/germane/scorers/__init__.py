@@ -26,7 +26,7 @@ from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
 from germane.scorers.meter import Meter
 from germane.scorers.noncommittal import find_noncommittal
-from germane.scorers.pace import Pace
+from germane.scorers.pace import Pace, Place
 from germane.scorers.prices import Prices
 from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
 from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
@@ -59,6 +59,7 @@ __all__ = [
     "OpenAIEmbedder",
     "OpenAIJudge",
     "Pace",
+    "Place",
     "Prices",
     "QuestionAnswerSimilarity",
     "QuestionCoverage",

@@ -15,7 +15,7 @@ from germane.scorers.completion import reply_in, served_by
 from germane.scorers.inquiry import TOKENS, TRIAL
 from germane.scorers.options import Taken, options_for
 from germane.scorers.pace import Pace, Paced
-from germane.scorers.prices import Prices
+from germane.scorers.prices import MILLION, Prices
 from germane.scorers.protocols import Message, Reply
 from germane.scorers.server import Server
 from germane.scorers.slots import Slots
@@ -53,7 +53,7 @@ class OpenAIJudge:
         self.model = model
         self.server = server
         self._prices = prices or Prices()
-        self._paced = Paced(pace)
+        self._paced = Paced(pace, self._cost)
         self._slots = Slots(concurrency)
         self._busy: _Busy | None = None
         self._clients = Clients(server)
@@ -81,7 +81,8 @@ class OpenAIJudge:
 
         Raises:
             ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` where the server names it),
-                ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``.
+                ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``;
+                ``budget`` where there is one, and nothing of it is left.
         """
         wanted = options_for(
             n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema, top_tokens=top_tokens
@@ -137,6 +138,14 @@ class OpenAIJudge:
     def _priced(self, reply: Reply) -> Reply:
         cost = self._prices.cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
         return replace(reply, cost=cost)
+
+    def _cost(self, input_tokens: float, output_tokens: float) -> float:
+        """Return what a request is going to cost; of a model that its server calls by an unknown name, the asked one's.
+
+        0 where no price is known: a budget of money refuses such a model at the start.
+        """
+        price = self._prices.of(self.model, self._served) or self._prices.of(self.model)
+        return 0.0 if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION
 
     async def _complete(self, client: openai.AsyncOpenAI, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Any:
         async def send(taken: Mapping[str, Any]) -> Any:

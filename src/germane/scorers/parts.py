@@ -154,8 +154,11 @@ def expect_no_more(parts: Sequence[Part]) -> None:
 
     Raises:
         ScoringError: a part may get its value later, once the judge is back, less busy, or has its key or quota. The
-            whole waits for it, or a moment's trouble would stay in the score.
+            whole waits for it, or a moment's trouble would stay in the score. Or a budget does not pay for a part: then
+            it does not pay for the whole.
     """
+    if unpaid := [part for part in parts if part.score.reason is Reason.BUDGET]:
+        raise missing_error(unpaid)
     awaited = [part for part in parts if is_awaited(part.score)]
     if awaited:
         raise missing_error(awaited)
@@ -174,7 +177,7 @@ def expenses(parts: Sequence[Part]) -> dict[str, Any]:
 
 def is_awaited(score: Score) -> bool:
     """Return whether a part may get its value later."""
-    return is_rejected(score) or may_succeed_later(score)
+    return is_rejected(score) or may_succeed_later(score) or score.reason is Reason.BUDGET
 
 
 def _longest_wait(parts: Sequence[Part]) -> float | None:

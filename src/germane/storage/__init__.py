@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from germane.storage.budget import Expense, Grant, Spent
+from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
@@ -17,6 +17,7 @@ from germane.storage.troubles import Trouble
 from germane.storage.writer import Writer
 
 __all__ = [
+    "Allowed",
     "Bucket",
     "Claim",
     "Counts",
@@ -40,5 +41,7 @@ __all__ = [
     "Trouble",
     "Usage",
     "Writer",
+    "allowed",
+    "frees_at",
     "utc_now",
 ]

@@ -7,8 +7,8 @@ takes, so that nobody adds to what another has not seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -35,6 +35,9 @@ class Expense:
 
     def __add__(self, other: Expense) -> Expense:
         return Expense(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+
+    def __sub__(self, other: Expense) -> Expense:
+        return Expense(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
     def __bool__(self) -> bool:
         return bool(self.calls or self.tokens or self.usd)
@@ -85,6 +88,13 @@ class Grant:
     """By request."""
     spent: Expense
     """Of the day, with what was granted."""
+    waits: Sequence[float | None] = ()
+    """By request, the seconds until it may start; None for one that was not granted."""
+
+    def starting(self, waits: Iterable[float]) -> Grant:
+        """Return it with the waits of those that were granted, in their order."""
+        each = iter(waits)
+        return replace(self, waits=[next(each) if granted else None for granted in self.granted])
 
 
 def allowed(budget: Budget, at: datetime) -> Allowed:

@@ -237,17 +237,38 @@ class Store:
             )
 
     def reserve_budget(
-        self, budget_: Budget, wanted: Sequence[Expense], *, settled: Mapping[date, Expense] | None = None
+        self,
+        budget_: Budget,
+        wanted: Sequence[Expense],
+        *,
+        settled: Mapping[date, Expense] | None = None,
+        limits_: Sequence[Limit] = (),
+        amounts: Sequence[Sequence[float]] = (),
+        owed: Sequence[float] = (),
+        waited: float = 0.0,
     ) -> Grant:
         """Book requests on the day's budget, first come first served: those that do not fit are not granted.
+
+        Where there are limits too, those that are granted get their places under them, as :meth:`reserve` gives them.
 
         Args:
             budget_: What holds.
             wanted: By request, what it is going to take.
             settled: By day, what earlier requests took more than was reserved for them, or less: below 0.
+            limits_: What else holds.
+            amounts: By request, what it takes of each limit.
+            owed: By limit, what earlier requests took more or less.
+            waited: Seconds that the first of the requests has waited already.
         """
+        at = self._given_time()
         with self._database.write() as connection:
-            return budget.reserve(connection, budget_, wanted, settled=settled or {}, at=self._given_time())
+            grant = budget.reserve(connection, budget_, wanted, settled=settled or {}, at=at)
+            if not limits_:
+                return grant.starting([0.0] * sum(grant.granted))
+            chosen = [each for each, granted in zip(amounts, grant.granted, strict=True) if granted]
+            return grant.starting(
+                limits.reserve(connection, limits_, chosen, settled=owed, waited=waited, within=math.inf, at=at)
+            )
 
     def spent(self, day: date | None = None) -> Spent:
         """Return what judging took on a day (UTC), requests under way included; by default today."""
