@@ -8,13 +8,16 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check coverage bench build lock clean
+.PHONY: help demo test chaos check coverage bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and be told
 	$(BIN)/germane demo $(ARGS)
 
 test: $(READY)  ## Run the tests
 	$(BIN)/pytest $(ARGS)
+
+chaos: $(READY)  ## Kill processes of a fleet 200 times on each database, and count what is lost
+	$(BIN)/python tests/chaos/run.py $(ARGS)
 
 check: $(READY)  ## Lint, types, import contracts
 	$(BIN)/ruff check .

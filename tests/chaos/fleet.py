@@ -1,0 +1,154 @@
+"""Processes on one database, of which any may be killed at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from accounts import held_by
+
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+HERE = Path(__file__).parent
+PATIENCE = 180.0
+"""Seconds after which what should happen soon is taken not to happen."""
+Role = Literal["worker", "capture"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One SIGKILL."""
+
+    role: Role
+    held: tuple[str, ...] = ()
+    """The answers, each of one exchange, that the process had claimed and not finished."""
+
+
+@dataclass
+class Member:
+    """One process, and those that had its place before it."""
+
+    role: Role
+    number: int
+    process: subprocess.Popen[bytes]
+    born: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class Fleet:
+    """Workers, capturing applications, and a judge. Whatever happens, none of them outlives the ``with`` block."""
+
+    url: str
+    folder: Path
+    workers: int = 4
+    captures: int = 2
+    concurrency: int = 4
+    lease: float = 5.0
+    """Seconds."""
+    pause: float = 0.3
+    """Seconds between two rounds of captures."""
+    judge: FakeJudge = field(default_factory=lambda: FakeJudge(latency=0.3, embedding_latency=0.02))
+    members: list[Member] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ends = ExitStack()
+        self._store = Store(self.url)
+
+    def __enter__(self) -> Self:
+        self._store.migrate()
+        for role, count in (("worker", self.workers), ("capture", self.captures)):
+            self.members += [Member(role, number, self._started(role, number)) for number in range(count)]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ends.close()
+        self._store.close()
+        self.judge.close()
+
+    def until_at_work(self) -> None:
+        """Wait until something was captured by each application, and something scored."""
+        self._until(lambda: all(self._printed(number) for number in range(self.captures)), "captures nothing")
+        self._until(lambda: self._store.counts().rows, "scores nothing")
+
+    def kill(self, member: Member) -> None:
+        """Kill a process without warning, note what it held, and start another in its place."""
+        member.process.kill()
+        member.process.wait()
+        held = held_by(self.url, member.process.pid) if member.role == "worker" else ()
+        self.kills.append(Kill(member.role, held))
+        member.process, member.born = self._started(member.role, member.number), time.monotonic()
+
+    def drain(self) -> None:
+        """End all, the workers by request and the applications at once; then score what is left."""
+        for member in self.members:
+            member.process.send_signal(signal.SIGTERM if member.role == "worker" else signal.SIGKILL)
+        for member in self.members:
+            member.process.wait(PATIENCE)
+        last = [self._started("worker", number, "--until-empty") for number in range(self.workers)]
+        self._until(lambda: all(process.poll() is not None for process in last), "is never done")
+        if codes := [process.returncode for process in last if process.returncode]:
+            raise RuntimeError(f"workers ended with {codes}:\n{self.log('worker')}")
+
+    def committed(self) -> set[str]:
+        """Return the ids of exchanges that an application knew to be in the database."""
+        return {line for number in range(self.captures) for line in self._printed(number)}
+
+    def log(self, role: Role) -> str:
+        """Return what the processes of a role have logged."""
+        return "\n".join(path.read_text() for path in sorted(self.folder.glob(f"{role}-*.log")))
+
+    def _printed(self, number: int) -> list[str]:
+        path = self.folder / f"capture-{number}.out"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def _started(self, role: Role, number: int, *more: str) -> subprocess.Popen[bytes]:
+        name = self.folder / f"{role}-{number}"
+        command = {
+            "worker": ["-m", "germane", "worker", "--concurrency", str(self.concurrency), *more],
+            "capture": [str(HERE / "capturing.py"), f"{number}", str(self.pause)],
+        }[role]
+        with name.with_suffix(".out").open("ab") as out, name.with_suffix(".log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, *command], env=self._environment(), cwd=self.folder, stdout=out, stderr=log
+            )
+        self._ends.callback(_end, process)
+        return process
+
+    def _environment(self) -> dict[str, str]:
+        foreign = ("GERMANE_", "OPENAI_", "OTEL_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        judge = {f"GERMANE_{name.upper()}": str(value) for name, value in self.judge.settings().items()}
+        ours = {"DATABASE": self.url, "SERVICE": "post", "LEASE": str(self.lease), "TICK": "0.2"}
+        scorers = {"GERMANE_SCORERS": "answer_relevancy"}
+        return kept | judge | scorers | {f"GERMANE_{name}": value for name, value in ours.items()}
+
+    def _until(self, condition: Callable[[], object], otherwise: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the fleet {otherwise}:\n{self.log('worker')}\n{self.log('capture')}")
+            time.sleep(0.02)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def failures(fleet: Fleet) -> Iterator[str]:
+    """Yield lines of the logs that tell of an error nobody expected."""
+    for role in ("worker", "capture"):
+        yield from (line for line in fleet.log(role).splitlines() if "Traceback" in line or "Error" in line)

