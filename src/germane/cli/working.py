@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -55,8 +56,9 @@ class Worker:
             StorageError: the database is away or not migrated, and this is not to go on for ever.
             Unfinished: the one round did not go well.
         """
-        if not self._database_is_ready(patient=duration == "for ever"):
-            return self._ending.code
+        with closing(self._runtime.store):  # it opens again for what follows
+            if not self._database_is_ready(patient=duration == "for ever"):
+                return self._ending.code
         _say(f"germane worker {self._described()}")
         runtime.install(self._runtime)
         try:
@@ -91,16 +93,33 @@ class Worker:
     def _wait(self, duration: Duration) -> None:
         if duration == "for ever":
             self._ending.wait()
-            return
-        began, seen = datetime.now(UTC), ""
-        while not self._ending.wait(min(LOOK, self._settings.tick)):
-            left = self._runtime.store.outstanding()
-            if not left if duration == "until empty" else self._had_its_round(left, began):
+        elif duration == "once":
+            self._wait_for_a_round()
+        else:
+            self._wait_until_empty()
+
+    def _wait_for_a_round(self) -> None:
+        began, was_over = datetime.now(UTC), False
+        for left in self._looks():
+            over = self._had_its_round(left, began)
+            if over and was_over:  # seen once only, it may have claimed tasks and not begun with them
+                return
+            was_over = over
+
+    def _wait_until_empty(self) -> None:
+        before = ""
+        for left in self._looks():
+            if not left:
                 return
             waits = self._waits_for(left)
-            if waits and waits == seen and duration == "until empty":
+            if waits and waits == before:  # it lasts
                 self._say_once(waits, about=_without_numbers(waits))
-            seen = waits
+            before = waits
+
+    def _looks(self) -> Iterator[Outstanding]:
+        """Look again and again at what is left, until told to stop."""
+        while not self._ending.wait(min(LOOK, self._settings.tick)):
+            yield self._runtime.store.outstanding()
 
     def _had_its_round(self, left: Outstanding, began: datetime) -> bool:
         """Whether all jobs ran once, and of what was ready nothing is left that can be scored now.
@@ -124,7 +143,7 @@ class Worker:
             return ""
         others = sum(tasks.ready + tasks.postponed for tasks in left.tasks if tasks not in own)
         counts = {
-            "exchanges that another process is to decide on": left.undecided,
+            "exchanges that nobody has decided on": left.undecided,
             "tasks that a budget may pick at the end of its interval": sum(tasks.candidates for tasks in left.tasks),
             "tasks of scorers that this worker does not have": others,
             "tasks that are tried again later": sum(tasks.postponed for tasks in own),
