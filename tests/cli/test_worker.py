@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from germane.testing import FakeJudge, OTLPReceiver
 
 Call = Callable[..., Any]
 Process = subprocess.Popen[str]
-LONG = timedelta(minutes=5)
 
 
 @pytest.fixture(autouse=True)
@@ -155,25 +155,25 @@ def test_without_a_scorer_there_is_no_worker(call: Call, database: str, monkeypa
 
 
 def test_a_worker_waits_for_what_another_one_holds(
-    start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any
+    start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, tmp_path: Path
 ) -> None:
     """Until that one is done it says once that it waits, and for what; then it exits."""
     (exchange,) = captured(store, make, 1)
     store.assign([Decision(exchange.id, 1.0, "drawn")], {"theirs": "f9"})
-    ((claim),) = store.claim("another", limit=1, lease=LONG)
+    _tell(tmp_path, "UPDATE scoring_task SET state = 'running', not_before = '2999-01-01', lease_owner = 'another'")
     worker = start("--until-empty")
     assert worker.stderr is not None
     worker.stderr.readline()
 
     assert worker.stderr.readline() == "waiting for 1 tasks that others are at work on\n"
-    store.complete("another", [(task, _half(task)) for task in claim.tasks])
+    _tell(tmp_path, "UPDATE scoring_task SET state = 'done', not_before = NULL, lease_owner = NULL")
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 
 
-def _half(task: Any) -> Any:
-    from germane.score import Score
-
-    return Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)
+def _tell(folder: Path, statement: str) -> None:
+    """Do to the database what another process does."""
+    with closing(sqlite3.connect(folder / "germane.db")) as connection, connection:
+        connection.execute(statement)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
