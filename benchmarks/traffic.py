@@ -1,0 +1,266 @@
+"""What becomes of each drawn exchange under five loads, by a simulated clock: python benchmarks/traffic.py [ROW]."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import create_engine, select
+
+from germane.exchange import Exchange, draw_of
+from germane.monitor import Monitor
+from germane.settings import load
+from germane.storage import Store
+from germane.storage.tables import exchange, scoring_task
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LATE = 10
+"""Minutes after which an exchange in a hundred is written: a process was cut off from the database."""
+BATCH = 500
+PATIENCE = 600.0
+"""Real seconds in which a minute's traffic must have been looked at."""
+EXTRA = 30
+"""Minutes without traffic after which what is still open counts as vanished."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One row of the table: traffic, and what another monitor made of it."""
+
+    per_second: int
+    hours: int
+    rate: float
+    elsewhere: str
+    """Share that MLflow 3.18.0 scored of the same traffic, with one tick a minute."""
+
+    def __str__(self) -> str:
+        return f"{self.per_second}/s x {self.hours} h"
+
+
+LOADS = (
+    Load(5, 1, 1.0, "100 %"),
+    Load(20, 2, 1.0, "62 %"),
+    Load(20, 2, 0.01, "37 %"),
+    Load(20, 10, 0.001, "34 %"),
+    Load(100, 2, 0.01, "11 %"),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of the exchanges of one load."""
+
+    seen: int
+    drawn: int
+    """By their draws, as they were made."""
+    states: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of the drawn ones in the database: how many by state and reason."""
+    others: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of the rest."""
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """The tally's sums."""
+
+    @property
+    def ended(self) -> int:
+        """Drawn exchanges that were scored, skipped or failed, the last two with a reason."""
+        return sum(count for (state, why), count in self.states.items() if state == "done" or (_ends(state) and why))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every exchange has its end, and the tally says the same."""
+        ends = sum(count for (state, why), count in self.others.items() if _ends(state) and why)
+        of_tally = self.counted["scored"] + self.counted["skipped"] + self.counted["failed"]
+        scored = self.states["done", ""] == self.counted["scored"]
+        return self.ended == self.drawn and ends == self.seen - self.drawn and of_tally == self.seen and scored
+
+    def count(self, state: str) -> str:
+        """Return the drawn ones of a state, by reason."""
+        return ", ".join(f"{why} {count}".strip() for (had, why), count in sorted(self.states.items()) if had == state)
+
+
+def _ends(state: str) -> bool:
+    return state in {"skipped", "failed"}
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class Instant:
+    """A judge in this process that needs no time, and fails once in fifty."""
+
+    name = "instant"
+    fingerprint = "i1"
+    requires = frozenset({"question", "answer"})
+    range = (0.0, 1.0)
+
+    async def score(self, exchange: Exchange) -> float:
+        """Return the draw."""
+        if int(exchange.id, 16) % 50 == 0:
+            raise LookupError("the judge has nothing to say of this one")
+        return exchange.draw
+
+
+class Traffic:
+    """The exchanges of one load, minute by minute; always the same ones."""
+
+    def __init__(self, load: Load) -> None:
+        self.seen = self.drawn = 0
+        self._load = load
+        self._random = random.Random(f"{load}")
+        self._late: deque[list[Exchange]] = deque([[] for _ in range(LATE)])
+
+    def of_minute(self, number: int) -> Iterator[list[Exchange]]:
+        """Yield what reaches the database in one minute, in batches."""
+        made = self._made(number) if number < 60 * self._load.hours else []
+        self._late.append(made[::100])
+        coming = self._late.popleft() + [one for place, one in enumerate(made) if place % 100]
+        yield from (coming[first : first + BATCH] for first in range(0, len(coming), BATCH))
+
+    def _made(self, minute: int) -> list[Exchange]:
+        count = 60 * self._load.per_second
+        return [self._one(BEGIN + minute * MINUTE + place * MINUTE / count) for place in range(count)]
+
+    def _one(self, at: datetime) -> Exchange:
+        """Return an exchange; some have no answer, and some ended in an error."""
+        self.seen += 1
+        trace_id = f"{self._random.getrandbits(128):032x}"
+        draw = draw_of(trace_id)
+        self.drawn += draw <= self._load.rate
+        return Exchange(
+            id=f"{self.seen:032x}",
+            trace_id=trace_id,
+            span_id=trace_id[:16],
+            service="shop",
+            route="ask",
+            question="How long is the warranty?",
+            answer=None if self.seen % 40 == 0 else "Two years.",
+            status="error" if self.seen % 30 == 0 else "ok",
+            started_at=at,
+            draw=draw,
+        )
+
+
+class Replay:
+    """A load before the monitor as it is shipped."""
+
+    def __init__(self, load: Load, url: str) -> None:
+        self._load, self._url, self._clock = load, url, Clock()
+        self._store = Store(url, clock=self._clock)
+
+    def run(self, minutes: int | None = None) -> Outcome:
+        """Play the load, or its first minutes, and what comes late; return what became of it."""
+        traffic = Traffic(self._load)
+        last = minutes or 60 * self._load.hours
+        self._store.migrate()
+        with closing(self._store), self._monitor() as monitor:
+            for number in range(last + LATE):
+                for batch in traffic.of_minute(number if number < last else sys.maxsize):
+                    self._store.add(batch)
+                self._pass_a_minute(monitor)
+            for _ in range(EXTRA):
+                if not self._is_open():
+                    break
+                self._pass_a_minute(monitor)
+            return self._outcome(traffic)
+
+    @contextmanager
+    def _monitor(self) -> Iterator[Monitor]:
+        settings = load(rate=self._load.rate, tick=0.05, lease=3600.0, service="shop")
+        monitor = Monitor(self._store, [Instant()], settings, attach=lambda *_: None, clock=self._clock)
+        monitor.start()
+        try:
+            yield monitor
+        finally:
+            monitor.stop()
+
+    def _pass_a_minute(self, monitor: Monitor) -> None:
+        """Let a minute go by, and every job run in it."""
+        self._clock.now += MINUTE
+        deadline = time.monotonic() + PATIENCE
+        while not self._had_its_turn(monitor):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing moves any more: {monitor.status()}")
+            time.sleep(0.005)
+
+    def _had_its_turn(self, monitor: Monitor) -> bool:
+        status = monitor.status()
+        runs = [status.jobs[name].last_run for name in ("sample", "score")]
+        return all(run is not None and run >= self._clock.now for run in runs) and not status.in_flight + status.unsaved
+
+    def _is_open(self) -> bool:
+        counts = self._store.counts()
+        return bool(counts.unsampled + counts.pending + counts.running)
+
+    def _outcome(self, traffic: Traffic) -> Outcome:
+        found = Outcome(traffic.seen, traffic.drawn)
+        coverage = self._store.coverage()
+        for name in ("seen", "scored", "pending"):
+            found.counted = {**found.counted, name: sum(getattr(each, name) for each in coverage)}
+        for name in ("skipped", "failed"):
+            found.counted = {**found.counted, name: sum(sum(getattr(each, name).values()) for each in coverage)}
+        query = select(exchange.c.draw <= self._load.rate, scoring_task.c.state, scoring_task.c.reason)
+        engine = create_engine(self._url)
+        with engine.connect() as connection:
+            rows = connection.execute(query.join(exchange, exchange.c.id == scoring_task.c.exchange_id))
+            for drawn, state, reason in rows.yield_per(10_000):
+                (found.states if drawn else found.others)[state, reason or ""] += 1
+        engine.dispose()
+        return found
+
+
+def replay(load: Load, minutes: int | None = None) -> Outcome:
+    """Play a load, or its first minutes, on a database of its own."""
+    with tempfile.TemporaryDirectory(prefix="germane-traffic-") as folder:
+        return Replay(load, f"sqlite:///{folder}/germane.db").run(minutes)
+
+
+HEAD = (
+    f"{'traffic':>12} {'rate':>6} {'seen':>8} {'drawn':>8} {'scored':>8} {'failed':>22} {'ended':>7} {'MLflow':>7}"
+    "  skipped"
+)
+
+
+def line(load: Load, outcome: Outcome) -> str:
+    """Return a row of the table."""
+    share = f"{outcome.ended / outcome.drawn:.2%}" if outcome.drawn else "-"
+    scored, failed = outcome.states["done", ""], outcome.count("failed") or "0"
+    figures = f"{outcome.seen:8} {outcome.drawn:8} {scored:8} {failed:>22} {share:>7} {load.elsewhere:>7}"
+    return f"{load!s:>12} {load.rate:>6g} {figures}  {outcome.count('skipped')}"
+
+
+def main() -> int:
+    """Print a line a load; return 1 when a drawn exchange has vanished anywhere."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", type=int, help="1 to 5; default: all")
+    parser.add_argument("--minutes", type=int, help="of each load; default: all of it")
+    given = parser.parse_args()
+    print(HEAD)
+    missed = 0
+    for number in given.rows or range(1, len(LOADS) + 1):
+        began = time.monotonic()
+        outcome = replay(LOADS[number - 1], given.minutes)
+        missed += not outcome.is_whole
+        print(line(LOADS[number - 1], outcome), f" ({time.monotonic() - began:.0f} s)", flush=True)
+        if not outcome.is_whole:
+            print(f"  not whole: {outcome}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

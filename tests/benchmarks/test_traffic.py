@@ -1,0 +1,32 @@
+"""Five loads under which samplers lose exchanges: the first minutes of each. benchmarks/traffic.py plays them whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from traffic import LOADS, Load, Outcome, replay
+
+MINUTES = 2
+
+
+@pytest.mark.parametrize("load", LOADS, ids=str)
+def test_each_drawn_exchange_ends_scored_skipped_or_failed_with_a_reason(load: Load) -> None:
+    """None vanishes, however many come in a minute and however late; the tally agrees, and the rest was not drawn."""
+    outcome = replay(load, MINUTES)
+
+    assert outcome.seen == 60 * MINUTES * load.per_second
+    assert outcome.ended == outcome.drawn
+    assert outcome.is_whole, outcome
+    assert outcome.counted["pending"] == 0
+
+
+def test_one_exchange_that_vanished_is_noticed() -> None:
+    """The table would say so: a drawn exchange without an end, or a tally that knows more than the rows."""
+    counted = {"seen": 3, "scored": 2, "skipped": 1, "failed": 0, "pending": 0}
+    done, rest = Counter({("done", ""): 2}), Counter({("skipped", "not_drawn"): 1})
+
+    assert Outcome(3, 2, states=done, others=rest, counted=counted).is_whole
+    assert not Outcome(4, 3, states=done, others=rest, counted=counted | {"seen": 4}).is_whole
+    assert not Outcome(3, 2, states=done, others=rest, counted=counted | {"scored": 3, "skipped": 0}).is_whole
+    assert not Outcome(3, 2, states=Counter({("pending", ""): 2}), others=rest, counted=counted).is_whole
