@@ -24,6 +24,7 @@ from germane.scorers.fingerprint import fingerprint
 from germane.scorers.guarded_relevancy import GuardedRelevancy
 from germane.scorers.intent_match import IntentMatch
 from germane.scorers.judge import OpenAIJudge
+from germane.scorers.local_similarity import LocalSimilarity, is_local_installed
 from germane.scorers.meter import Meter
 from germane.scorers.noncommittal import find_noncommittal
 from germane.scorers.pace import Pace, Place
@@ -53,6 +54,7 @@ __all__ = [
     "GuardedRelevancy",
     "IntentMatch",
     "Judge",
+    "LocalSimilarity",
     "Message",
     "Meter",
     "Noncommittal",
@@ -75,6 +77,7 @@ __all__ = [
     "default_names",
     "find_noncommittal",
     "fingerprint",
+    "is_local_installed",
     "is_rejected",
     "lacks_input",
     "may_succeed_later",

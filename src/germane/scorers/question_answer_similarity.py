@@ -72,3 +72,8 @@ class QuestionAnswerSimilarity:
             details=details,
             embedder=self.embedder.model,
         )
+
+
+def shown(exchange: Exchange) -> tuple[str, str]:
+    """Return question and answer as the embedder is shown them, copies not cut out."""
+    return cut(clean(exchange.question or ""), LIMIT), cut(clean(exchange.answer or ""), LIMIT)

