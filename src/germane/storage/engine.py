@@ -17,6 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
+from germane.storage.filesystem import Mounts, read_mounts, refuse_network
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
 
@@ -34,13 +35,16 @@ class Database:
     """One database. Safe to share between threads; a forked child gets connections of its own.
 
     Raises:
-        SettingsError: the URL cannot be read, is of another kind of database, or its driver is not installed.
+        SettingsError: the URL cannot be read, is of another kind of database, or its driver is not installed; or
+            SQLite's file lies on a network file system.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, mounts: Mounts = read_mounts) -> None:
         self.url = _parsed(url)
         self.name = _displayed(self.url)
         self.dialect = self.url.get_backend_name()
+        if self._shared_by_file and not str(self.url.database).startswith("file:"):
+            refuse_network(Path(str(self.url.database)), mounts)
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._process = os.getpid()
