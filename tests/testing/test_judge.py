@@ -191,12 +191,13 @@ def test_closing_frees_whoever_waits() -> None:
 
 
 def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
-    """Address, key and both models."""
+    """Address, key and both models; no other model is loaded beside it."""
     assert judge.settings() == {
         "base_url": judge.base_url,
         "api_key": "test",
         "judge": "fake-judge",
         "embedder": "fake-embedder",
+        "proxy_cpu": 0.0,
     }
 
 

@@ -151,8 +151,14 @@ class FakeJudge:
         return [request for request in self.requests if request.path.endswith("/embeddings")]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that point germane here."""
-        return {"base_url": self.base_url, "api_key": "test", "judge": self.model, "embedder": self.embedding_model}
+        """Return the settings that point germane here, without a proxy: it would load a model beside a fake judge."""
+        return {
+            "base_url": self.base_url,
+            "api_key": "test",
+            "judge": self.model,
+            "embedder": self.embedding_model,
+            "proxy_cpu": 0.0,
+        }
 
     def close(self) -> None:
         """Stop listening, break what is under way, and wait for its threads. Closing twice is no error."""

@@ -1,0 +1,185 @@
+"""The writer where it hurts: a disk that is full, rows of 100 kB, ten times more than its queue takes."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from germane.exchange import Context, Exchange
+from germane.storage import Coverage, Store, Writer
+
+Make = Callable[..., Exchange]
+LONG = 60.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread is about to do."""
+    waiting = threading.Event()
+    for _ in range(12_000):
+        if condition():
+            return
+        waiting.wait(0.005)
+    raise AssertionError("it never came true")
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Return level and text of what germane logged."""
+    ours = [record for record in caplog.records if record.name.startswith("germane")]
+    return [(record.levelname, record.getMessage()) for record in ours]
+
+
+class Quota:
+    """How large SQLite lets its file become: beyond it the disk is full, as far as SQLite can tell."""
+
+    def __init__(self, store: Store) -> None:
+        self._database = store._database
+        self.pages = 1_000_000
+        event.listen(self._database.engine, "checkout", self._tell)
+
+    def _tell(self, connection: Any, *_: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {self.pages}")
+
+
+def test_a_full_disk_loses_nothing(sqlite_store: Store, make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """What was committed stays, what comes meanwhile waits, and is written once there is room; one line each."""
+    caplog.set_level(logging.INFO)
+    quota = Quota(sqlite_store)
+    writer = Writer(sqlite_store, capacity=1_000, batch=20, interval=0.0, backoff=(0.01, 0.02), scorers=("a",))
+    for _ in range(50):
+        assert writer.put(make(answer="long " * 500))
+    assert writer.flush(LONG)
+    quota.pages = 1  # SQLite takes that as the size that it has now
+
+    for _ in range(200):
+        assert writer.put(make(answer="long " * 500))
+    until(lambda: writer._failures > 3)
+    assert "free some space" in str(writer.problem)
+    assert 50 <= sqlite_store.counts().captured < 250
+    quota.pages = 1_000_000
+
+    assert writer.flush(LONG)
+    assert (sqlite_store.counts().captured, writer.dropped, writer.problem) == (250, 0, None)
+    [(_, full), (_, again)] = messages(caplog)
+    assert "disk is full" in full
+    assert "takes exchanges again" in again
+    assert writer.stop(LONG)
+
+
+FULL = """
+import subprocess, sys
+from datetime import UTC, datetime
+from pathlib import Path
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", sys.argv[1]], check=True)
+from germane.exchange import Exchange, new_exchange_id
+from germane.storage import Store, Writer
+disk = Path(sys.argv[1])
+store = Store(f"sqlite:///{disk}/germane.db")
+store.migrate()
+writer = Writer(store, interval=0.0, batch=10, backoff=(0.01, 0.02))
+def put(count):
+    for _ in range(count):
+        assert writer.put(Exchange(id=new_exchange_id(), trace_id="0" * 32, span_id="0" * 16, service="shop",
+                                   route="ask", question="q", answer="a" * 10_000, started_at=datetime.now(UTC)))
+put(20)
+assert writer.flush(60)
+filler = (disk / "filler").open("wb", buffering=0)
+try:
+    while True:
+        filler.write(bytes(65536))
+except OSError:
+    pass
+put(100)
+assert not writer.flush(0.5)
+assert "free some space" in writer.problem, writer.problem
+assert 20 <= store.counts().captured < 120
+filler.close()
+(disk / "filler").unlink()
+assert writer.flush(60)
+assert (store.counts().captured, writer.dropped, writer.problem) == (120, 0, None)
+assert writer.stop(60)
+store.close()
+"""
+
+
+def can_mount() -> bool:
+    """Return whether this user may have a disk of its own."""
+    if not shutil.which("unshare"):
+        return False
+    command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
+def test_a_disk_that_is_really_full_loses_nothing(tmp_path: Path) -> None:
+    """The same on a disk of four megabytes that something else fills."""
+    space = ["unshare", "--user", "--map-root-user", "--mount"]
+    command = [*space, sys.executable, "-W", "error", "-c", FULL, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("does not work") == 1
+
+
+def test_a_thousand_exchanges_of_100_kilobytes_each(store: Store, make: Make) -> None:
+    """Are rows like any others: nothing is cut, dropped or refused."""
+    writer = Writer(store, capacity=1_000, interval=0.01)
+    contexts = tuple(Context(f"{place}: " + "Straße " * 1_500) for place in range(5))
+    exchanges = [make(answer=f"{number}: " + "word " * 10_000, contexts=contexts) for number in range(1_000)]
+    assert all(writer.put(exchange) for exchange in exchanges)
+
+    assert writer.flush(LONG)
+
+    assert (store.counts().captured, writer.dropped, writer.problem) == (1_000, 0, None)
+    for exchange in (exchanges[0], exchanges[-1]):
+        assert store.exchanges_of([exchange.id]) == {exchange.id: exchange}
+    assert writer.stop(LONG)
+
+
+def alive() -> int:
+    """Return how many exchanges there are in memory."""
+    gc.collect()
+    return sum(isinstance(one, Exchange) for one in gc.get_objects())
+
+
+@contextmanager
+def blocked(store: Store) -> Any:
+    """Hold what the writer needs, as a long transaction of somebody else's does."""
+    with store._database.write() as connection:
+        if store._database.dialect == "postgresql":
+            connection.exec_driver_sql("LOCK TABLE exchange IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def test_ten_times_the_queue_is_bounded_and_counted(
+    store: Store, other_store: Store, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is dropped is kept nowhere, the first ones are written, and the tally has the others to the last one."""
+    caplog.set_level(logging.INFO)
+    writer = Writer(store, capacity=500, batch=100, interval=0.0, scorers=("a", "b"), backoff=(0.01, 0.02))
+    before = alive()
+    with blocked(other_store):
+        threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(1_250)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 500 <= alive() - before <= 600 + 4
+        assert 500 <= writer.depth <= 600 + 4  # each thread may be one too many
+        assert writer.dropped == 5_000 - writer.depth
+
+    assert writer.flush(LONG)
+    assert store.counts().captured == 5_000 - writer.dropped
+    counts = {"seen": writer.dropped, "skipped": {"queue_full": writer.dropped}}
+    assert store.coverage() == [Coverage(service="shop", route="ask", scorer=name, **counts) for name in ("a", "b")]
+    assert [level for level, told in messages(caplog) if "is full" in told] == ["WARNING"]
+    assert writer.stop(LONG)
