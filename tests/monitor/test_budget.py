@@ -1,0 +1,411 @@
+"""The budget of calls, tokens and money, kept by all processes on one database together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import pytest
+
+from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
+from germane.exchange import Context
+from germane.monitor.backoff import Backoff
+from germane.monitor.pace import SharedPace, shared_pace
+from germane.score import Reason
+from germane.scorers import Judge, Place, Workbench, build
+from germane.scorers.protocols import Message
+from germane.settings import Budget, load
+from germane.storage import Decision, Grant, Limit, Store
+from germane.testing import FakeJudge, Fault
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PRICES = {"fake-judge": {"input": 1_000.0, "output": 2_000.0}}
+WORKER = """
+import json, sys
+from germane.monitor import Monitor, shared_pace
+from germane.monitor.backoff import Backoff
+from germane.scorers import build
+from germane.settings import load
+from germane.storage import Store
+
+settings = load(**json.loads(sys.argv[1]))
+store = Store(settings.database)
+workbench = build(settings, pace=shared_pace(settings, store))
+monitor = Monitor(
+    store, workbench.scorers, settings, attach=lambda *_: None, close=workbench.aclose, give_up=workbench.give_up,
+    backoff=Backoff(0.05, 0.2),
+)
+print("ready", flush=True)
+sys.stdin.readline()
+monitor.start()
+sys.stdin.readline()
+monitor.stop(30)
+store.close()
+"""
+
+
+class Worker:
+    """A process that scores from ``go`` on, until it is ended or killed."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        command = [sys.executable, "-c", WORKER, json.dumps(settings)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def go(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+        self.say()
+
+    def say(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def ends(self) -> None:
+        assert self.process.wait(60) == 0
+
+
+@pytest.fixture
+def work() -> Iterator[Callable[..., list[Worker]]]:
+    """Start so many processes that score with the same settings."""
+    with ExitStack() as stack:
+
+        def start(count: int, settings: dict[str, Any]) -> list[Worker]:
+            workers = [stack.enter_context(Worker(settings)) for _ in range(count)]
+            for worker in workers:
+                worker.go()
+            return workers
+
+        yield start
+
+
+@pytest.fixture
+def assigned(store: Store, new_exchange: Any) -> Callable[..., None]:
+    """Write exchanges that are to be scored already: how they are picked is not the matter here."""
+
+    def assign(settings: dict[str, Any], count: int, **fields: Any) -> None:
+        async def fingerprints() -> dict[str, str]:
+            workbench = build(load(**settings))
+            found = {scorer.name: scorer.fingerprint for scorer in workbench.scorers}
+            await workbench.aclose()
+            return found
+
+        exchanges = [new_exchange(**fields) for _ in range(count)]
+        store.add(exchanges)
+        store.assign([Decision(one.id, 1.0, "uniform") for one in exchanges], asyncio.run(fingerprints()))
+
+    return assign
+
+
+def told(store: Store) -> tuple[int, int, dict[str, int], dict[str, int], int]:
+    """Return how many are seen, scored, skipped, failed and pending."""
+    (found,) = store.coverage()
+    assert found.seen == found.scored + sum(found.skipped.values()) + sum(found.failed.values()) + found.pending
+    return found.seen, found.scored, dict(found.skipped), dict(found.failed), found.pending
+
+
+def judge_of(workbench: Workbench) -> Judge:
+    assert workbench.judge is not None
+    return workbench.judge
+
+
+async def comes_true(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - nobody tells when
+            await asyncio.sleep(0.001)
+
+
+def settings_for(judge: FakeJudge, url: str, **budget: float) -> dict[str, Any]:
+    return {
+        **judge.settings(),
+        "database": url,
+        "service": "shop",
+        "tick": 0.05,
+        "judge_timeout": 20.0,
+        "concurrency": 8,
+        "scorers": ["answer_relevancy"],
+        "prices": PRICES,
+        "budget": budget,
+    }
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_processes_send_exactly_the_budget_of_calls(
+    store: Store, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
+) -> None:
+    """Four of them, with a judge that errs and breaks off: all is used, no more is sent."""
+    calls, settings = 40, settings_for(judge, url, calls_per_day=40)
+    assigned(settings, 80)
+    judge.latency = 0.02
+    judge.faults.extend([None, Fault("status", status=500), None, Fault("reset"), Fault("status", status=503)] * 4)
+    workers = work(4, settings)
+    until(lambda: store.counts().pending == store.counts().running == 0, timeout=90)
+    for worker in workers:
+        worker.say()
+    for worker in workers:
+        worker.ends()
+
+    assert (len(judge.chats), store.spent().calls) == (calls, calls)
+    seen, scored, skipped, failed, pending = told(store)
+    assert (seen, scored + skipped["budget"], list(skipped), failed, pending) == (80, 80, ["budget"], {}, 0)
+    assert 0 < scored < calls
+
+
+def test_what_a_killed_process_had_reserved_stays_spent(
+    store: Store, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
+) -> None:
+    """Nobody knows whether it was sent; the next start begins with what is left, and sends no more."""
+    settings = settings_for(judge, url, calls_per_day=20) | {"concurrency": 2}
+    assigned(settings, 60)
+    (first,) = work(1, settings)
+    until(lambda: len(judge.chats) > 4)
+    first.process.kill()
+    first.process.wait(30)
+    before, sent = store.spent().calls, len(judge.chats)
+    assert sent <= before <= 20
+
+    (second,) = work(1, settings)
+    until(lambda: store.counts().pending == 0)
+    second.say()
+    second.ends()
+    assert store.spent().calls == 20
+    assert 20 - (before - sent) <= len(judge.chats) <= 20
+
+
+def test_what_is_not_paid_for_is_skipped_and_not_tried_again(
+    store: Store, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any, attached: Any
+) -> None:
+    """It is nobody's failure: the scorer does not pause, and goes on when there is room."""
+    assigned(settings_for(judge, "sqlite://", calls_per_day=5), 12)
+    monitor = start_judged(store, judge, budget={"calls_per_day": 5}, scorers=["answer_relevancy"])
+    until(lambda: store.counts().pending == store.counts().running == 0)
+
+    _, scored, skipped, failed, pending = told(store)
+    assert (scored + skipped["budget"], failed, pending) == (12, {}, 0)
+    assert len(judge.chats) == 5
+    assert monitor.status().judge_problem is None
+    assert all(score.value is not None or score.reason is Reason.BUDGET for score in attached.scores)
+    with store._database.read() as connection:
+        tries = connection.exec_driver_sql("SELECT DISTINCT attempts, error FROM scoring_task WHERE reason = 'budget'")
+        (row,) = tries.all()
+    assert row.attempts == 1
+    assert row.error.startswith("the budget is spent until ")
+
+
+def test_an_exchange_that_is_paid_for_in_part_is_skipped_as_a_whole(
+    store: Store, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any
+) -> None:
+    """A figure of several parts is not made of those that had their requests."""
+    parts = {"scorers": ["answer_quality"]}
+    settings = settings_for(judge, "sqlite://", calls_per_day=2) | parts
+    assigned(settings, 1, contexts=(Context("The warranty of the lamp is two years."),))
+    start_judged(store, judge, budget={"calls_per_day": 2}, **parts)
+    until(lambda: store.counts().pending == store.counts().running == 0)
+
+    assert told(store) == (1, 0, {"budget": 1}, {}, 0)
+    assert len(judge.chats) == 2
+
+
+@pytest.mark.parametrize("kind", ["tokens_per_day", "usd_per_day"])
+def test_tokens_and_money_are_exceeded_by_no_more_than_is_in_flight(
+    store: Store, other_store: Store, judge: FakeJudge, kind: str
+) -> None:
+    """Two processes, and a judge that writes more than it was expected to."""
+    each, flight = 300, 4
+    judge.replies = lambda _: "word " * each
+    limit = {"tokens_per_day": 6_000, "usd_per_day": 12.0}[kind]
+    settings = load(**settings_for(judge, "sqlite://", **{kind: limit}) | {"concurrency": flight})
+
+    async def ask_all(store: Store) -> list[float]:
+        workbench = build(settings, pace=shared_pace(settings, store))
+        taken: list[float] = []
+
+        async def ask(number: int) -> None:
+            for turn in range(10):
+                with suppress(ScoringError):
+                    reply = await judge_of(workbench).ask([Message("user", f"{number} {turn} {id(store)}")])
+                    tokens = (reply.input_tokens or 0) + (reply.output_tokens or 0)
+                    taken.append(tokens if kind == "tokens_per_day" else reply.cost or 0.0)
+
+        await asyncio.gather(*map(ask, range(flight)))
+        await workbench.aclose()
+        return taken
+
+    async def both() -> list[list[float]]:
+        return await asyncio.gather(ask_all(store), ask_all(other_store))
+
+    taken = [one for share in asyncio.run(both()) for one in share]
+    spent = store.spent()
+    assert (spent.tokens if kind == "tokens_per_day" else spent.usd) == pytest.approx(sum(taken), abs=1e-6)
+    assert limit - max(taken) <= sum(taken) <= limit + 2 * flight * max(taken)
+    assert len(taken) == spent.calls == len(judge.chats)
+
+
+class Clocked:
+    """A store's clock that is turned by hand."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clocked:
+    return Clocked()
+
+
+@pytest.fixture
+def clocked(url: str, clock: Clocked) -> Iterator[Store]:
+    store = Store(url, clock=clock)
+    yield store
+    store.close()
+
+
+def test_one_line_when_it_is_spent_and_one_when_there_is_room(
+    clocked: Store, clock: Clocked, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many requests are refused, and also where it is spent again in the next hour."""
+    caplog.set_level(logging.INFO)
+
+    async def ask(pace: SharedPace, count: int) -> int:
+        asked = await asyncio.gather(*(pace.admit(1.0) for _ in range(count)), return_exceptions=True)
+        return sum(isinstance(one, Place) for one in asked)
+
+    async def live() -> list[int]:
+        pace, admitted = SharedPace(clocked, [], budget=Budget(calls_per_hour=2, calls_per_day=27)), []
+        for hours, count in [(0, 26), (0, 5), (0, 3), (1, 1), (0, 3), (12, 1)]:
+            clock.now += timedelta(hours=hours)
+            admitted.append(await ask(pace, count))
+        await pace.aclose()
+        return admitted
+
+    assert asyncio.run(live()) == [26, 0, 0, 1, 0, 1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the budget is spent until 2026-03-01 13:00 UTC: what it does not pay for is skipped",
+        "there is room in the budget again: judge requests go on",
+        "the budget is spent until 2026-03-02 00:00 UTC: what it does not pay for is skipped",
+        "there is room in the budget again: judge requests go on",
+    ]
+
+
+class Slow(Store):
+    """Counts the transactions on the budget, and lets them wait or fail."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.transactions = 0
+        self.away = False
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def reserve_budget(self, *arguments: Any, **named: Any) -> Grant:
+        self.transactions += 1
+        if self.away:
+            raise DatabaseUnreachable("it is away")
+        grant = super().reserve_budget(*arguments, **named)
+        self.hold.wait(30)
+        return grant
+
+
+@pytest.fixture
+def slow(url: str) -> Iterator[Slow]:
+    store = Slow(url)
+    yield store
+    store.hold.set()
+    store.close()
+
+
+def test_requests_that_wait_together_are_paid_for_together(slow: Slow) -> None:
+    """First ones and repeated ones: one transaction for a hundred of them."""
+
+    async def ask_all() -> None:
+        pace = SharedPace(slow, [], budget=Budget(calls_per_day=1_000))
+        places = await asyncio.gather(*(pace.admit(1.0) for _ in range(100)))
+        assert slow.transactions == 1
+        await asyncio.gather(*map(pace.repeat, places))
+        assert slow.transactions == 2
+        await pace.aclose()
+
+    asyncio.run(ask_all())
+    assert (slow.transactions, slow.spent().calls, slow.spent().tokens) == (2, 200, 200)
+
+
+def test_what_is_booked_while_scoring_ends_is_given_back(slow: Slow) -> None:
+    """Nobody waits for it any more, and the next start has it."""
+
+    async def ask_and_close() -> BaseException | None:
+        pace = SharedPace(slow, [], budget=Budget(calls_per_day=10))
+        slow.hold.clear()
+        asked = asyncio.create_task(pace.admit(5.0, 0.5))
+        await comes_true(lambda: slow.transactions)
+        pace.give_up()
+        slow.hold.set()
+        await pace.aclose()
+        return (await asyncio.gather(asked, return_exceptions=True))[0]
+
+    assert isinstance(asyncio.run(ask_and_close()), ScoringError)
+    spent = slow.spent()
+    assert (spent.calls, spent.tokens, spent.usd) == (0, 0, 0)
+
+
+def test_while_the_database_is_away_nothing_is_sent(slow: Slow) -> None:
+    """Neither the first time nor again; then all goes on."""
+
+    async def ask() -> int:
+        pace = SharedPace(slow, [], budget=Budget(calls_per_day=10), backoff=Backoff(0.01, 0.02))
+        place = await pace.admit(1.0)
+        slow.away, before = True, slow.transactions
+        asked = [asyncio.create_task(pace.admit(1.0)), asyncio.create_task(pace.repeat(place))]
+        await comes_true(lambda: slow.transactions >= before + 6)
+        assert not any(task.done() for task in asked)
+        slow.away = False
+        await asyncio.gather(*asked)
+        await pace.aclose()
+        return slow.spent().calls
+
+    assert asyncio.run(ask()) == 3
+
+
+def test_a_place_under_a_limit_that_nobody_uses_is_given_back_to_the_budget(store: Store) -> None:
+    """Limits and budget in one: who waits for its turn has been paid for, and leaves."""
+
+    async def ask_and_close() -> None:
+        pace = SharedPace(store, [Limit("requests", 6)], budget=Budget(calls_per_day=3))
+        asked = [asyncio.create_task(pace.admit(2.0)) for _ in range(3)]
+        await asked[0]
+        await comes_true(lambda: pace._promises)
+        await pace.aclose()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    asyncio.run(ask_and_close())
+    assert (store.spent().calls, store.spent().tokens) == (1, 2)
+
+
+def test_money_needs_a_price(settings: Callable[..., Any], store: Store, judge: FakeJudge) -> None:
+    """Else nobody would know when it is spent: that is said at the start."""
+    told = r"""budget\.usd_per_hour: .*'my-model'.*setting prices: \[prices\."my-model"\]"""
+    mine = judge.settings() | {"judge": "my-model"}
+    with pytest.raises(SettingsError, match=told):
+        shared_pace(settings(**mine, budget={"usd_per_hour": 1}), store)
+
+    assert shared_pace(settings(**mine, budget={"usd_per_hour": 1}, prices={"my-model": {"input": 1}}), store)
+    assert shared_pace(settings(**mine, budget={"calls_per_day": 1}), store)
+    assert shared_pace(settings(judge="local", budget={"usd_per_hour": 1}), store)
