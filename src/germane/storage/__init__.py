@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from germane.storage.ageing import Removed
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
@@ -31,6 +32,7 @@ __all__ = [
     "LimitUse",
     "OpenTasks",
     "Outstanding",
+    "Removed",
     "RouteMean",
     "RouteSummary",
     "Scored",

@@ -27,7 +27,7 @@ CLOSE_TIMEOUT = 1.0
 """Seconds for which closing waits for transactions under way."""
 FORK_TIMEOUT = 20.0
 """Seconds for which a fork waits for a transaction on SQLite: longer than one can wait for another writer."""
-_READING = "germane_reading"
+_READING, _PLAIN = "germane_reading", "germane_plain"
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
@@ -72,6 +72,13 @@ class Database:
             raise DatabaseNotMigrated(f"there is no {self.name} yet: run 'germane db upgrade'")
         with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**{_READING: True})
+
+    @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """Open a connection on which each statement is a transaction of its own: for what can be in none."""
+        options = {_PLAIN: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
+        with self._in_use(), self.engine.connect() as connection:
+            yield connection.execution_options(**options)
 
     @property
     def is_absent(self) -> bool:
@@ -248,8 +255,9 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
 
 def _begin(connection: Connection) -> None:
     """Take the write lock at once: a reader that turns writer midway would fail instead of waiting."""
-    reading = connection.get_execution_options().get(_READING, False)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if not options.get(_PLAIN, False):
+        connection.exec_driver_sql("BEGIN" if options.get(_READING, False) else "BEGIN IMMEDIATE")
 
 
 def _postgresql(url: URL) -> Engine:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Insert, RowMapping, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.annotation import RECORDED, Recorded
+from germane.storage.erasing import numbers
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Deltas
@@ -35,11 +36,13 @@ def record(connection: Connection, process: str, given: Sequence[Recorded]) -> l
 
 
 def _exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
-    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
+    query = select(*columns).order_by(exchange.c.id)
     found: dict[str, RowMapping] = {}
     for some in batched(ids):
-        rows = connection.execute(select(*columns).where(exchange.c.id.in_(some))).mappings()
-        found |= {row["id"]: row for row in rows}
+        # Held, so that nobody erases or deletes them before what is said of them is there too.
+        held = query.where(exchange.c.id.in_(some)).with_for_update(read=True, key_share=True)
+        found |= {row["id"]: row for row in connection.execute(held).mappings()}
     return found
 
 
@@ -68,6 +71,7 @@ def _task(exchange_id: str, one: Recorded) -> dict[str, Any]:
 
 
 def _score(row: RowMapping, one: Recorded) -> dict[str, Any]:
+    details = dict(one.details) if row["erased_at"] is None else numbers(one.details)
     return {
         "exchange_id": row["id"],
         "scorer": clean(one.name),
@@ -78,8 +82,8 @@ def _score(row: RowMapping, one: Recorded) -> dict[str, Any]:
         "sampling_probability": 1.0,  # our draw had no part in which exchanges were scored elsewhere
         "value": float(one.value),
         "label": clean(one.label),
-        "explanation": clean(one.explanation),
-        "details": dict(one.details),
+        "explanation": clean(one.explanation) if row["erased_at"] is None else None,
+        "details": details,
         "scored_at": one.recorded_at,
     }
 

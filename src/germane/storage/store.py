@@ -47,6 +47,7 @@ from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import Traffic, Usage
 from germane.storage.troubles import Trouble
+from germane.storage.upkeep import Upkeep
 
 
 def utc_now() -> datetime:
@@ -54,10 +55,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store:
+class Store(Upkeep):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
-    Every method is one transaction, and raises:
+    Every method but those that take away is one transaction, and all raise:
 
         DatabaseUnreachable: there is no connection, or the database does not work.
         DatabaseNotMigrated: the tables are missing, older or newer.
@@ -65,12 +66,24 @@ class Store:
 
     Moments have a zone. A window is since <= started_at < until.
 
+    Args:
+        url: SQLAlchemy's URL of a database on SQLite or PostgreSQL.
+        clock: Tells the time; without one leases and limits go by the database's.
+        erase_after_scoring: Erase the text of an exchange with what closes the last of its tasks.
+
     Raises:
         SettingsError: the URL is of no database that germane can use.
     """
 
-    def __init__(self, url: str = "sqlite:///germane.db", *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        url: str = "sqlite:///germane.db",
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        erase_after_scoring: bool = False,
+    ) -> None:
         self._database = Database(url)
+        self._erases = erase_after_scoring
         self._clock = clock
         self._stamp = rows.stamp_for(self._database.dialect)
         self._counter = (0, "")
@@ -150,6 +163,7 @@ class Store:
         """Write what the sampler decided; ``scorers`` maps names to fingerprints. What is there stays as it is."""
         with self._database.write() as connection:
             sampling.assign(connection, self._process, decisions, scorers, self._clock())
+            self._erase_closed(connection, (decision.exchange_id for decision in decisions))
 
     def unconsidered_feedback(self, limit: int) -> list[Labelled]:
         """Return up to ``limit`` labels that the sampler has not considered, oldest first.
@@ -193,7 +207,10 @@ class Store:
         A task that was completed before, or that another owner has claimed since, is left alone.
         """
         with self._database.write() as connection:
-            return tasks.complete(connection, self._process, owner, results, self._clock())
+            written = tasks.complete(connection, self._process, owner, self._kept(results), self._clock())
+            self._erase_closed(connection, (task.exchange_id for task, _ in written))
+        given = {task.id: (task, found) for task, found in reversed(results)}
+        return [given[task.id] for task, _ in written]
 
     def postpone(self, owner: str, tasks_: Sequence[Task], *, until: datetime, reason: Reason, error: str) -> None:
         """Hand tasks of this owner back, not to be claimed before ``until``, with what stood in the way."""
@@ -398,6 +415,10 @@ class Store:
         """Return how much there is of everything."""
         with self._database.read() as connection:
             return readings.counts(connection)
+
+    def _moment(self, connection: Connection) -> datetime:
+        """Return the time by the clock that all processes on this database share, or by the one that was given."""
+        return self._given_time() or limits.moment(connection)
 
     def _given_time(self) -> datetime | None:
         """Return what the clock shows that this store was given; None without one."""

@@ -1,0 +1,135 @@
+"""Whose exchanges are whose: what must be found when a person is to be forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+)
+
+from germane.errors import UsageError
+from germane.storage.ageing import BATCH, Batch, Place, Removed, close, delete_exchanges, later
+from germane.storage.erasing import OPEN
+from germane.storage.rows import batched
+from germane.storage.tables import exchange, feedback, score, scoring_task
+from germane.storage.text import clean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """What tells exchanges of one person, or of one conversation or tenant, from others: exactly one of these.
+
+    Raises:
+        UsageError: none is given, more than one is, or it is empty.
+    """
+
+    user: str | None = None
+    session: str | None = None
+    attribute: tuple[str, str] | None = None
+    """Name and value; numbers and flags as JSON writes them."""
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.user, self.session, self.attribute) if one is not None]
+        if len(given) != 1 or "" in {self.user, self.session, *(self.attribute or ())[:1]}:
+            raise UsageError("name one user, session or attribute, that is not empty")
+
+    def said(self, dialect: str) -> ColumnElement[bool]:
+        """Return the condition of this person's exchanges."""
+        if self.user is not None:
+            return exchange.c.user == clean(self.user)
+        if self.session is not None:
+            return exchange.c.session == clean(self.session)
+        name, value = (clean(part) for part in self.attribute or ("", ""))
+        return _on_sqlite(name, value) if dialect == "sqlite" else _on_postgresql(name, value)
+
+
+def _on_sqlite(name: str, value: str) -> ColumnElement[bool]:
+    # By each pair, and not by a path: a name may hold any character.
+    pairs = func.json_each(exchange.c.attributes).table_valued("key", "value", "type")
+    flag = pairs.c.type.in_(["true", "false"])
+    written = case((flag, pairs.c.type), else_=cast(pairs.c.value, Text))
+    return exists(select(1).select_from(pairs).where(pairs.c.key == name, written == value))
+
+
+def _on_postgresql(name: str, value: str) -> ColumnElement[bool]:
+    return func.jsonb_extract_path_text(exchange.c.attributes, name) == value
+
+
+def forget_some(connection: Connection, process: str, person: Person, after: Place | None) -> Batch:
+    """Delete the oldest of a person's exchanges after that one, also those that are being scored now."""
+    found = _found(connection, person, after)
+    ids = [row["id"] for row in found]
+    _lock(connection, ids)
+    exchanges = {row["id"]: row for row in found}
+    waiting = [(exchanges[row["exchange_id"]], row) for row in _locked_tasks(connection, ids) if row["state"] in OPEN]
+    close(connection, process, waiting)
+    removed = delete_exchanges(connection, ids) + Removed(expired=len(waiting))
+    return Batch(removed, (found[-1]["started_at"], found[-1]["id"]) if len(found) == BATCH else None)
+
+
+def _found(connection: Connection, person: Person, after: Place | None) -> list[RowMapping]:
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    query = select(*columns).where(person.said(connection.dialect.name))
+    if after is not None:
+        query = query.where(later(after))
+    return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH)).mappings())
+
+
+def _lock(connection: Connection, ids: list[str]) -> None:
+    """Keep scorers and the sampler away, in the order in which they lock: tasks, then exchanges by their ids."""
+    _locked_tasks(connection, ids)
+    for some in batched(sorted(ids)):
+        query = select(exchange.c.id).where(exchange.c.id.in_(some)).order_by(exchange.c.id)
+        connection.execute(query.with_for_update()).all()
+
+
+def _locked_tasks(connection: Connection, ids: list[str]) -> list[RowMapping]:
+    names = ("id", "exchange_id", "scorer", "state")
+    query = select(*(scoring_task.c[name] for name in names)).order_by(scoring_task.c.id).with_for_update()
+    return [
+        row
+        for some in batched(ids)
+        for row in connection.execute(query.where(scoring_task.c.exchange_id.in_(some))).mappings()
+    ]
+
+
+def forget_labels(connection: Connection, user: str, after: Place | None) -> Batch:
+    """Delete the oldest labels that a user gave, after that one."""
+    moment, key = feedback.c.created_at, feedback.c.id
+    query = select(moment, key).where(feedback.c.user == clean(user))
+    if after is not None:
+        query = query.where(moment >= after[0], or_(moment > after[0], and_(moment == after[0], key > after[1])))
+    found = connection.execute(query.order_by(moment, key).limit(BATCH)).all()
+    gone = connection.execute(delete(feedback).where(key.in_([row.id for row in found]))).rowcount if found else 0
+    return Batch(Removed(feedback=gone), (found[-1][0], found[-1][1]) if len(found) == BATCH else None)
+
+
+def count_person(connection: Connection, person: Person) -> Removed:
+    """Return what forgetting would delete now."""
+    theirs = person.said(connection.dialect.name)
+    tasks = scoring_task.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    labels = feedback.outerjoin(exchange, exchange.c.id == feedback.c.exchange_id)
+    given = theirs if person.user is None else or_(theirs, feedback.c.user == clean(person.user))
+    return Removed(
+        exchanges=_count(connection, exchange, theirs),
+        scores=_count(connection, score.join(exchange, exchange.c.id == score.c.exchange_id), theirs),
+        expired=_count(connection, tasks, theirs, scoring_task.c.state.in_(OPEN)),
+        feedback=_count(connection, labels, given),
+    )
+
+
+def _count(connection: Connection, source: Any, *conditions: Any) -> int:
+    return int(connection.execute(select(func.count()).select_from(source).where(*conditions)).scalar_one())

@@ -1,0 +1,193 @@
+"""What keeps a database from growing for ever, and forgets whom it must forget."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import Connection
+
+from germane.storage import ageing, erasing, forgetting, size, sweeping
+from germane.storage.ageing import Batch, Place, Removed
+from germane.storage.engine import Database
+from germane.storage.forgetting import Person
+from germane.storage.tasks import Result
+
+YOUNGEST: Final = timedelta(hours=1)
+"""What began later is never erased or deleted for the sake of size."""
+_MEASURED: Final = {"sqlite": 1, "postgresql": 5}
+"""Transactions between two looks at the size: on PostgreSQL a look reads some thousand pages."""
+Some = Callable[[Connection, str, datetime, Place | None, datetime], Batch]
+Sweep = Callable[[Connection, datetime], Removed]
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class _Walk:
+    """From the oldest exchange to the youngest, a few in each transaction."""
+
+    some: Some
+    before: datetime
+    after: Place | None = None
+    ended: bool = False
+
+
+class Upkeep(ABC):
+    """The part of a store that takes away. Each step is a short transaction, and what is left undone is found again."""
+
+    _database: Database
+    _erases: bool
+    """Whether text goes as soon as nothing of its exchange is left to be scored."""
+
+    def prune(
+        self,
+        *,
+        texts_before: datetime | None = None,
+        before: datetime | None = None,
+        max_size: int | None = None,
+        dry_run: bool = False,
+        stopping: Callable[[], bool] = _never,
+    ) -> Removed:
+        """Erase old text, delete old exchanges with all that is said of them, and old counts; return how much went.
+
+        What waits to be scored of it is skipped as ``expired``; what is being scored now stays until the next time.
+
+        Args:
+            texts_before: Exchanges that began before then lose question, answer, contexts, history and error, what
+                their scores tell beside numbers, and the comments of labels.
+            before: Exchanges that began before then go, and counts of minutes before.
+            max_size: Bytes, see :meth:`size`. Above, text goes earlier, the oldest first, then exchanges; what is
+                younger than an hour stays.
+            dry_run: Change nothing; say what would go for its age.
+            stopping: Asked between transactions; once it returns True the rest is left for the next time.
+        """
+        if dry_run:
+            return self._foresee(texts_before, before)
+        gone = Removed()
+        if before is not None:
+            gone += self._walk(_Walk(ageing.delete_some, before), stopping)
+            gone += self._sweep_old(before, stopping)
+        if texts_before is not None:
+            gone += self._walk(_Walk(ageing.erase_some, texts_before), stopping)
+            gone += self._sweep(sweeping.erase_comments, texts_before, stopping)
+        if self._erases:
+            gone += self._walk(_Walk(ageing.erase_scored_some, self._now()), stopping)
+        if max_size is not None:
+            gone += self._fit(max_size, stopping)
+        return gone + self._sweep(sweeping.delete_workers, self._now(), stopping)
+
+    def forget(
+        self,
+        *,
+        user: str | None = None,
+        session: str | None = None,
+        attribute: tuple[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Removed:
+        """Delete the exchanges of one user, session or attribute with all that is said of them; return how much went.
+
+        What is being scored goes as well. Of a user, the labels that they gave go too. Counts stay, and name nobody.
+
+        Args:
+            user: As the exchanges have it.
+            session: The same.
+            attribute: Name and value; numbers and flags as JSON writes them, such as ``true``.
+            dry_run: Change nothing; say what would go.
+
+        Raises:
+            UsageError: none of the three is given, or more than one is.
+        """
+        person = Person(user=user, session=session, attribute=attribute)
+        if dry_run:
+            with self._database.read() as connection:
+                return forgetting.count_person(connection, person)
+        gone = self._each(lambda connection, after: forgetting.forget_some(connection, self._process, person, after))
+        if user is not None:
+            gone += self._each(lambda connection, after: forgetting.forget_labels(connection, user, after))
+        return gone
+
+    def size(self, limit: int | None = None) -> int:
+        """Return the bytes that the rows take with their indexes; free room in the files does not count.
+
+        On PostgreSQL only files larger than ``limit`` are looked into for that, by a sample of their pages.
+        """
+        with self._database.read() as connection:
+            return size.size_of(connection, limit)
+
+    def vacuum(self) -> None:
+        """Pack the rows: SQLite's file shrinks, PostgreSQL's free room is known. On SQLite writers wait meanwhile."""
+        with self._database.autocommit() as connection:
+            size.vacuum(connection)
+
+    def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
+        """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
+        if self._erases:
+            erasing.erase_closed(connection, list(exchange_ids), self._moment(connection))
+
+    def _kept(self, results: Sequence[Result]) -> list[Result]:
+        """Return what is written of scores: where text goes as soon as it is scored, none of it."""
+        return [(task, erasing.without_text(found)) for task, found in results] if self._erases else list(results)
+
+    def _foresee(self, texts_before: datetime | None, before: datetime | None) -> Removed:
+        with self._database.read() as connection:
+            found = ageing.count_old(connection, texts_before, before)
+            return found if before is None else found + Removed(counts=sweeping.count_minutes(connection, before))
+
+    def _sweep_old(self, before: datetime, stopping: Callable[[], bool]) -> Removed:
+        gone = Removed()
+        for sweep in (sweeping.delete_feedback, sweeping.delete_scores, sweeping.delete_counts, sweeping.delete_days):
+            gone += self._sweep(sweep, before, stopping)
+        return gone
+
+    def _fit(self, max_size: int, stopping: Callable[[], bool]) -> Removed:
+        gone, last = Removed(), self._now() - YOUNGEST
+        for some in (ageing.erase_some, ageing.delete_some):
+            walk = _Walk(some, last)
+            while not walk.ended and not stopping() and self.size(max_size) > max_size:
+                gone += self._walk(walk, stopping, _MEASURED[self._database.dialect])
+        return gone
+
+    def _walk(self, walk: _Walk, stopping: Callable[[], bool], most: int | None = None) -> Removed:
+        gone, steps = Removed(), 0
+        while not walk.ended and not stopping() and steps != most:
+            with self._database.write() as connection:
+                batch = walk.some(connection, self._process, walk.before, walk.after, self._moment(connection))
+            gone, steps, walk.after = gone + batch.removed, steps + 1, batch.last
+            walk.ended = batch.last is None
+        return gone
+
+    def _each(self, some: Callable[[Connection, Place | None], Batch]) -> Removed:
+        gone, after = Removed(), None
+        while True:
+            with self._database.write() as connection:
+                batch = some(connection, after)
+            gone, after = gone + batch.removed, batch.last
+            if after is None:
+                return gone
+
+    def _sweep(self, sweep: Sweep, before: datetime, stopping: Callable[[], bool]) -> Removed:
+        gone = Removed()
+        while not stopping():
+            with self._database.write() as connection:
+                some = sweep(connection, before)
+            gone += some
+            if not some:
+                break
+        return gone
+
+    def _now(self) -> datetime:
+        with self._database.read() as connection:
+            return self._moment(connection)
+
+    @property
+    @abstractmethod
+    def _process(self) -> str: ...
+
+    @abstractmethod
+    def _moment(self, connection: Connection) -> datetime: ...
