@@ -27,7 +27,9 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 MIGRATED = "germane_migrated"
-TABLES = ("exchange", "scoring_task", "score", "tally", "lease", "rate_limit", "feedback", "calibration")
+TABLES = (
+    "exchange", "scoring_task", "score", "tally", "lease", "rate_limit", "feedback", "calibration", "worker", "budget"
+)  # fmt: skip
 
 
 class PostgreSQL:

@@ -110,7 +110,7 @@ def write(
     store.add(exchanges)
     store.assign([Decision(exchange.id, 1.0, "drawn") for exchange in exchanges], {scorer: fingerprint})
     by_id = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
-    claims = store.claim("test", limit=len(values), lease=timedelta(minutes=1))
+    claims = store.claim("test", {scorer: fingerprint}, limit=len(values), lease=timedelta(minutes=1))
     results = [
         (task, replace(_score(task.scorer, fingerprint, by_id[task.exchange_id], details), embedder=embedder))
         for c in claims

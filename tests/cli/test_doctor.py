@@ -279,7 +279,7 @@ def postpone(store: Store, scored: Scored, reason: Reason, error: str, *, until:
     store.add(waiting)
     decisions = [Decision(exchange.id, 1.0, "drawn") for exchange in waiting]
     store.assign(decisions, {"answer_relevancy": "f1"})
-    claims = store.claim("another process", limit=2, lease=timedelta(minutes=1))
+    claims = store.claim("another process", {"answer_relevancy": "f1"}, limit=2, lease=timedelta(minutes=1))
     tasks = [task for claim in claims for task in claim.tasks]
     store.postpone("another process", tasks, until=datetime.now(UTC) + until, reason=reason, error=error)
 

@@ -89,7 +89,7 @@ def test_earlier_scores_tell_what_a_judge_writes(call: Call, store: Store) -> No
     """Measured beats assumed, and it is said which it was."""
     found = exchanges(store, 24, hours=24)
     store.assign([Decision(one.id, 1.0, "drawn") for one in found], {"answer_relevancy": "f1"})
-    claims = store.claim("me", limit=99, lease=timedelta(minutes=1))
+    claims = store.claim("me", {"answer_relevancy": "f1"}, limit=99, lease=timedelta(minutes=1))
     score = Score(scorer="answer_relevancy", fingerprint="f1", value=0.5, input_tokens=100, output_tokens=1_000)
     store.complete("me", [(claim.tasks[0], score) for claim in claims])
 

@@ -50,7 +50,7 @@ def give(store: Store, clock: Clock, new_exchange: Callable[..., Exchange]) -> G
         store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"answer_relevancy": fingerprint})
         tasks = {
             task.exchange_id: task
-            for claim in store.claim("me", limit=1000, lease=timedelta(60))
+            for claim in store.claim("me", {"answer_relevancy": fingerprint}, limit=1000, lease=timedelta(60))
             for task in claim.tasks
         }
         scores = [Score(scorer="answer_relevancy", fingerprint=fingerprint, value=value) for value in values]

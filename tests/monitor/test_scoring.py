@@ -192,20 +192,6 @@ def test_a_postponed_task_does_not_keep_the_others_of_its_exchange(
     assert store.counts().done == 2
 
 
-def test_a_task_of_a_scorer_that_runs_nowhere_expires(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
-) -> None:
-    """After a change of scorer the tasks of the old fingerprint do not wait for ever, and get no score of another."""
-    exchange = new_exchange()
-    store.add([exchange])
-    store.assign([Decision(exchange.id, 1.0, "drawn")], {"custom": "of yesterday"})
-    start(store, [Custom(lambda _: 0.5)], settings=settings(retry_for=0))
-
-    until(lambda: store.counts().skipped_reasons == {Reason.EXPIRED: 1})
-
-    assert store.counts().rows == 0
-
-
 def test_a_task_of_another_process_is_left_to_it(
     store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:

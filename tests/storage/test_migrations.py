@@ -76,7 +76,7 @@ def test_partial_indexes_are_the_same_too(database_url: str, empty: Store, tmp_p
         created = _partial_indexes(connection)
 
     assert migrated == created
-    assert len(migrated) == 7
+    assert len(migrated) == 8
 
 
 def _partial_indexes(connection: Any) -> dict[str, str]:
@@ -184,7 +184,7 @@ def test_answers_shows_one_row_per_exchange_and_scorer(store: Store, make: Calla
     exchange = make()
     store.add([exchange])
     store.assign([Decision(exchange.id, 0.25, "uniform")], {"a": "f1", "b": "f2"})
-    [claim] = store.claim("me", limit=1, lease=timedelta(seconds=9))
+    [claim] = store.claim("me", {"a": "f1", "b": "f2"}, limit=1, lease=timedelta(seconds=9))
     store.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.5))])
 
     with store._database.read() as connection:
@@ -202,9 +202,9 @@ def test_answers_finds_the_score_by_what_really_made_it(store: Store, make: Call
     store.add([exchange])
     for configured in ("f1", "f2"):
         store.assign([Decision(exchange.id, 1.0, "uniform")], {"a": configured})
-    [claim] = store.claim("me", limit=1, lease=timedelta(seconds=9))
-    scores = [Score(scorer="a", fingerprint=f"{task.fingerprint} served", value=0.5) for task in claim.tasks]
-    store.complete("me", list(zip(claim.tasks, scores, strict=True)))
+        [claim] = store.claim("me", {"a": configured}, limit=1, lease=timedelta(seconds=9))
+        score = Score(scorer="a", fingerprint=f"{configured} served", value=0.5)
+        store.complete("me", [(claim.tasks[0], score)])
 
     with store._database.read() as connection:
         rows = connection.execute(text("SELECT fingerprint, state, value FROM answers ORDER BY fingerprint")).all()

@@ -30,11 +30,11 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     window: dict[str, Any] = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
     store.add(exchanges)
     store.assign([Decision(one.id, 1.0, "uniform") for one in store.unsampled(18)], {"a": "f1", "b": "f2"})
-    tasks = [task for claim in store.claim("me", limit=9, lease=LEASE) for task in claim.tasks]
+    tasks = [task for claim in store.claim("me", {"a": "f1", "b": "f2"}, limit=9, lease=LEASE) for task in claim.tasks]
     values = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)) for task in tasks[2:]]
     store.complete("me", values)
     store.postpone("me", tasks[:2], until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="slow")
-    store.claim("me", limit=1, lease=LEASE)
+    store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
     store.release("me")
     store.elect("job", "me", ttl=LEASE)
     store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
@@ -147,7 +147,8 @@ def test_a_new_database_is_fast_before_it_has_statistics(
     def work() -> None:
         store.add([make(number) for number in range(500)])
         store.assign([Decision(one.id, 1.0, "drawn") for one in store.unsampled(500)], {"a": "f1", "b": "f1"})
-        tasks = [task for claim in store.claim("me", limit=64, lease=LEASE) for task in claim.tasks]
+        claims = store.claim("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE)
+        tasks = [task for claim in claims for task in claim.tasks]
         assert len(tasks) == 128
         store.complete("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.5)) for task in tasks])
 

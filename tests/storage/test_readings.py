@@ -41,7 +41,8 @@ def scores(store: Store, make: Make) -> Scores:
         decisions = [Decision(one.id, chance, "uniform") for one, chance in zip(exchanges, chances, strict=True)]
         store.assign(decisions, {scorer: fingerprint})
         value_of = {one.id: value for one, value in zip(exchanges, values, strict=True)}
-        tasks = [task for claim in store.claim("me", limit=9999, lease=timedelta(hours=1)) for task in claim.tasks]
+        claims = store.claim("me", {scorer: fingerprint}, limit=9999, lease=timedelta(hours=1))
+        tasks = [task for claim in claims for task in claim.tasks]
         store.complete(
             "me",
             [

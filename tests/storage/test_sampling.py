@@ -77,7 +77,7 @@ def test_many_decisions_fit_into_one_call(store: Store, make: Make) -> None:
     store.assign([Decision(one.id, 1.0, "uniform") for one in exchanges], {"a": "f1", "b": "f2"})
 
     assert store.counts().pending == 2400
-    assert len(store.claim("me", limit=1000, lease=timedelta(seconds=9))) == 1000
+    assert len(store.claim("me", {"a": "f1", "b": "f2"}, limit=1000, lease=timedelta(seconds=9))) == 1000
     assert store.unsampled(10) == []
 
 

@@ -57,7 +57,7 @@ class Run:
         self.store.assign(decisions[:1], SCORERS)
 
     def claim(self, owner: str, limit: int) -> None:
-        claims = self.store.claim(owner, limit=limit, lease=LEASE)
+        claims = self.store.claim(owner, SCORERS, limit=limit, lease=LEASE)
         self.claimed[owner] += [task for claim in claims for task in claim.tasks]
 
     def complete(self, owner: str, reason: Reason | None) -> None:
@@ -137,7 +137,7 @@ def test_counts_lie_in_the_minute_of_the_answer(store: Store, make: Make, clock:
     store.add([exchange])
     store.assign([Decision(exchange.id, 1.0, "uniform")], {"a": "f1"})
     clock.advance(days=1)
-    [claim] = store.claim("me", limit=1, lease=LEASE)
+    [claim] = store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
     store.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
 
     assert [one.scored for one in store.coverage(since=exchange.started_at + timedelta(seconds=59))] == [1]
@@ -150,7 +150,7 @@ def test_processes_count_in_rows_of_their_own(migrated_url: str, make: Make, clo
     exchange = make(0)
     first.add([exchange])
     first.assign([Decision(exchange.id, 1.0, "uniform")], {"a": "f1"})
-    [claim] = second.claim("me", limit=1, lease=LEASE)
+    [claim] = second.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
     second.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
 
     expected = [Coverage(service="shop", route="ask", scorer="a", seen=1, scored=1)]

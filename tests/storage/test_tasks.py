@@ -16,7 +16,7 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Claim, Store, Task, tasks
+from germane.storage import Claim, Store, Task, claims
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
@@ -29,30 +29,30 @@ def scored(task: Task, value: float = 0.5, **given: Any) -> tuple[Task, Score]:
     return task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, **given)
 
 
-def tasks_of(claims: list[Claim]) -> list[Task]:
+def tasks_of(found: list[Claim]) -> list[Task]:
     """Return all tasks of some claims."""
-    return [task for claim in claims for task in claim.tasks]
+    return [task for claim in found for task in claim.tasks]
 
 
 def test_whole_exchanges_are_claimed_oldest_first(store: Store, sampled: Sampled, make: Make) -> None:
     """The limit counts exchanges, and all ready tasks of one come together."""
     late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO)
 
-    claims = store.claim("a", limit=2, lease=LEASE)
+    found = store.claim("a", TWO, limit=2, lease=LEASE)
 
-    assert [claim.exchange for claim in claims] == [early, middle]
-    assert [[task.scorer for task in claim.tasks] for claim in claims] == [["relevancy", "faithfulness"]] * 2
-    assert [claim.exchange for claim in store.claim("b", limit=9, lease=LEASE)] == [late]
+    assert [claim.exchange for claim in found] == [early, middle]
+    assert [[task.scorer for task in claim.tasks] for claim in found] == [["relevancy", "faithfulness"]] * 2
+    assert [claim.exchange for claim in store.claim("b", TWO, limit=9, lease=LEASE)] == [late]
 
 
 def test_a_claimed_task_knows_its_history(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
     """Attempts count claims, and the age counts from the first time it was pending."""
     [exchange] = sampled(make())
-    store.claim("a", limit=1, lease=LEASE)
+    store.claim("a", TWO, limit=1, lease=LEASE)
     began = clock.now
     clock.advance(seconds=61)
 
-    [claim] = store.claim("b", limit=1, lease=LEASE)
+    [claim] = store.claim("b", TWO, limit=1, lease=LEASE)
 
     [task] = claim.tasks
     assert (task.exchange_id, task.attempts, task.first_pending_at) == (exchange.id, 2, began)
@@ -61,7 +61,7 @@ def test_a_claimed_task_knows_its_history(store: Store, sampled: Sampled, make: 
 def test_a_task_is_completed_exactly_once(store: Store, sampled: Sampled, make: Make) -> None:
     """The second time, and twice in one call, nothing is written and nothing is returned."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
 
     first = store.complete("a", [scored(task, 0.25), scored(task, 0.75)])
     second = store.complete("a", [scored(task, 0.75)])
@@ -73,7 +73,7 @@ def test_a_task_is_completed_exactly_once(store: Store, sampled: Sampled, make: 
 def test_nobody_completes_what_another_owner_holds(store: Store, sampled: Sampled, make: Make) -> None:
     """Neither before nor after the holder has."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
 
     assert store.complete("b", [scored(task)]) == []
     assert store.counts().running == 1
@@ -84,11 +84,11 @@ def test_a_late_owner_is_refused_after_its_lease_was_taken(
 ) -> None:
     """An expired lease goes to the next owner, whose result is the one that counts."""
     sampled(make())
-    [old] = tasks_of(store.claim("a", limit=1, lease=LEASE))
-    assert store.claim("b", limit=1, lease=LEASE) == []
+    [old] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
+    assert store.claim("b", TWO, limit=1, lease=LEASE) == []
     clock.advance(seconds=60)
 
-    [new] = tasks_of(store.claim("b", limit=1, lease=LEASE))
+    [new] = tasks_of(store.claim("b", TWO, limit=1, lease=LEASE))
 
     assert store.complete("a", [scored(old, 0.1)]) == []
     assert store.complete("b", [scored(new, 0.9)]) == [scored(new, 0.9)]
@@ -101,14 +101,14 @@ def test_an_owner_that_is_late_by_a_moment_is_refused_too(
 ) -> None:
     """A result that waits while its task is being taken finds it another's."""
     sampled(make())
-    [old] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [old] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
     clock.advance(seconds=60)
     late: list[Any] = []
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     thread = threading.Thread(target=lambda: late.append(store.complete("a", [scored(old)])))
 
     with store._database.write() as connection:
-        assert len(tasks.claim(connection, "b", 1, LEASE, clock.now)) == 1
+        assert len(claims.claim(connection, "p", "b", TWO, 1, LEASE, clock.now)) == 1
         thread.start()
         while not connection.exec_driver_sql(waiting).scalar():
             assert thread.is_alive()
@@ -121,7 +121,7 @@ def test_an_owner_that_is_late_by_a_moment_is_refused_too(
 def test_an_owner_may_be_late_when_nobody_minds(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
     """A lease that has run out and was not taken by another owner still counts."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
     clock.advance(hours=1)
 
     assert len(store.complete("a", [scored(task)])) == 1
@@ -130,7 +130,7 @@ def test_an_owner_may_be_late_when_nobody_minds(store: Store, sampled: Sampled, 
 def test_a_score_keeps_all_it_is_made_of(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
     """Details are any JSON; NaN in them becomes null, and objects their text."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
     circle: list[Any] = []
     circle.append(circle)
     details = {"questions": ["a\0", {"b": [1, 2.5, None, True]}], "nan": float("nan"), 1: {"deep": (1, 2)}}
@@ -174,7 +174,7 @@ def test_details_that_no_json_can_hold_do_not_stop_a_score(
 ) -> None:
     """A circle, an abyss, or an object that raises is noted as unreadable."""
     sampled(make(), make())
-    first, second = tasks_of(store.claim("a", limit=2, lease=LEASE))
+    first, second = tasks_of(store.claim("a", TWO, limit=2, lease=LEASE))
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
@@ -186,7 +186,7 @@ def test_details_that_no_json_can_hold_do_not_stop_a_score(
 def test_details_that_can_be_read_once_are_left_unread(store: Store, sampled: Sampled, make: Make) -> None:
     """An endless iterator does not hang whoever writes it."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
 
     store.complete("a", [scored(task, details={"endless": itertools.count()})])
 
@@ -199,7 +199,7 @@ def test_an_absence_is_a_state_and_no_row(
 ) -> None:
     """Only values are rows of the table score."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
     absent = Score(scorer=task.scorer, fingerprint=task.fingerprint, reason=reason, explanation="said 'banana'")
 
     assert store.complete("a", [(task, absent)]) == [(task, absent)]
@@ -212,7 +212,7 @@ def test_an_absence_is_a_state_and_no_row(
 def test_a_postponed_task_waits_for_its_time(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
     """And is somebody's again from then on; only its holder may postpone it."""
     sampled(make())
-    [task] = tasks_of(store.claim("a", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
     until = clock.now + timedelta(minutes=5)
     store.postpone("b", [task], until=until, reason=Reason.JUDGE_TIMEOUT, error="not mine")
     assert store.counts().running == 1
@@ -220,31 +220,31 @@ def test_a_postponed_task_waits_for_its_time(store: Store, sampled: Sampled, mak
     store.postpone("a", [task], until=until, reason=Reason.JUDGE_TIMEOUT, error="slow\0")
 
     assert store.counts().pending == 1
-    assert store.claim("b", limit=1, lease=LEASE) == []
+    assert store.claim("b", TWO, limit=1, lease=LEASE) == []
     clock.advance(minutes=5)
-    assert len(store.claim("b", limit=1, lease=LEASE)) == 1
+    assert len(store.claim("b", TWO, limit=1, lease=LEASE)) == 1
 
 
 def test_what_is_released_was_never_claimed(store: Store, sampled: Sampled, make: Make) -> None:
     """All that an owner holds goes back, at once and without counting as an attempt."""
     sampled(make(0), make(1), scorers=TWO)
-    store.claim("a", limit=1, lease=LEASE)
-    store.claim("b", limit=1, lease=LEASE)
+    store.claim("a", TWO, limit=1, lease=LEASE)
+    store.claim("b", TWO, limit=1, lease=LEASE)
 
     assert (store.release("a"), store.release("a")) == (2, 0)
 
-    [claim] = store.claim("c", limit=9, lease=LEASE)
+    [claim] = store.claim("c", TWO, limit=9, lease=LEASE)
     assert [task.attempts for task in claim.tasks] == [1, 1]
 
 
 def test_threads_never_claim_the_same_task(store: Store, sampled: Sampled, make: Make) -> None:
     """Four owners at once get every exchange, each one whole and once."""
     sampled(*(make(minute) for minute in range(60)), scorers=TWO)
-    claims: list[Claim] = []
+    taken: list[Claim] = []
 
     def work(owner: str) -> None:
-        while found := store.claim(owner, limit=3, lease=LEASE):
-            claims.extend(found)
+        while found := store.claim(owner, TWO, limit=3, lease=LEASE):
+            taken.extend(found)
 
     threads = [threading.Thread(target=work, args=(f"owner-{number}",)) for number in range(4)]
     for thread in threads:
@@ -252,8 +252,8 @@ def test_threads_never_claim_the_same_task(store: Store, sampled: Sampled, make:
     for thread in threads:
         thread.join()
 
-    assert len({claim.exchange.id for claim in claims}) == len(claims) == 60
-    assert [len(claim.tasks) for claim in claims] == [2] * 60
+    assert len({claim.exchange.id for claim in taken}) == len(taken) == 60
+    assert [len(claim.tasks) for claim in taken] == [2] * 60
 
 
 WORKER = """
@@ -265,7 +265,7 @@ store, owner = Store(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
 done = []
-while claims := store.claim(owner, limit=2, lease=timedelta(hours=1)):
+while claims := store.claim(owner, {"relevancy": "f1", "faithfulness": "f2"}, limit=2, lease=timedelta(hours=1)):
     results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5))
                for claim in claims for task in claim.tasks]
     done += [task.id for task, _ in store.complete(owner, results)]
@@ -305,7 +305,7 @@ from datetime import timedelta
 from germane.storage import Store
 store = Store(sys.argv[1])
 print("ready", flush=True)
-store.claim(sys.argv[2], limit=9, lease=timedelta(seconds=60))
+store.claim(sys.argv[2], {"relevancy": "f1"}, limit=9, lease=timedelta(seconds=60))
 print("claimed", flush=True)
 sys.stdin.readline()
 """
@@ -324,6 +324,6 @@ def test_what_a_killed_process_held_is_done_by_another(
     assert store.counts().running == 1
     clock.advance(days=3650)  # the process went by the real clock
 
-    [task] = tasks_of(store.claim("b", limit=1, lease=LEASE))
+    [task] = tasks_of(store.claim("b", TWO, limit=1, lease=LEASE))
 
     assert len(store.complete("b", [scored(task)])) == 1

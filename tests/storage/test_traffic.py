@@ -41,7 +41,7 @@ def test_what_scores_took_is_averaged_by_scorer(store: Store, make: Make, clock:
     store.add(exchanges)
     store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1"})
     tokens = [(100, 10), (300, 30), (None, None), (0, 0)]
-    claims = store.claim("me", limit=4, lease=timedelta(minutes=1))
+    claims = store.claim("me", {"a": "f1"}, limit=4, lease=timedelta(minutes=1))
     for claim, (read, written) in zip(claims, tokens, strict=True):
         score = Score(scorer="a", fingerprint="f1", value=0.5, input_tokens=read, output_tokens=written)
         store.complete("me", [(claim.tasks[0], score)])

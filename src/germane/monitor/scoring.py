@@ -23,8 +23,6 @@ from germane.threads import Threads
 
 REQUESTS: Final = 4
 """Judge time-outs that one scorer may take for one exchange: it may ask more than once."""
-ELSEWHERE: Final = 60.0
-"""Seconds for which a task of a scorer that this process does not have is left to others."""
 Outcome = Score | Postponed | None
 
 
@@ -80,6 +78,7 @@ class Scoring:
         self.pauses = {_identity(scorer): Pause(scorer.name, backoff=backoff, clock=clock) for scorer in scorers}
         self._store = store
         self._scorers = {_identity(scorer): scorer for scorer in scorers}
+        self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
         self._results = results
         self._limits = limits
         self._owner = owner
@@ -136,7 +135,7 @@ class Scoring:
         return not rest
 
     def _claim(self, room: int) -> list[Claim]:
-        return self._store.claim(self._owner, limit=room, lease=self._limits.lease)
+        return self._store.claim(self._owner, self._fingerprints, limit=room, lease=self._limits.lease)
 
     def _room(self) -> int:
         """Return how many exchanges to claim now."""
@@ -188,9 +187,7 @@ class Scoring:
 
     async def _try(self, exchange: Exchange, task: Task, deadline: float) -> Outcome:
         """Return a score, when to try again, or None to hand the task back."""
-        scorer = self._scorers.get((task.scorer, task.fingerprint))
-        if scorer is None:
-            return self._left_to_others(task)
+        scorer = self._scorers[task.scorer, task.fingerprint]
         async with self._judged_places if asks_judge(scorer) else self._places:
             if self.stopping:
                 return None
@@ -234,11 +231,6 @@ class Scoring:
         reason = pause.reason or Reason.JUDGE_UNREACHABLE
         score = self._without_value(task.scorer, task.fingerprint, reason, pause.problem or "")
         return self._later(task, score, at_least=pause.left().total_seconds())
-
-    def _left_to_others(self, task: Task) -> Outcome:
-        error = f"{task.scorer} with fingerprint {task.fingerprint} runs in no process any more"
-        score = self._without_value(task.scorer, task.fingerprint, Reason.EXPIRED, error)
-        return self._later(task, score, at_least=ELSEWHERE)
 
     def _later(self, task: Task, score: Score, *, at_least: float | None) -> Outcome:
         """Postpone a task; when that has gone on for too long, the score without a value is final."""

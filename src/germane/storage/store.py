@@ -19,6 +19,7 @@ from germane.settings import Budget
 from germane.storage import (
     budget,
     calibrations,
+    claims,
     considered,
     feedback,
     leases,
@@ -193,13 +194,20 @@ class Store(Upkeep):
             considered.note(connection, feedback_ids, self._clock())
             return ready
 
-    def claim(self, owner: str, *, limit: int, lease: timedelta) -> list[Claim]:
-        """Take all ready tasks of up to ``limit`` exchanges, oldest first, for the time of the lease.
+    def claim(self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta) -> list[Claim]:
+        """Take all ready tasks that ``scorers`` have of up to ``limit`` exchanges, oldest first, for the lease's time.
 
-        Ready is what is pending and due, and what is running under a lease that has ended.
+        Ready is what is pending and due, and what is running under a lease that has ended. What was begun too often and
+        never came to an end fails here, and is nobody's any more.
+
+        Args:
+            owner: Whose they are then.
+            scorers: Fingerprints by name. Tasks of others stay where they are, and cost nothing.
+            limit: Exchanges.
+            lease: For how long they are this owner's, unless :meth:`beat` renews it.
         """
         with self._database.write() as connection:
-            return tasks.claim(connection, owner, limit, lease, self._clock())
+            return claims.claim(connection, self._process, owner, scorers, limit, lease, self._moment(connection))
 
     def complete(self, owner: str, results: Sequence[tuple[Task, Score]]) -> list[tuple[Task, Score]]:
         """Write results, and return those that were written.
@@ -415,6 +423,10 @@ class Store(Upkeep):
         """Return how much there is of everything."""
         with self._database.read() as connection:
             return readings.counts(connection)
+
+    def _moment(self, connection: Connection) -> datetime:
+        """Return the time by the clock that all processes on this database share, or by the one that was given."""
+        return self._given_time() or limits.moment(connection)
 
     def _moment(self, connection: Connection) -> datetime:
         """Return the time by the clock that all processes on this database share, or by the one that was given."""

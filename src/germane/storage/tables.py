@@ -125,10 +125,20 @@ class TaskRow(Base, table=True):
         UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
         Index(
             "ix_scoring_task_open",
+            "scorer",
+            "fingerprint",
             "not_before",
             "first_pending_at",
             sqlite_where=text("not_before IS NOT NULL"),
             postgresql_where=text("not_before IS NOT NULL"),
+        ),
+        Index(
+            "ix_scoring_task_candidate",
+            "scorer",
+            "fingerprint",
+            "first_pending_at",
+            sqlite_where=text("state = 'pending' AND not_before IS NULL"),
+            postgresql_where=text("state = 'pending' AND not_before IS NULL"),
         ),
         Index(
             "ix_scoring_task_lease_owner",
@@ -156,6 +166,8 @@ class TaskRow(Base, table=True):
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
     """Fingerprint of its score, which tells what really made it; null without one, and where it is the task's own."""
+    tries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
+    """How often it was tried in vain and handed back to be tried later."""
 
 
 class ScoreRow(Base, table=True):
@@ -235,6 +247,7 @@ class LeaseRow(Base, table=True):
     expires_at: datetime = Field(sa_type=UtcDateTime)
     cursor: str | None = Field(default=None, sa_type=Text)
     """How far the job has come."""
+    renewed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class RateLimitRow(Base, table=True):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CTE, Connection, RowMapping, Select, Update, bindparam, exists, select, true, update
+from sqlalchemy import Connection, RowMapping, Update, bindparam, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage.rows import SCORE, batched, exchange_of, insert, score_values, stamp_for
+from germane.storage.rows import SCORE, batched, insert, score_values, stamp_for
 from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Deltas
 from germane.storage.text import clean
@@ -42,85 +41,24 @@ class Claim:
     tasks: tuple[Task, ...]
 
 
-_ready = scoring_task.c.not_before <= bindparam("now")
-
-
-def _heads() -> CTE:
-    """Return the exchanges to take, each by its first ready task.
-
-    Whoever locks that one has the whole exchange, and two owners never wait for one another's siblings.
-    """
-    sibling = scoring_task.alias("sibling")
-    earlier = exists().where(
-        sibling.c.exchange_id == scoring_task.c.exchange_id,
-        sibling.c.not_before <= bindparam("now"),
-        sibling.c.id < scoring_task.c.id,
-    )
-    firsts = select(scoring_task.c.exchange_id).where(_ready, ~earlier)
-    firsts = firsts.order_by(scoring_task.c.not_before, scoring_task.c.id).limit(bindparam("limit"))
-    return firsts.with_for_update(of=scoring_task, skip_locked=True).cte("heads")
-
-
-@cache
-def _ready_tasks(dialect: str) -> Select[Any]:
-    """Return all ready tasks of the heads' exchanges, locked."""
-    heads = _heads()
-    tasks = select(*(scoring_task.c[name] for name in Task.__slots__))
-    tasks = tasks.where(scoring_task.c.exchange_id == heads.c.exchange_id, _ready)
-    if dialect == "sqlite":
-        return tasks
-    # Lateral, so that each exchange is looked up in the index: before PostgreSQL has statistics it expects so many of
-    # one exchange that it would rather read them all.
-    found = tasks.with_for_update(skip_locked=True).lateral("found")
-    return select(found).select_from(heads.join(found, true()))
-
-
-_TAKE = update(scoring_task).values(
-    state="running",
-    lease_owner=bindparam("owner"),
-    lease_until=bindparam("lease_end"),
-    not_before=bindparam("lease_end"),
-    attempts=scoring_task.c.attempts + 1,
-)
-
-
-def claim(connection: Connection, owner: str, limit: int, lease: timedelta, now: datetime) -> list[Claim]:
-    """Take the ready tasks of up to ``limit`` exchanges, oldest first."""
-    found = connection.execute(_ready_tasks(connection.dialect.name), {"now": now, "limit": limit}).mappings().all()
-    tasks: dict[str, list[Task]] = {}
-    for row in found:
-        tasks.setdefault(row["exchange_id"], []).append(Task(**{**row, "attempts": row["attempts"] + 1}))
-    for ids in batched([row["id"] for row in found]):
-        connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
-    exchanges = _exchanges(connection, list(tasks))
-    return [Claim(one, tuple(sorted(tasks[one.id], key=lambda task: task.id))) for one in exchanges]
-
-
-def _exchanges(connection: Connection, ids: Sequence[str]) -> list[Exchange]:
-    found: list[Exchange] = []
-    for some in batched(ids):
-        query = select(exchange).where(exchange.c.id.in_(some))
-        found += [exchange_of(row) for row in connection.execute(query).mappings()]
-    return sorted(found, key=lambda one: (one.started_at, one.id))
-
-
 def complete(
     connection: Connection, process: str, owner: str, results: Sequence[Result], now: datetime
 ) -> list[Result]:
     """Write scores, states and tally for those tasks that are still this owner's; return these."""
-    held = _held(connection, owner, [task for task, _ in results])
+    held = held_by(connection, owner, [task for task, _ in results])
     firsts: dict[int, Result] = {}
     for task, found in results:
         if task.id in held:
             firsts.setdefault(task.id, (task, found))
     finished = list(firsts.values())
-    _finish(connection, process, finished, held, now)
+    finish(connection, process, finished, held, now)
     return finished
 
 
-def _finish(
+def finish(
     connection: Connection, process: str, finished: Sequence[Result], held: dict[int, RowMapping], now: datetime
 ) -> None:
+    """Write what came of tasks, each with its row of :func:`held_by`."""
     stamp, deltas = stamp_for(connection.dialect.name), Deltas()
     for task, found in finished:
         row = held[task.id]
@@ -157,7 +95,7 @@ _CLOSE = (
 )
 
 
-def _held(connection: Connection, owner: str, tasks: Sequence[Task]) -> dict[int, RowMapping]:
+def held_by(connection: Connection, owner: str, tasks: Sequence[Task]) -> dict[int, RowMapping]:
     """Return those tasks that this owner still holds, locked, each with what its score needs of the exchange."""
     held: dict[int, RowMapping] = {}
     for ids in batched(sorted({task.id for task in tasks})):
@@ -189,7 +127,7 @@ def postpone(
     connection: Connection, owner: str, tasks: Sequence[Task], until: datetime, reason: Reason, error: str
 ) -> None:
     """Hand tasks back, not to be claimed before ``until``."""
-    held = _held(connection, owner, tasks)
+    held = held_by(connection, owner, tasks)
     statement = _back().where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
         not_before=until, reason=reason.value, error=clean(error), attempts=scoring_task.c.attempts - 1

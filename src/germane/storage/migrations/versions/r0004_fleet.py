@@ -10,6 +10,8 @@ revision = "0004"
 down_revision = "0003"
 
 MOMENT = sa.DateTime(timezone=True)
+OPEN = "not_before IS NOT NULL"
+CANDIDATE = "state = 'pending' AND not_before IS NULL"
 JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 
 
@@ -20,8 +22,10 @@ def upgrade() -> None:
     op.add_column("exchange", sa.Column("erased_at", MOMENT))
     _partial("ix_exchange_candidate", "exchange", "started_at", "sampling_reason = 'candidate'")
     _partial("ix_exchange_text", "exchange", "started_at", "erased_at IS NULL")
+    _scoring_task()
     op.add_column("score", sa.Column("proxy", sa.Float()))
     op.add_column("lease", sa.Column("cursor", sa.Text()))
+    op.add_column("lease", sa.Column("renewed_at", MOMENT))
     op.add_column("feedback", sa.Column("considered_at", MOMENT))
     _partial("ix_feedback_unconsidered", "feedback", "created_at", "considered_at IS NULL")
     _partial("ix_feedback_comment", "feedback", "created_at", "comment IS NOT NULL")
@@ -36,17 +40,33 @@ def downgrade() -> None:
     op.drop_index("ix_feedback_comment", "feedback")
     op.drop_index("ix_feedback_unconsidered", "feedback")
     op.drop_column("feedback", "considered_at")
+    op.drop_column("lease", "renewed_at")
     op.drop_column("lease", "cursor")
     op.drop_column("score", "proxy")
+    _scoring_task_before()
     op.drop_index("ix_exchange_text", "exchange")
     op.drop_index("ix_exchange_candidate", "exchange")
     for column in ("erased_at", "proxy_probability", "capture_probability"):
         op.drop_column("exchange", column)
 
 
-def _partial(name: str, table: str, column: str, condition: str) -> None:
+def _partial(name: str, table: str, columns: str, condition: str) -> None:
     where = sa.text(condition)
-    op.create_index(name, table, [column], sqlite_where=where, postgresql_where=where)
+    op.create_index(name, table, columns.split(), sqlite_where=where, postgresql_where=where)
+
+
+def _scoring_task() -> None:
+    op.drop_index("ix_scoring_task_open", "scoring_task")
+    op.add_column("scoring_task", sa.Column("tries", sa.Integer(), nullable=False, server_default="0"))
+    _partial("ix_scoring_task_open", "scoring_task", "scorer fingerprint not_before first_pending_at", OPEN)
+    _partial("ix_scoring_task_candidate", "scoring_task", "scorer fingerprint first_pending_at", CANDIDATE)
+
+
+def _scoring_task_before() -> None:
+    op.drop_index("ix_scoring_task_candidate", "scoring_task")
+    op.drop_index("ix_scoring_task_open", "scoring_task")
+    op.drop_column("scoring_task", "tries")
+    _partial("ix_scoring_task_open", "scoring_task", "not_before first_pending_at", OPEN)
 
 
 def _worker() -> None:
