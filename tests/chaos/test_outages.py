@@ -1,0 +1,98 @@
+"""The database goes away under a running application, and comes back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from accounts import Accounts
+from databases import LockedFile, Server, Stoppable
+
+import germane
+from germane import runtime
+from germane.storage import Store, engine
+from germane.testing import FakeJudge
+
+OUTAGE = float(os.environ.get("OUTAGE_SECONDS", "2"))
+"""Seconds that the database is away: OUTAGE_SECONDS=30 make test ARGS=tests/chaos."""
+Until = Callable[..., None]
+Told = Callable[[], list[str]]
+
+
+@germane.observe
+def ask(question: str) -> str:
+    """Answer at once, each question in its own words."""
+    return f"By card, at counter {question.rpartition(' ')[2].rstrip('?')}."
+
+
+def ask_all(who: str, count: int = 20) -> None:
+    """Ask different questions; no caller notices how the database is."""
+    for number in range(count):
+        assert ask(f"How do I pay at {who}{number}?") == f"By card, at counter {who}{number}."
+
+
+def depth() -> int:
+    """Return how many exchanges wait in memory."""
+    running = runtime.running()
+    assert running is not None
+    return running.writer.depth
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stoppable]:
+    """A migrated database that can be stopped: a file that is locked for longer than anybody waits, or a server."""
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT", OUTAGE / 10)
+    if request.param == "postgresql":
+        request.getfixturevalue("postgresql")  # skips where there can be none
+    database: Stoppable = LockedFile(tmp_path) if request.param == "sqlite" else Server()
+    store = Store(database.url)
+    store.migrate()
+    store.close()
+    yield database
+    germane.stop()
+    database.close()
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_database_that_is_away_for_a_while_costs_no_exchange_and_no_score(
+    away: Stoppable, judge: FakeJudge, until: Until, told: Told
+) -> None:
+    """Answers go on and wait in memory; what was being scored is saved later, by the request that was made for it.
+
+    Each change of state is one line in the log, however often it is tried.
+    """
+    judge.latency = 0.3
+    store = Store(away.url)
+    germane.start(**judge.settings(), database=away.url, tick=0.05)
+    ask_all("first")
+    until(lambda: judge.in_flight)
+
+    away.stop()
+    ask_all("then")
+    until(lambda: "tried again" in str(told()))
+    threading.Event().wait(OUTAGE)  # the outage is as long as it is said to be
+    assert depth() == 20
+    away.start()
+    ask_all("last")
+    until(lambda: store.counts().rows == 60)
+
+    assert germane.stop()
+    store.close()
+    accounts = Accounts(away.url)
+    assert (len(accounts.exchanges), accounts.faults(set())) == (60, [])
+    assert len(judge.chats) == 60
+    assert_said_once(told())
+
+
+def assert_said_once(lines: list[str]) -> None:
+    """One line says that it fails, and one that it works again: of the writer, and of each job that noticed."""
+    failed = Counter(line.split("fails:")[0].strip() for line in lines if "fails:" in line)
+    again = Counter(line.removesuffix("works again").strip() for line in lines if line.endswith("works again"))
+    assert failed == again, lines
+    assert set(failed.values()) == {1}, lines
+    assert sum("wait in memory" in line for line in lines) == 1, lines
+    assert sum(line.endswith("takes exchanges again") for line in lines) == 1, lines
