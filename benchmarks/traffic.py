@@ -13,12 +13,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import create_engine, select
+from sqlalchemy import select
 
 from germane.exchange import Exchange, draw_of
 from germane.monitor import Monitor
 from germane.settings import load
 from germane.storage import Store
+from germane.storage.engine import Database
 from germane.storage.tables import exchange, scoring_task
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -26,10 +27,8 @@ MINUTE = timedelta(minutes=1)
 LATE = 10
 """Minutes after which an exchange in a hundred is written: a process was cut off from the database."""
 BATCH = 500
-PATIENCE = 600.0
-"""Real seconds in which a minute's traffic must have been looked at."""
-EXTRA = 30
-"""Minutes without traffic after which what is still open counts as vanished."""
+PATIENCE = 300.0
+"""Real seconds after which what is still open of a minute's traffic counts as vanished."""
 
 
 @dataclass(frozen=True)
@@ -160,23 +159,20 @@ class Replay:
     """A load before the monitor as it is shipped."""
 
     def __init__(self, load: Load, url: str) -> None:
-        self._load, self._url, self._clock = load, url, Clock()
-        self._store = Store(url, clock=self._clock)
+        self._load, self._clock = load, Clock()
+        self._store, self._database = Store(url, clock=self._clock), Database(url)
 
     def run(self, minutes: int | None = None) -> Outcome:
         """Play the load, or its first minutes, and what comes late; return what became of it."""
         traffic = Traffic(self._load)
         last = minutes or 60 * self._load.hours
         self._store.migrate()
-        with closing(self._store), self._monitor() as monitor:
+        with closing(self._store), closing(self._database), self._monitor() as monitor:
             for number in range(last + LATE):
                 for batch in traffic.of_minute(number if number < last else sys.maxsize):
                     self._store.add(batch)
-                self._pass_a_minute(monitor)
-            for _ in range(EXTRA):
-                if not self._is_open():
+                if not self._pass_a_minute(monitor):
                     break
-                self._pass_a_minute(monitor)
             return self._outcome(traffic)
 
     @contextmanager
@@ -189,23 +185,26 @@ class Replay:
         finally:
             monitor.stop()
 
-    def _pass_a_minute(self, monitor: Monitor) -> None:
-        """Let a minute go by, and every job run in it."""
+    def _pass_a_minute(self, monitor: Monitor) -> bool:
+        """Let a minute go by, and the work in it be done; False when it never is."""
         self._clock.now += MINUTE
         deadline = time.monotonic() + PATIENCE
-        while not self._had_its_turn(monitor):
+        while not (self._had_its_turn(monitor) and self._is_idle()):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing moves any more: {monitor.status()}")
+                return False
             time.sleep(0.005)
+        return True
 
     def _had_its_turn(self, monitor: Monitor) -> bool:
-        status = monitor.status()
-        runs = [status.jobs[name].last_run for name in ("sample", "score")]
-        return all(run is not None and run >= self._clock.now for run in runs) and not status.in_flight + status.unsaved
+        last_run = monitor.status().jobs["sample"].last_run
+        return last_run is not None and last_run >= self._clock.now
 
-    def _is_open(self) -> bool:
-        counts = self._store.counts()
-        return bool(counts.unsampled + counts.pending + counts.running)
+    def _is_idle(self) -> bool:
+        """Whether nothing waits for a decision or a score."""
+        undecided = select(exchange.c.id).where(exchange.c.sampling_reason.is_(None)).limit(1)
+        waiting = select(scoring_task.c.id).where(scoring_task.c.not_before.is_not(None)).limit(1)
+        with self._database.read() as connection:
+            return not any(connection.execute(query).first() for query in (undecided, waiting))
 
     def _outcome(self, traffic: Traffic) -> Outcome:
         found = Outcome(traffic.seen, traffic.drawn)
@@ -215,12 +214,10 @@ class Replay:
         for name in ("skipped", "failed"):
             found.counted = {**found.counted, name: sum(sum(getattr(each, name).values()) for each in coverage)}
         query = select(exchange.c.draw <= self._load.rate, scoring_task.c.state, scoring_task.c.reason)
-        engine = create_engine(self._url)
-        with engine.connect() as connection:
+        with self._database.read() as connection:
             rows = connection.execute(query.join(exchange, exchange.c.id == scoring_task.c.exchange_id))
             for drawn, state, reason in rows.yield_per(10_000):
                 (found.states if drawn else found.others)[state, reason or ""] += 1
-        engine.dispose()
         return found
 
 
