@@ -60,7 +60,7 @@ def test_what_was_left_out_becomes_ready(store: Store, decided: Any, clock: Any,
 
     assert store.consider([], [exchange.id], SCORERS) == 2
     assert counted(store) == {"seen": 2, "scored": 0, "pending": 2, "skipped": {}}
-    (claim,) = store.claim("me", limit=5, lease=timedelta(seconds=60))
+    (claim,) = store.claim("me", SCORERS, limit=5, lease=timedelta(seconds=60))
     assert {task.scorer for task in claim.tasks} == set(SCORERS)
     store.complete("me", [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.2))
                           for task in claim.tasks])  # fmt: skip
@@ -77,14 +77,14 @@ def test_what_waits_in_the_pool_leaves_it(store: Store, decided: Any) -> None:
 
     assert store.consider([], [exchange.id], SCORERS) == 1
     assert counted(store) == {"seen": 2, "scored": 0, "pending": 1, "skipped": {"missing_input": 1}}
-    (claim,) = store.claim("me", limit=5, lease=timedelta(seconds=60))
+    (claim,) = store.claim("me", SCORERS, limit=5, lease=timedelta(seconds=60))
     assert [task.scorer for task in claim.tasks] == ["relevancy"]
 
 
 def test_a_score_that_is_there_gets_the_new_weight(store: Store, decided: Any, clock: Any) -> None:
     """One bad answer among ten stands for ten; once it is sure to be scored, it stands for itself."""
     drawn, other = decided("drawn", {}), decided("drawn", {})
-    claims = store.claim("me", limit=5, lease=timedelta(seconds=60))
+    claims = store.claim("me", SCORERS, limit=5, lease=timedelta(seconds=60))
     value = {drawn.id: 0.0, other.id: 1.0}
     # What really made a score may bear another fingerprint than its task.
     results = [(task, Score(scorer=task.scorer, fingerprint="f9", value=value[task.exchange_id]))

@@ -72,6 +72,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.coverage(since=window["since"])
     store.troubles()
     store.outstanding()
+    store.backlog(lately=LEASE)
     store.counts()
 
 

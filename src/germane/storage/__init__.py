@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from germane.storage.ageing import Removed
+from germane.storage.backlog import Backlog
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
@@ -19,6 +20,7 @@ from germane.storage.writer import Writer
 
 __all__ = [
     "Allowed",
+    "Backlog",
     "Bucket",
     "Claim",
     "Counts",

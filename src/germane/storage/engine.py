@@ -17,6 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
+from germane.storage import moved
 from germane.storage.filesystem import Mounts, read_mounts, refuse_network
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
@@ -39,7 +40,8 @@ class Database:
             SQLite's file lies on a network file system.
     """
 
-    def __init__(self, url: str, *, mounts: Mounts = read_mounts) -> None:
+    def __init__(self, url: str, *, mounts: Mounts = read_mounts, told: moved.Told = lambda _: None) -> None:
+        self._told = told
         self.url = _parsed(url)
         self.name = _displayed(self.url)
         self.dialect = self.url.get_backend_name()
@@ -59,7 +61,11 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
         with self._in_use(), self.engine.begin() as connection:
+            moved.take(connection)  # what was noted in a transaction that came to nothing
             yield connection
+            ended = moved.take(connection)
+        if ended:
+            self._told(ended)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -17,6 +18,7 @@ from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
 from germane.storage import (
+    backlog,
     budget,
     calibrations,
     claims,
@@ -36,10 +38,12 @@ from germane.storage import (
     traffic,
     troubles,
 )
+from germane.storage.backlog import Backlog
 from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.engine import Database
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.moved import Ended, Told, note
 from germane.storage.outstanding import Outstanding
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
@@ -71,6 +75,7 @@ class Store(Upkeep):
         url: SQLAlchemy's URL of a database on SQLite or PostgreSQL.
         clock: Tells the time; without one leases and limits go by the database's.
         erase_after_scoring: Erase the text of an exchange with what closes the last of its tasks.
+        told: Called after each transaction that stored exchanges or ended tasks, with how many; must not raise.
 
     Raises:
         SettingsError: the URL is of no database that germane can use.
@@ -82,8 +87,9 @@ class Store(Upkeep):
         *,
         clock: Callable[[], datetime] = utc_now,
         erase_after_scoring: bool = False,
+        told: Told = lambda _: None,
     ) -> None:
-        self._database = Database(url)
+        self._database = Database(url, told=told)
         self._erases = erase_after_scoring
         self._clock = clock
         self._stamp = rows.stamp_for(self._database.dialect)
@@ -122,6 +128,7 @@ class Store(Upkeep):
         if values:
             with self._database.write() as connection:
                 rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
+                note(connection, Counter((exchange.route, "", "stored", "") for exchange in exchanges))
 
     def add_feedback(self, given: Sequence[Feedback]) -> None:
         """Write people's labels, also of exchanges that are not here yet; one that is here already is ignored."""
@@ -149,6 +156,10 @@ class Store(Upkeep):
         """Count exchanges that never became rows, by (service, route), in the minute of ``at`` (by default now)."""
         with self._database.write() as connection:
             tally.count_dropped(connection, self._process, counts, scorers, reason, at or self._clock())
+            dropped: Counter[Ended] = Counter()
+            for (_, route), count in counts.items():
+                dropped[(route, "", "dropped", reason.value)] += count
+            note(connection, dropped)
 
     def declare(self, service: str, routes: Iterable[str]) -> None:
         """Make routes known that have not had an exchange yet; :meth:`coverage` without ``since`` lists them."""
@@ -418,6 +429,11 @@ class Store(Upkeep):
         """Return what is still to be decided on and to be scored."""
         with self._database.read() as connection:
             return outstanding.outstanding(connection, self._clock())
+
+    def backlog(self, *, lately: timedelta) -> Backlog:
+        """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""
+        with self._database.read() as connection:
+            return backlog.backlog(connection, self._clock(), lately)
 
     def counts(self) -> Counts:
         """Return how much there is of everything."""

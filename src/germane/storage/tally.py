@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Insert, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import Reason
+from germane.storage.moved import Ended, note
 from germane.storage.tables import tally
 from germane.storage.text import clean
 
@@ -40,6 +41,18 @@ class Deltas:
         rows = [_row(cell, process, count) for cell, count in sorted(self._counts.items()) if count]
         if rows:
             connection.execute(_UPSERTS[connection.dialect.name], rows)
+        note(connection, self._ended())
+
+    def _ended(self) -> Counter[Ended]:
+        """Return what came to an end; what is begun anew has no part in it."""
+        ended: Counter[Ended] = Counter()
+        for (_, _, route, scorer, outcome, reason), count in self._counts.items():
+            if scorer and count > 0 and outcome in _ENDS:
+                ended[(route, scorer, outcome, reason)] += count
+        return ended
+
+
+_ENDS = frozenset({"scored", "skipped", "failed"})
 
 
 def _row(cell: Cell, process: str, count: int) -> dict[str, Any]:
