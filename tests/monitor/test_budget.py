@@ -19,11 +19,12 @@ from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
 from germane.exchange import Context
 from germane.monitor.backoff import Backoff
 from germane.monitor.pace import SharedPace, shared_pace
+from germane.monitor.spending import spent_of, spent_until
 from germane.score import Reason
 from germane.scorers import Judge, Place, Workbench, build
 from germane.scorers.protocols import Message
 from germane.settings import Budget, load
-from germane.storage import Decision, Grant, Limit, Store
+from germane.storage import Decision, Grant, Limit, Spent, Store
 from germane.testing import FakeJudge, Fault
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -409,3 +410,18 @@ def test_money_needs_a_price(settings: Callable[..., Any], store: Store, judge: 
     assert shared_pace(settings(**mine, budget={"usd_per_hour": 1}, prices={"my-model": {"input": 1}}), store)
     assert shared_pace(settings(**mine, budget={"calls_per_day": 1}), store)
     assert shared_pace(settings(judge="local", budget={"usd_per_hour": 1}), store)
+
+
+def test_what_is_spent_is_told_of_each_limit() -> None:
+    """Of an hour's limit with what the hours before it brought; it is spent when a usual request does not fit."""
+    budget = Budget(calls_per_hour=10, tokens_per_day=9_000, usd_per_hour=0.5)
+    spent = Spent(day=NOON.date(), calls=100, tokens=8_930, usd=0.75)
+
+    assert spent_of(budget, spent, NOON) == [
+        "100 of the 130 calls that the hours up to now allow",
+        "8,930 of 9,000 tokens are spent",
+        "0.75 of the 6.5 usd that the hours up to now allow",
+    ]
+    assert spent_until(budget, spent, NOON) == datetime(2026, 3, 2, tzinfo=UTC)  # a request takes 89 tokens
+    assert spent_until(budget, Spent(day=NOON.date(), calls=130), NOON) == NOON + timedelta(hours=1)
+    assert spent_until(budget, Spent(day=NOON.date(), calls=129), NOON) is None

@@ -87,13 +87,14 @@ def command(
         if as_json:
             print_json({"error": "no exchanges"})
         context.exit(NOT_ENOUGH_DATA)
-    from germane.cli.forecast import forecast, models_of, over_limits, total
+    from germane.cli.forecast import forecast, models_of, total
 
     models = models_of(settings, at_server=at_server)
-    drawn = basis.per_day * settings.rate
+    share = settings.rate if settings.budget is None else 1.0  # of which a budget pays for what it can
+    drawn = basis.per_day * share
     found = asyncio.run(forecast(names, settings, models, sample=basis.sample, drawn=drawn, usages=basis.usages))
-    notes = [*_unpriced(models, found), *over_limits(total(found), settings), *_unmeasured(own)]
-    outlook = Outlook(rate=settings.rate, basis=basis, models=models, scorers=found, total=total(found), notes=notes)
+    notes = [*_unpriced(models, found), *_over(total(found), settings), *_unmeasured(own)]
+    outlook = Outlook(rate=share, basis=basis, models=models, scorers=found, total=total(found), notes=notes)
     if as_json:
         print_json(_as_dict(outlook))
     else:
@@ -127,6 +128,12 @@ def _unpriced(models: Models, found: Sequence[Forecast]) -> list[str]:
         for model, unknown in asked.items()
         if unknown
     ]
+
+
+def _over(found: Forecast, settings: Settings) -> list[str]:
+    from germane.cli.forecast import over_budget, over_limits
+
+    return [*over_budget(found, settings), *over_limits(found, settings)]
 
 
 def _unmeasured(own: Sequence[str]) -> list[str]:

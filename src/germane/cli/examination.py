@@ -132,6 +132,7 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
     limits, troubles = _limits_in_use(store, settings, now), store.troubles()
     yield from map(_tell, troubles)
     yield from _look_at_limits(settings, limits)
+    yield from _look_at_budget(store, settings, now)
     if waiting and late and any(use.is_recent for use in limits):
         fix = "raise the limit if the judge's server allows it, or lower rate"
         message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
@@ -187,6 +188,27 @@ def _look_at_limits(settings: Settings, limits: Sequence[_LimitInUse]) -> Iterat
         else:
             waited = f"the last request, {use.ago.total_seconds():.0f} s ago, waited {use.waited:.1f} s for its turn"
             yield Finding(use.setting, "ok", f"{told}; {waited}")
+
+
+def _look_at_budget(store: Store, settings: Settings, now: datetime) -> Iterator[Finding]:
+    """Tell what of the budget is spent. That it is used up is what it is for."""
+    from germane.monitor.spending import check_price, spent_of, spent_until
+
+    budget = settings.budget
+    if budget is None:
+        return
+    try:
+        check_price(settings)
+    except SettingsError as error:
+        yield Finding("budget", "fault", str(error), "set the price, or limit calls or tokens instead")
+    spent = store.spent()
+    told = f"today (UTC) {'; '.join(spent_of(budget, spent, now))}"
+    until = spent_until(budget, spent, now)
+    if until is None:
+        yield Finding("budget", "ok", f"{told}; for all processes on this database together")
+    else:
+        message = f"{told}: it is spent until {until:%Y-%m-%d %H:%M} UTC, and what is to be scored till then is skipped"
+        yield Finding("budget", "note", message, "raise it, or leave it at that")
 
 
 def _tell(trouble: Trouble) -> Finding:

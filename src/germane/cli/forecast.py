@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 MINUTES = 1_440
 """Of a day."""
+_LAST_HOUR = datetime(2026, 1, 1, 23, tzinfo=UTC)
+"""Of any day: by then all that it may take may be spent."""
 TYPICAL = Exchange(
     id="0" * 32,
     trace_id="0" * 32,
@@ -146,6 +148,22 @@ def total(forecasts: Sequence[Forecast]) -> Forecast:
         dollars=None if None in dollars else sum(each for each in dollars if each is not None),
         output_from="measured" if all(each.output_from == "measured" for each in forecasts) else "assumed",
     )
+
+
+def over_budget(found: Forecast, settings: Settings) -> list[str]:
+    """Return how much of that the budget pays for, where it is not all."""
+    from germane.storage import allowed
+
+    if settings.budget is None:
+        return []
+    limit = allowed(settings.budget, _LAST_HOUR)
+    wanted = {"calls": found.calls, "tokens": found.input_tokens + found.output_tokens, "usd": found.dollars}
+    return [
+        f"the budget is {getattr(limit, kind):,.6g} {kind} a day: it pays for {getattr(limit, kind) / amount:.1%} of "
+        f"these {amount:,.6g}. The rest is not picked, or skipped"
+        for kind, amount in wanted.items()
+        if amount is not None and amount > getattr(limit, kind)
+    ]
 
 
 def over_limits(found: Forecast, settings: Settings) -> list[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Final
 
 from germane.errors import ScoringError, SettingsError
 from germane.score import Reason
 from germane.scorers import Prices
 from germane.settings import LOCAL, Budget, Settings
-from germane.storage import Expense, Grant, frees_at
+from germane.storage import Expense, Grant, Spent, frees_at
 
 logger = logging.getLogger("germane.monitor")
 
-HOUR: Final = timedelta(hours=1)
+KINDS: Final = ("calls", "tokens", "usd")
 
 
 def check_price(settings: Settings) -> None:
@@ -33,6 +33,27 @@ def check_price(settings: Settings) -> None:
             f"setting budget.{limited[0]}: nobody knows what the judge {judge!r} costs; name it in the setting prices: "
             f'[prices."{judge}"], then input and output, in US dollars for a million tokens'
         )
+
+
+def spent_of(budget: Budget, spent: Spent, at: datetime) -> list[str]:
+    """Say of each limit how much of it is spent."""
+    told, hours = [], at.astimezone(UTC).hour + 1
+    for kind in KINDS:
+        took = getattr(spent, kind)
+        per_hour, per_day = getattr(budget, f"{kind}_per_hour"), getattr(budget, f"{kind}_per_day")
+        if per_day is not None:
+            told.append(f"{took:,.6g} of {per_day:,.6g} {kind} are spent")
+        if per_hour is not None:
+            told.append(f"{took:,.6g} of the {hours * per_hour:,.6g} {kind} that the hours up to now allow")
+    return told
+
+
+def spent_until(budget: Budget, spent: Spent, at: datetime) -> datetime | None:
+    """Return until when a request like today's others is not paid for; None while it is."""
+    calls = max(spent.calls, 1)
+    usual = Expense(1, spent.tokens / calls, spent.usd / calls)
+    until = frees_at(budget, spent.expense, usual, at)
+    return until if until > at else None
 
 
 class Spending:
