@@ -121,7 +121,7 @@ class Runtime:
             redact=self._redact,
             text_limit=self.settings.text_limit,
             rate=self.settings.rate,
-            hold=self.scores,
+            hold=self.scores and self.settings.budget is None,  # which is picked later than a span can wait
             max_hold=self.settings.max_hold,
             provider=self._provider,
         )

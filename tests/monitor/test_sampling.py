@@ -14,7 +14,7 @@ from germane.monitor.fitness import Fitness
 from germane.monitor.office import Office
 from germane.monitor.sampling import decide as decide_on
 from germane.score import Reason
-from germane.settings import Settings
+from germane.settings import Always, Settings
 from germane.storage import Decision, Store
 
 
@@ -35,7 +35,7 @@ class Needs:
 PLAIN = Needs("question", "answer")
 
 
-def decide(exchange: Any, *, rate: float, scorers: list[Needs], **rules: Any) -> Decision:
+def decide(exchange: Any, *, rate: float | None, scorers: list[Needs], **rules: Any) -> Decision:
     fit = Fitness(scorers, **rules).of(exchange)
     return decide_on(exchange, rate=rate, fit=fit, scorers=[scorer.name for scorer in scorers])
 
@@ -48,6 +48,40 @@ def test_the_draw_decides(new_exchange: Any) -> None:
     assert (drawn.sampling_reason, drawn.probability, drawn.skip) == ("drawn", 0.3, {})
     assert (passed_over.sampling_reason, passed_over.probability) == ("not_drawn", 0.3)
     assert passed_over.skip == {"needs": Reason.NOT_DRAWN}
+
+
+@pytest.mark.parametrize(("rate", "kept", "probability"), [(0.3, 0.2, 0.2), (0.1, 0.2, 0.1)])
+@pytest.mark.parametrize("draw", [0.05, 0.15])
+def test_the_probability_counts_the_capture_limit(
+    new_exchange: Any, rate: float, kept: float, probability: float, draw: float
+) -> None:
+    """Kept and drawn go by one draw: the probability of both is the smaller of the two, drawn or not."""
+    decision = decide(new_exchange(draw=draw, capture_probability=kept), rate=rate, scorers=[PLAIN])
+
+    assert decision.probability == probability
+    assert decision.sampling_reason == ("drawn" if draw <= rate else "not_drawn")
+
+
+@pytest.mark.parametrize("rate", [0.0, None])
+def test_what_a_rule_asks_for_is_scored_whatever_the_draw(new_exchange: Any, rate: float | None) -> None:
+    """Its probability is that of being kept."""
+    asked_for = new_exchange(draw=0.35, capture_probability=0.4)
+
+    decision = decide(asked_for, rate=rate, scorers=[PLAIN], always=[Always(routes=("ask",))])
+
+    assert (decision.sampling_reason, decision.probability, decision.skip) == ("always", 0.4, {})
+
+
+def test_under_a_budget_an_exchange_waits_for_its_interval(new_exchange: Any) -> None:
+    """It becomes a candidate of which no probability is known yet; what no scorer can take does not wait."""
+    grounded = Needs("answer", "contexts", name="grounded")
+
+    waits = decide(new_exchange(), rate=None, scorers=[PLAIN, grounded])
+    empty = decide(new_exchange(answer=None), rate=None, scorers=[PLAIN])
+
+    assert (waits.sampling_reason, waits.probability) == ("candidate", None)
+    assert waits.skip == {"grounded": Reason.MISSING_INPUT}
+    assert (empty.sampling_reason, empty.probability) == ("drawn", 1.0)
 
 
 def test_what_is_drawn_at_a_rate_is_drawn_at_every_higher_one(new_exchange: Any) -> None:

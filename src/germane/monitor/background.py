@@ -15,6 +15,7 @@ from typing import Final
 
 from germane.exchange import Exchange
 from germane.monitor.alerts import Alert
+from germane.monitor.allotment import assumed
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
@@ -23,13 +24,14 @@ from germane.monitor.job import Job, JobStatus
 from germane.monitor.objections import Objections
 from germane.monitor.office import Office
 from germane.monitor.pace import longest_wait, places_for
+from germane.monitor.pool import Pool
 from germane.monitor.results import Results
 from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
 from germane.monitor.scheduler import Tick
 from germane.monitor.scoring import Limits, Scoring
 from germane.score import Score
-from germane.scorers import Scorer
+from germane.scorers import Scorer, asks_judge
 from germane.settings import Settings
 from germane.storage import Store
 from germane.threads import Threads
@@ -38,6 +40,7 @@ Attach = Callable[[Exchange, Sequence[Score]], object]
 Quiet = Callable[[], AbstractContextManager[object]]
 
 JOBS: Final = ("sample", "score", "save", "watch")
+SAMPLER: Final = "sampler"
 STORE_CALLS: Final = 4
 """Calls to the database at a time."""
 SHORTEST_TERM: Final = 10.0
@@ -88,7 +91,7 @@ class Background:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._sampler, self._watcher = self._office("sampler"), self._office("watcher")
+        self._sampler, self._watcher = self._office(SAMPLER), self._office("watcher")
         self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
         self._delivery = Delivery(parts.channels)
         self._rules = Rules(parts.store, parts.settings.rules, owner=self._owner, clock=parts.clock)
@@ -190,15 +193,25 @@ class Background:
         return Office(self._parts.store, name, self._owner, term=term, clock=self._parts.clock)
 
     def _make_sampling(self) -> Sampling:
+        parts, settings = self._parts, self._parts.settings
+        pool = Pool(
+            parts.store,
+            budget=settings.budget,
+            rate=settings.rate,
+            assumed=assumed(sum(map(asks_judge, parts.scorers))),
+            holder=(SAMPLER, self._owner),
+            clock=parts.clock,
+        )
         return Sampling(
-            self._parts.store,
-            self._parts.scorers,
-            rate=self._parts.settings.rate,
-            fitness=self._parts.fitness,
+            parts.store,
+            parts.scorers,
+            rate=settings.rate if settings.budget is None else None,
+            fitness=parts.fitness,
+            pool=pool,
             office=self._sampler,
             threads=self._threads,
             attach=self._attach,
-            clock=self._parts.clock,
+            clock=parts.clock,
         )
 
     def _make_objections(self) -> Objections:

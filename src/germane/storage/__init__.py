@@ -9,12 +9,13 @@ from germane.storage.estimate import Estimate
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.outstanding import OpenTasks, Outstanding
+from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
-from germane.storage.traffic import Traffic, Usage
+from germane.storage.traffic import HourCount, Traffic, Usage
 from germane.storage.troubles import Trouble
 from germane.storage.writer import Writer
 
@@ -22,6 +23,7 @@ __all__ = [
     "Allowed",
     "Backlog",
     "Bucket",
+    "Candidate",
     "Claim",
     "Counts",
     "Coverage",
@@ -29,16 +31,19 @@ __all__ = [
     "Estimate",
     "Expense",
     "Grant",
+    "HourCount",
     "Labelled",
     "Limit",
     "LimitUse",
     "OpenTasks",
     "Outstanding",
+    "Pick",
     "Removed",
     "RouteMean",
     "RouteSummary",
     "Scored",
     "Spent",
+    "Step",
     "Store",
     "Task",
     "Traffic",

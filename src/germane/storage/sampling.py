@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason
+from germane.storage.pool import CANDIDATE
 from germane.storage.rows import batched, exchange_of, insert, stamp_for
 from germane.storage.tables import exchange, scoring_task
 from germane.storage.tally import Deltas
+
+ALWAYS: Final = "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +24,17 @@ class Decision:
     """Whether an exchange is scored, and how probable it was that it would be."""
 
     exchange_id: str
-    probability: float
-    """Of being scored, in (0, 1], known before the draw. Of one that was not drawn, the same."""
+    probability: float | None
+    """Of being scored, in (0, 1], known before the draw. Of one that was not drawn, the same. Of a candidate None: it
+    depends on the others of its interval."""
     sampling_reason: str
+    """``candidate``: its tasks wait, not to be claimed, until the interval ends."""
     skip: Mapping[str, Reason] = field(default_factory=dict)
     """Scorers that do not score it, and why."""
+    proxy: float | None = None
+    """Free local score."""
+    proxy_probability: float | None = None
+    """Of being given a proxy, in (0, 1]; None of what has no part in it."""
 
 
 def unsampled(connection: Connection, limit: int) -> list[Exchange]:
@@ -40,29 +50,43 @@ def assign(
     decisions: Sequence[Decision],
     scorers: Mapping[str, str],
     now: datetime,
-) -> None:
-    """Write the decisions: sampling, tasks and tally. What is there already stays as it is."""
+) -> int:
+    """Write the decisions: sampling, tasks and tally. What is there already stays as it is.
+
+    Returns:
+        How many exchanges are to be scored because a rule asks for it, that were not decided on before.
+    """
     ordered = sorted(decisions, key=lambda decision: decision.exchange_id)  # all samplers lock rows in one order
-    for some in batched(ordered):
+    return sum(
         _assign(connection, process, {decision.exchange_id: decision for decision in some}, scorers, now)
+        for some in batched(ordered)
+    )
 
 
 def _assign(
     connection: Connection, process: str, decisions: Mapping[str, Decision], scorers: Mapping[str, str], now: datetime
-) -> None:
-    exchanges = _locked(connection, list(decisions))
-    _decide(connection, [decisions[row["id"]] for row in exchanges if row["sampling_reason"] is None])
+) -> int:
+    exchanges = [row for row in _locked(connection, list(decisions)) if not _is_late(row, decisions[row["id"]])]
+    decided = [decisions[row["id"]] for row in exchanges if row["sampling_reason"] is None]
+    _decide(connection, decided)
     there = _existing(connection, list(decisions), scorers)
     stamp, deltas, tasks = stamp_for(connection.dialect.name), Deltas(), []
     for row in exchanges:
-        ready, skip = stamp(min(row["started_at"], now)), decisions[row["id"]].skip
+        ready, decision = stamp(min(row["started_at"], now)), decisions[row["id"]]
         for scorer, fingerprint in scorers.items():
             if (row["id"], scorer, fingerprint) not in there:
-                reason = skip.get(scorer)
-                tasks.append((row["id"], scorer, fingerprint, *_state(reason), stamp(now), None if reason else ready))
+                reason = decision.skip.get(scorer)
+                start = None if reason or decision.sampling_reason == CANDIDATE else ready
+                tasks.append((row["id"], scorer, fingerprint, *_state(reason), stamp(now), start))
                 _count(deltas, row, scorer, reason)
     insert(connection, scoring_task, _TASK, tasks)
     deltas.write(connection, process)
+    return sum(one.sampling_reason == ALWAYS and not scorers.keys() <= one.skip.keys() for one in decided)
+
+
+def _is_late(row: RowMapping, decision: Decision) -> bool:
+    """Whether the exchange's interval has ended: tasks that wait for that would wait for ever."""
+    return decision.sampling_reason == CANDIDATE and row["sampling_reason"] not in {None, CANDIDATE}
 
 
 _TASK = ("exchange_id", "scorer", "fingerprint", "state", "reason", "attempts", "first_pending_at", "not_before")
@@ -97,13 +121,24 @@ def _existing(connection: Connection, ids: Sequence[str], scorers: Mapping[str, 
 _DECIDE = (
     update(exchange)
     .where(exchange.c.id == bindparam("decided"))
-    .values(sampling_probability=bindparam("probability"), sampling_reason=bindparam("why"))
+    .values(
+        sampling_probability=bindparam("probability"),
+        sampling_reason=bindparam("why"),
+        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
+        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
+    )
 )
 
 
 def _decide(connection: Connection, decisions: Sequence[Decision]) -> None:
     rows = [
-        {"decided": decision.exchange_id, "probability": decision.probability, "why": decision.sampling_reason}
+        {
+            "decided": decision.exchange_id,
+            "probability": decision.probability,
+            "why": decision.sampling_reason,
+            "free_score": decision.proxy,
+            "free_probability": decision.proxy_probability,
+        }
         for decision in decisions
     ]
     if rows:

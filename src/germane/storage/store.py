@@ -45,6 +45,7 @@ from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.moved import Ended, Told, note
 from germane.storage.outstanding import Outstanding
+from germane.storage.picking import Picking
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.refusals import ContentRefused
 from germane.storage.sampling import Decision
@@ -60,7 +61,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store(Upkeep):
+class Store(Picking, Upkeep):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
@@ -171,11 +172,27 @@ class Store(Upkeep):
         with self._database.read() as connection:
             return sampling.unsampled(connection, limit)
 
-    def assign(self, decisions: Sequence[Decision], scorers: Mapping[str, str]) -> None:
-        """Write what the sampler decided; ``scorers`` maps names to fingerprints. What is there stays as it is."""
+    def assign(
+        self, decisions: Sequence[Decision], scorers: Mapping[str, str], *, holder: tuple[str, str] | None = None
+    ) -> bool:
+        """Write what the sampler decided; what is there stays as it is.
+
+        Args:
+            decisions: By exchange.
+            scorers: Fingerprints by name.
+            holder: Under a budget the office and who must hold it; what a rule asks for is then counted as picked.
+
+        Returns:
+            False, and nothing is written, when another process holds the office by now.
+        """
         with self._database.write() as connection:
-            sampling.assign(connection, self._process, decisions, scorers, self._clock())
+            if holder is not None and not leases.holds(connection, *holder):
+                return False
+            asked_for = sampling.assign(connection, self._process, decisions, scorers, self._moment(connection))
             self._erase_closed(connection, (decision.exchange_id for decision in decisions))
+            if holder is not None and asked_for:
+                budget.count_picked(connection, asked_for, self._given_time())
+        return True
 
     def unconsidered_feedback(self, limit: int) -> list[Labelled]:
         """Return up to ``limit`` labels that the sampler has not considered, oldest first.
@@ -439,10 +456,6 @@ class Store(Upkeep):
         """Return how much there is of everything."""
         with self._database.read() as connection:
             return readings.counts(connection)
-
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all processes on this database share, or by the one that was given."""
-        return self._given_time() or limits.moment(connection)
 
     def _moment(self, connection: Connection) -> datetime:
         """Return the time by the clock that all processes on this database share, or by the one that was given."""

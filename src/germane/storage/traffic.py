@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal_column, select
 
 from germane.exchange import Exchange
+from germane.storage.readings import Epoch
 from germane.storage.rows import exchange_of
-from germane.storage.tables import exchange, score
+from germane.storage.tables import exchange, score, tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,16 @@ class Usage:
     scores: int
     input_tokens: float
     output_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """What was seen in one hour."""
+
+    start: datetime
+    """UTC."""
+    seen: int
+    """Exchanges, each once for every scorer; at least 1."""
 
 
 def traffic(connection: Connection, since: datetime) -> Traffic:
@@ -57,3 +68,13 @@ def usage(connection: Connection, since: datetime) -> list[Usage]:
         Usage(scorer=name, scores=count, input_tokens=float(read), output_tokens=float(written))
         for name, count, read, written in rows
     ]
+
+
+def by_hour(connection: Connection, since: datetime, until: datetime) -> list[HourCount]:
+    """Return what was seen in since <= minute < until, by the hour, oldest first; empty hours are left out."""
+    moment = Epoch(tally.c.minute)
+    hour = (moment - moment % literal_column("3600")).label("hour")
+    seen = func.sum(tally.c.count).label("seen")
+    query = select(hour, seen).where(tally.c.minute >= since, tally.c.minute < until, tally.c.outcome == "seen")
+    rows = connection.execute(query.group_by(hour).having(seen > 0).order_by(hour))
+    return [HourCount(datetime.fromtimestamp(row.hour, UTC), int(row.seen)) for row in rows]
