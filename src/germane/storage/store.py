@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -16,10 +15,8 @@ from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.settings import Budget
 from germane.storage import (
     backlog,
-    budget,
     calibrations,
     claims,
     considered,
@@ -39,10 +36,8 @@ from germane.storage import (
     troubles,
 )
 from germane.storage.backlog import Backlog
-from germane.storage.budget import Expense, Grant, Spent
 from germane.storage.engine import Database
 from germane.storage.feedback import Labelled
-from germane.storage.limits import Limit, LimitUse
 from germane.storage.moved import Ended, Told, note
 from germane.storage.outstanding import Outstanding
 from germane.storage.picking import Picking
@@ -53,6 +48,7 @@ from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import Traffic, Usage
 from germane.storage.troubles import Trouble
+from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
 
 
@@ -61,7 +57,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store(Picking, Upkeep):
+class Store(Turns, Picking, Upkeep):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
@@ -262,81 +258,6 @@ class Store(Picking, Upkeep):
         """Take or renew the lease ``name``; False while another owner has it."""
         with self._database.write() as connection:
             return leases.elect(connection, name, owner, ttl, self._clock())
-
-    def reserve(
-        self,
-        limits_: Sequence[Limit],
-        amounts: Sequence[Sequence[float]],
-        *,
-        settled: Sequence[float] = (),
-        waited: float = 0.0,
-        within: float = math.inf,
-    ) -> list[float]:
-        """Give requests their places under the limits that all processes share; return how long each has to wait.
-
-        Args:
-            limits_: What holds.
-            amounts: By request, first come first served, what it takes of each limit.
-            settled: By limit, what earlier requests took more than was reserved for them, or less: below 0.
-            waited: Seconds that the first of the requests has waited already.
-            within: Who would have to wait for longer than these seconds gets no place: then fewer waits are returned.
-
-        Returns:
-            Seconds from now, in the order of the requests.
-        """
-        with self._database.write() as connection:
-            return limits.reserve(
-                connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._given_time()
-            )
-
-    def reserve_budget(
-        self,
-        budget_: Budget,
-        wanted: Sequence[Expense],
-        *,
-        settled: Mapping[date, Expense] | None = None,
-        limits_: Sequence[Limit] = (),
-        amounts: Sequence[Sequence[float]] = (),
-        owed: Sequence[float] = (),
-        waited: float = 0.0,
-    ) -> Grant:
-        """Book requests on the day's budget, first come first served: those that do not fit are not granted.
-
-        Where there are limits too, those that are granted get their places under them, as :meth:`reserve` gives them.
-
-        Args:
-            budget_: What holds.
-            wanted: By request, what it is going to take.
-            settled: By day, what earlier requests took more than was reserved for them, or less: below 0.
-            limits_: What else holds.
-            amounts: By request, what it takes of each limit.
-            owed: By limit, what earlier requests took more or less.
-            waited: Seconds that the first of the requests has waited already.
-        """
-        at = self._given_time()
-        with self._database.write() as connection:
-            grant = budget.reserve(connection, budget_, wanted, settled=settled or {}, at=at)
-            if not limits_:
-                return grant.starting([0.0] * sum(grant.granted))
-            chosen = [each for each, granted in zip(amounts, grant.granted, strict=True) if granted]
-            return grant.starting(
-                limits.reserve(connection, limits_, chosen, settled=owed, waited=waited, within=math.inf, at=at)
-            )
-
-    def spent(self, day: date | None = None) -> Spent:
-        """Return what judging took on a day (UTC), requests under way included; by default today."""
-        with self._database.read() as connection:
-            return budget.spent(connection, day, self._given_time())
-
-    def spending(self, days: int) -> list[Spent]:
-        """Return what judging took in the last so many days, today included, oldest first; empty days are left out."""
-        with self._database.read() as connection:
-            return budget.spending(connection, days, self._given_time())
-
-    def limit_uses(self) -> list[LimitUse]:
-        """Return how the limits were used last, by name."""
-        with self._database.read() as connection:
-            return limits.uses(connection)
 
     def exchanges(
         self,
