@@ -17,6 +17,7 @@ from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.storage import (
     backlog,
+    budget,
     calibrations,
     claims,
     considered,
