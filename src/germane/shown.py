@@ -21,3 +21,12 @@ def markdown(text: str | None, width: int = 200) -> str:
     """Return captured text for Markdown: one line in which nothing is a link, an image, a tag or the end of a cell."""
     escaped = _MARKS.sub(r"\\\1", harmless(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
     return escaped.replace("@", "@\u200b")  # names nobody, and is no address
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula, the last four in full width."""
+
+
+def cell(text: str) -> str:
+    """Return captured text for a cell of CSV: an apostrophe keeps a spreadsheet from reading it as a formula."""
+    return f"'{text}" if text.lstrip(" \n").startswith(_FORMULA) else text

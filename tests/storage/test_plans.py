@@ -14,7 +14,7 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
-from germane.storage import Decision, Expense, Limit, Store
+from germane.storage import Decision, Expense, Limit, Selection, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -73,6 +73,12 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.troubles()
     store.outstanding()
     store.backlog(lately=LEASE)
+    records = store.records(Selection())
+    store.records(Selection(**window, route="route-1", scorer="a"), after=records[-1])
+    store.dropped(Selection())
+    store.dropped(Selection(**window))
+    store.restore(records)
+    store.restore_dropped(store.dropped(Selection()))
     store.counts()
 
 

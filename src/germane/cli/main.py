@@ -19,6 +19,8 @@ _VERBS = {
     "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",
     "estimate": "germane.cli.estimate",
+    "export": "germane.cli.export",
+    "import": "germane.cli.importing",
     "report": "germane.cli.report",
     "score": "germane.cli.score",
     "worker": "germane.cli.worker",

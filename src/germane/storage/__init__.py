@@ -6,11 +6,14 @@ from germane.storage.ageing import Removed
 from germane.storage.backlog import Backlog
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
+from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.outstanding import OpenTasks, Outstanding
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.record import Dropped, Record, dumped, made_by, read
+from germane.storage.restoring import Restored
 from germane.storage.sampling import Decision
 from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
@@ -29,6 +32,7 @@ __all__ = [
     "Coverage",
     "Decision",
     "Estimate",
+    "Dropped",
     "Expense",
     "Grant",
     "HourCount",
@@ -39,10 +43,14 @@ __all__ = [
     "Outstanding",
     "Pick",
     "Removed",
+    "Presence",
+    "Record",
     "RouteMean",
+    "Restored",
     "RouteSummary",
     "Scored",
     "Spent",
+    "Selection",
     "Step",
     "Store",
     "Task",
@@ -53,4 +61,7 @@ __all__ = [
     "allowed",
     "frees_at",
     "utc_now",
+    "dumped",
 ]
+    "made_by",
+    "read",

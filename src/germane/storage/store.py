@@ -21,6 +21,7 @@ from germane.storage import (
     calibrations,
     claims,
     considered,
+    exporting,
     feedback,
     leases,
     limits,
@@ -28,6 +29,7 @@ from germane.storage import (
     outstanding,
     readings,
     recorded,
+    restoring,
     rows,
     sampling,
     tables,
@@ -38,12 +40,16 @@ from germane.storage import (
 )
 from germane.storage.backlog import Backlog
 from germane.storage.engine import Database
+from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.moved import Ended, Told, note
 from germane.storage.outstanding import Outstanding
 from germane.storage.picking import Picking
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
+from germane.storage.restoring import Restored
+from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
@@ -366,6 +372,26 @@ class Store(Turns, Picking, Upkeep):
 
     def outstanding(self) -> Outstanding:
         """Return what is still to be decided on and to be scored."""
+    def records(self, chosen: Selection, *, after: Record | None = None, limit: int = 500) -> list[Record]:
+        """Return all that is known of the next exchanges by moment and id, after the last one of the page before."""
+        with self._database.read() as connection:
+            return exporting.page(connection, chosen, None if after is None else after.exchange, limit)
+
+    def dropped(self, chosen: Selection) -> list[Dropped]:
+        """Return the counts of exchanges that never became rows."""
+        with self._database.read() as connection:
+            return exporting.dropped(connection, chosen)
+
+    def restore(self, records: Sequence[Record]) -> Restored:
+        """Write records as they left another database, once: what is here already stays as it is."""
+        with self._writing() as connection:
+            return restoring.restore(connection, self._process, records)
+
+    def restore_dropped(self, counts: Sequence[Dropped]) -> None:
+        """Write counts of exchanges that never became rows, once."""
+        with self._writing() as connection:
+            restoring.restore_dropped(connection, counts)
+
         with self._database.read() as connection:
             return outstanding.outstanding(connection, self._clock())
 

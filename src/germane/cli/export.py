@@ -1,0 +1,123 @@
+"""``germane export``: exchanges with all that is known of them, to a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.opening import opened
+from germane.cli.output import Since, database
+from germane.errors import UsageError
+
+if TYPE_CHECKING:
+    from germane.storage import Record, Selection, Store
+
+STDOUT = Path("-")
+
+
+@click.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default=STDOUT)
+@click.option("--format", "kind", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default the file's ending.")
+@click.option("--since", type=Since(), help="Answers given since then.")
+@click.option("--until", type=Since(), help="Answers given before.")
+@click.option("--route", help="Only this route.")
+@click.option("--scorer", help="Only what this scorer looked at, and its scores.")
+@database
+def command(
+    file: Path,
+    kind: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    route: str | None,
+    scorer: str | None,
+    database: str | None,
+) -> None:
+    """Write exchanges, scores and feedback to a file, or to stdout.
+
+    JSONL holds all that is known, and `germane import` brings it back. CSV and Parquet hold one row for each exchange
+    and scorer, for a spreadsheet or a notebook.
+    """
+    from germane.storage import Selection
+
+    kind = kind or _kind_of(file)
+    chosen = Selection(since=since, until=until, route=route, scorer=scorer)
+    with opened(database) as store, _target(file) as target:
+        count = _WRITERS[kind](store, chosen, target)
+    if file != STDOUT:
+        click.echo(f"{count} exchanges in {file}", err=True)
+
+
+def _kind_of(file: Path) -> str:
+    kind = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}.get(file.suffix.lower())
+    if kind is None and file != STDOUT:
+        raise click.UsageError(f"{file}: say --format, or let the name end in .jsonl, .csv or .parquet")
+    return kind or "jsonl"
+
+
+@contextmanager
+def _target(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name when it is whole: half an export is none."""
+    if file == STDOUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("wb") as opened_file:
+            yield opened_file
+        part.replace(file)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def pages(store: Store, chosen: Selection) -> Iterator[list[Record]]:
+    """Return what was chosen, page by page: never all of it is in memory."""
+    page = store.records(chosen)
+    while page:
+        yield page
+        page = store.records(chosen, after=page[-1])
+
+
+def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+    from germane.storage import dumped
+
+    count = 0
+    for page in pages(store, chosen):
+        target.write("".join(f"{dumped(record)}\n" for record in page).encode())
+        count += len(page)
+    target.write("".join(f"{dumped(one)}\n" for one in store.dropped(chosen)).encode())
+    return count
+
+
+def _csv(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+    from germane.cli.flat import CsvFile
+
+    return _flat(store, chosen, CsvFile(target))
+
+
+def _parquet(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+    from germane.cli.flat import ParquetFile
+
+    return _flat(store, chosen, ParquetFile(target))
+
+
+def _flat(store: Store, chosen: Selection, table: Any) -> int:
+    from germane.cli.flat import flattened
+
+    count = 0
+    with table:
+        for page in pages(store, chosen):
+            table.write([row for record in page for row in flattened(record)])
+            count += len(page)
+    return count
+
+
+_WRITERS = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}

@@ -1,0 +1,242 @@
+"""All that is known of one exchange, as one line of JSON, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
+
+from germane.errors import UsageError
+from germane.score import Reason
+from germane.storage.tables import UtcDateTime, exchange, feedback, score, scoring_task
+from germane.storage.text import clean, to_json
+
+VERSION: Final = 1
+"""Of the lines' form."""
+Row = Mapping[str, Any]
+STATES: Final = ("pending", "done", "failed", "skipped")
+_LEFT_OUT: Final = {
+    "task": {"id", "exchange_id", "lease_owner", "lease_until"},
+    "score": {"id", "exchange_id", "service", "route", "started_at"},
+    "feedback": {"exchange_id"},
+}
+"""Columns that are nobody's but the database's own, or stand in the exchange."""
+COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
+    name: tuple(column for column in table.columns if column.name not in _LEFT_OUT.get(name, ()))
+    for name, table in (("exchange", exchange), ("task", scoring_task), ("score", score), ("feedback", feedback))
+}
+_CLOSED: Final = {"failed": "failed", "skipped": "skipped"}
+_OPTIONAL_PARTS: Final = {"tasks", "scores", "feedback"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An exchange, its tasks, scores and labels: rows of their tables."""
+
+    exchange: Row
+    tasks: Sequence[Row] = ()
+    scores: Sequence[Row] = ()
+    feedback: Sequence[Row] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Exchanges that never became rows, as one process counted them in one minute."""
+
+    minute: datetime
+    service: str
+    route: str
+    scorer: str
+    process: str
+    reason: str
+    count: int = field(default=0)
+
+
+def dumped(one: Record | Dropped) -> str:
+    """Return it as one line of JSON."""
+    if isinstance(one, Dropped):
+        return to_json({"version": VERSION, "dropped": _plain({name: getattr(one, name) for name in one.__slots__})})
+    parts = {"tasks": one.tasks, "scores": one.scores, "feedback": one.feedback}
+    lists = {name: [_plain(row) for row in rows] for name, rows in parts.items() if rows}
+    return to_json({"version": VERSION, "exchange": _plain(one.exchange), **lists})
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    shown = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def read(line: str) -> Record | Dropped:
+    """Return what a line says.
+
+    Raises:
+        UsageError: it is broken; says why.
+    """
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"is not JSON: {error}") from None
+    if not isinstance(given, dict) or "version" not in given:
+        raise UsageError("is no line of an export: it has no version")
+    if given["version"] != VERSION:
+        raise UsageError(f"is of version {given['version']!r:.20}, and this germane reads version {VERSION}")
+    return _dropped(given) if "dropped" in given else _record(given)
+
+
+def _record(given: dict[str, Any]) -> Record:
+    if unknown := given.keys() - _OPTIONAL_PARTS - {"version", "exchange"}:
+        raise UsageError(f"holds {min(unknown)!r:.50}, which no export does")
+    found = Record(
+        exchange=_row("exchange", given.get("exchange")),
+        tasks=[_task(one) for one in _list(given, "tasks")],
+        scores=[_row("score", one) for one in _list(given, "scores")],
+        feedback=[_row("feedback", one) for one in _list(given, "feedback")],
+    )
+    _check_exchange(found.exchange)
+    _check_scores(found)
+    return found
+
+
+def _list(given: dict[str, Any], name: str) -> list[Any]:
+    found = given.get(name, [])
+    if not isinstance(found, list):
+        raise UsageError(f"{name} is no list")
+    return found
+
+
+def _row(part: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise UsageError(f"has no {part}, or one that is no object")
+    if unknown := given.keys() - {column.name for column in COLUMNS[part]}:
+        raise UsageError(f"{part}.{min(unknown)!s:.50} is nothing that this germane knows")
+    return {column.name: _value(part, column, given.get(column.name)) for column in COLUMNS[part]}
+
+
+def _value(part: str, column: Column[Any], value: Any) -> Any:
+    name = f"{part}.{column.name}"
+    if value is None:
+        if column.nullable or column.server_default is not None:
+            return None if column.nullable else _default(column)
+        raise UsageError(f"{name} is missing")
+    for kind, (taken, what) in _KINDS.items():
+        if isinstance(column.type, kind):
+            return taken(value) if _fits(taken, value) else _refuse(name, value, what)
+    return value if isinstance(value, dict if column.name in _OBJECTS else list) else _refuse(name, value, "JSON")
+
+
+_OBJECTS: Final = {"attributes", "details"}
+
+
+def _default(column: Column[Any]) -> Any:
+    default: Any = column.server_default
+    return float(default.arg) if isinstance(column.type, Float) else int(default.arg)
+
+
+def _fits(taken: Callable[[Any], Any], value: Any) -> bool:
+    try:
+        taken(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _refuse(name: str, value: Any, what: str) -> Any:
+    raise UsageError(f"{name} = {value!r:.60} is not {what}")
+
+
+def _moment(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError(value)
+    return moment.astimezone(UTC)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return clean(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise ValueError(value)
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+_KINDS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
+    UtcDateTime: (_moment, "a moment in ISO 8601 with its zone"),
+    Text: (_text, "text"),
+    Float: (_number, "a finite number"),
+    Boolean: (_truth, "true or false"),
+    Integer: (_whole, "a whole number"),
+}
+
+
+def _task(given: Any) -> dict[str, Any]:
+    found = _row("task", given)
+    state, reason = found["state"], found["reason"]
+    if state not in STATES:
+        raise UsageError(f"task.state = {state!r:.60} is none of {', '.join(STATES)}")
+    if state in _CLOSED and (reason not in set(Reason) or Reason(reason).state != state):
+        raise UsageError(f"task.reason = {reason!r:.60} is no reason why a task is {state}")
+    return found
+
+
+def _check_exchange(row: Row) -> None:
+    if not row["id"]:
+        raise UsageError("exchange.id is empty")
+    for name in ("draw", "capture_probability", "sampling_probability", "proxy_probability"):
+        if row[name] is not None and not 0 < row[name] <= 1:
+            raise UsageError(f"exchange.{name} = {row[name]!r} is not above 0 and at most 1")
+    if not all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in row["contexts"]):
+        raise UsageError("exchange.contexts is no list of objects with a text")
+    if not all(isinstance(one, dict) and {"role", "text"} <= one.keys() for one in row["history"]):
+        raise UsageError("exchange.history is no list of objects with a role and a text")
+
+
+def _check_scores(found: Record) -> None:
+    """Return if each score has a task that is done."""
+    done = {made_by(task) for task in found.tasks if task["state"] == "done"}
+    if any((row["scorer"], row["fingerprint"]) not in done for row in found.scores):
+        raise UsageError("has a score without a task that is done")
+
+
+def made_by(task: Row) -> tuple[str, str]:
+    """Return scorer and fingerprint of the score of a task that is done."""
+    return task["scorer"], task["scored_as"] or task["fingerprint"]
+
+
+def _dropped(given: dict[str, Any]) -> Dropped:
+    row = given["dropped"]
+    names = ("service", "route", "scorer", "process")
+    try:
+        minute = _moment(row["minute"]).replace(second=0, microsecond=0)
+        texts = {name: _text(row[name]) for name in names}
+        found = Dropped(minute=minute, **texts, reason=Reason(row["reason"]).value, count=_whole(row["count"]))
+    except (KeyError, TypeError, ValueError):
+        raise UsageError("counts dropped exchanges in no form that an export has") from None
+    if found.count < 0 or Reason(found.reason).state != "skipped":
+        raise UsageError("counts dropped exchanges in no form that an export has")
+    return found
+
+
+def table_of(part: str) -> Table:
+    """Return the table that the rows of a part come from."""
+    return {"exchange": exchange, "task": scoring_task, "score": score, "feedback": feedback}[part]

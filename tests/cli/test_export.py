@@ -1,0 +1,292 @@
+"""`germane export` and `germane import`: what leaves a database comes back as it was, once."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli.conftest import an_exchange, write
+
+from germane.annotation import Feedback, Recorded
+from germane.errors import UsageError
+from germane.exchange import Context, Turn
+from germane.score import Reason
+from germane.shown import cell
+from germane.storage import Decision, Record, Selection, Store, dumped, read
+
+Call = Callable[..., Any]
+NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
+
+
+@pytest.fixture
+def full(database_url: str) -> Iterator[Store]:
+    """A database of either kind with one of everything in it."""
+    with closing(Store(database_url)) as store:
+        store.migrate()
+        write(store, [0.9, 0.2, Reason.JUDGE_TIMEOUT], details={"questions": [{"text": NASTY, "similarity": 0.5}]})
+        write(store, [0.4], fingerprint="f2", route="docs", embedder="mini", contexts=(Context(NASTY, "c1", 0.7),))
+        write(store, [0.7], scorer="faithfulness", history=(Turn("user", "Hello"),), attributes={"tenant": "ä", "n": 3})
+        (labelled, skipped, waiting, _) = exchanges = [an_exchange(question=NASTY, route="docs") for _ in range(4)]
+        store.add(exchanges)
+        store.assign([Decision(labelled.id, 0.25, "drawn"), Decision(waiting.id, 0.5, "drawn")], {"late": "f1"})
+        store.assign([Decision(skipped.id, 0.25, "not_drawn", {"late": Reason.NOT_DRAWN})], {"late": "f1"})
+        now = datetime.now(UTC)
+        store.record([Recorded(exchange_id=labelled.id, name="mine", value=0.5, recorded_at=now)])
+        store.add_feedback([Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)])
+        store.count_dropped({("shop", "ask"): 7}, ["answer_relevancy"])
+        yield store
+
+
+@pytest.fixture
+def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """An empty database of the other kind, with tables."""
+    if database_url.startswith("sqlite"):
+        server = request.getfixturevalue("postgresql")
+        url: str = server.url(server.create())
+    else:
+        url = f"sqlite:///{tmp_path / 'other.db'}"
+    with closing(Store(url)) as store:
+        store.migrate()
+    return url
+
+
+def told(store: Store) -> dict[str, Any]:
+    """Return all that people read of a database."""
+    since = datetime.now(UTC) - timedelta(days=1)
+    until = since + timedelta(days=2)
+    bucket = timedelta(hours=24)
+    return {
+        "summary": store.summary(),
+        "coverage": store.coverage(),
+        "trend": [store.trend(scorer=name, bucket=bucket, since=since, until=until) for name in _SCORERS],
+        "worst": store.worst(limit=100),
+        "exchanges": sorted(store.exchanges(), key=lambda one: one.id),
+        "feedback": store.feedback(),
+        "outstanding": store.outstanding(),
+        "counts": replace(store.counts(), oldest_pending_at=None),
+        "unsampled": store.unsampled(10),
+    }
+
+
+_SCORERS = ("answer_relevancy", "faithfulness", "late", "mine")
+
+
+def test_what_was_exported_comes_back_once(
+    call: Call, full: Store, url: str, database_url: str, tmp_path: Path
+) -> None:
+    """Trend, summary, coverage, worst answers and what waits are equal on the other kind of database, twice over."""
+    file = str(tmp_path / "all.jsonl")
+    assert call("export", file, "--database", database_url).err == f"9 exchanges in {file}\n"
+    first = call("import", file, "--database", url)
+    again = call("import", file, "--database", url)
+    home = call("import", file, "--database", database_url)
+
+    assert first.out == "9 new exchanges and 9 new tasks, of 9 exchanges\n"
+    assert again.out == home.out == "0 new exchanges and 0 new tasks, of 9 exchanges\n"
+    with closing(Store(url)) as other:
+        assert told(other) == told(full)
+        assert [one.seen for one in other.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"] == [10]
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_tally_holds_after_an_import(call: Call, full: Store, url: str, database_url: str, tmp_path: Path) -> None:
+    """Of every route and scorer, seen is what was scored, skipped, failed or is pending."""
+    call("export", str(tmp_path / "all.jsonl"), "--database", database_url)
+    call("import", str(tmp_path / "all.jsonl"), "--database", url)
+    with closing(Store(url)) as other:
+        covered = other.coverage()
+
+    assert covered
+    for one in covered:
+        assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values()) + one.pending
+
+
+def test_a_pipe_takes_it_over(full: Store, url: str, database_url: str) -> None:
+    """Without a file it is written to stdout, and read from stdin where the file is a dash."""
+    germane = [sys.executable, "-m", "germane"]
+    exported = subprocess.run([*germane, "export", "--database", database_url], capture_output=True, check=True)
+    command = [*germane, "import", "-", "--database", url]
+    imported = subprocess.run(command, input=exported.stdout, capture_output=True, check=True)
+
+    assert imported.stdout == b"9 new exchanges and 9 new tasks, of 9 exchanges\n"
+
+
+def test_an_export_may_be_a_part(call: Call, database: str, store: Store, tmp_path: Path) -> None:
+    """Of a time, a route or a scorer: nothing else is in the file."""
+    now = datetime.now(UTC)
+    write(store, [0.1], route="old", started_at=now - timedelta(days=3))
+    write(store, [0.2], route="docs")
+    write(store, [0.3], scorer="faithfulness")
+    chosen: dict[str, list[str]] = {}
+    for arguments in (["--since", "1d"], ["--until", "1d"], ["--route", "docs"], ["--scorer", "faithfulness"]):
+        call("export", str(tmp_path / "part.jsonl"), *arguments)
+        lines = (tmp_path / "part.jsonl").read_text().splitlines()
+        chosen[arguments[0]] = [str(score["value"]) for line in lines for score in json.loads(line)["scores"]]
+
+    assert {name: sorted(values) for name, values in chosen.items()} == {
+        "--since": ["0.2", "0.3"],
+        "--until": ["0.1"],
+        "--route": ["0.2"],
+        "--scorer": ["0.3"],
+    }
+
+
+def test_pages_leave_nothing_out(store: Store) -> None:
+    """Exchanges of one moment that lie on two pages are each there once."""
+    moment = datetime.now(UTC)
+    exchanges = [an_exchange(started_at=moment + timedelta(seconds=number // 4)) for number in range(20)]
+    store.add(exchanges)
+    found, page = list[str](), store.records(Selection(), limit=3)
+    while page:
+        found += [record.exchange["id"] for record in page]
+        page = store.records(Selection(), after=page[-1], limit=3)
+
+    assert sorted(found) == sorted(exchange.id for exchange in exchanges)
+
+
+def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: Store, tmp_path: Path) -> None:
+    """Nothing from it on comes in, unless broken lines are to be left out; mended, the file is imported whole."""
+    write(store, [0.1, 0.2, 0.3])
+    file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
+    call("export", str(file))
+    call("db", "upgrade", "--database", other)
+    lines = file.read_text().splitlines()
+    broken = json.loads(lines[1])
+    broken["exchange"]["draw"] = 2
+    file.write_text("\n".join([lines[0], json.dumps(broken), lines[2]]))
+    refused = call("import", str(file), "--database", other)
+    with closing(Store(other)) as target:
+        assert target.counts().captured == 1
+    skipped = call("import", str(file), "--skip-bad", "--database", other)
+    file.write_text("\n".join(lines))
+
+    why = f"{file}, line 2 exchange.draw = 2.0 is not above 0 and at most 1"
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f"germane: {why}. ")
+    assert (skipped.code, skipped.err) == (0, f"left out: {why}\n")
+    assert skipped.out == "1 new exchanges and 1 new tasks, of 2 exchanges\n"
+    assert call("import", str(file), "--database", other).out == "1 new exchanges and 1 new tasks, of 3 exchanges\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"version": 2}, "is of version 2"),
+        ({"exchange": None}, "has no exchange"),
+        ({"more": 1}, "holds 'more'"),
+        ({"tasks": 1}, "tasks is no list"),
+        ({"exchange": {"id": ""}}, "exchange.id is empty"),
+        ({"exchange": {"id": 3}}, "exchange.id = 3 is not text"),
+        ({"exchange": {"started_at": "2026-01-01T00:00:00"}}, "exchange.started_at .* its zone"),
+        ({"exchange": {"duration": "long"}}, "exchange.duration = 'long' is not a finite number"),
+        ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is no list of objects"),
+        ({"exchange": {"history": [{}]}}, "exchange.history is no list of objects"),
+        ({"exchange": {"attributes": []}}, "exchange.attributes = .* is not JSON"),
+        ({"exchange": {"secret": 1}}, "exchange.secret is nothing that this germane knows"),
+        ({"task": {"state": "lost"}}, "task.state = 'lost' is none of"),
+        ({"task": {"state": "failed", "reason": "not_drawn"}}, "task.reason = 'not_drawn' is no reason"),
+        ({"task": {"state": "pending"}}, "has a score without a task that is done"),
+    ],
+)
+def test_what_no_export_holds_is_refused(change: dict[str, Any], why: str, store: Store) -> None:
+    """Each line is looked at before anything of it is written, and the error says what is wrong with it."""
+    write(store, [0.5])
+    line = json.loads(dumped(store.records(Selection())[0]))
+    for name, value in change.items():
+        if name == "task":
+            line["tasks"][0] |= value
+        else:
+            line[name] = line[name] | value if isinstance(value, dict) else value
+    with pytest.raises(UsageError, match=why):
+        read(json.dumps(line))
+
+
+def test_what_a_line_says_is_what_was_dumped(full: Store) -> None:
+    """A line that is read and dumped again is the same line."""
+    for record in full.records(Selection()):
+        again = read(dumped(record))
+        assert isinstance(again, Record)
+        assert dumped(again) == dumped(record)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_flat_export_has_the_rows_of_the_view(
+    kind: str, call: Call, database: str, store: Store, tmp_path: Path
+) -> None:
+    """One for each exchange and scorer, with the same fingerprint, state and weight as in the view `answers`."""
+    if kind == "parquet":
+        pytest.importorskip("pyarrow", reason="needs germane[pandas]")
+    write(store, [0.9, Reason.JUDGE_TIMEOUT])
+    write(store, [0.4], fingerprint="f2", route="docs")
+    file = tmp_path / f"flat.{kind}"
+    assert call("export", str(file)).code == 0
+    with store._database.read() as connection:
+        view = [dict(row) for row in connection.exec_driver_sql("SELECT * FROM answers").mappings()]
+    rows = _read(file)
+
+    assert len(rows) == len(view) == 3
+    texts = ("exchange_id", "route", "scorer", "fingerprint", "state", "reason", "label", "question")
+    assert sorted([row[name] or "" for name in texts] for row in rows) == sorted(
+        [row[name] or "" for name in texts] for row in view
+    )
+    assert sorted(float(row["weight"]) for row in rows) == [1.0, 1.0, 1.0]
+    assert sorted(float(row["value"]) for row in rows if row["value"] not in {"", None}) == [0.4, 0.9]
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    if file.suffix == ".csv":
+        with file.open(newline="") as lines:
+            return list(csv.DictReader(lines))
+    import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
+
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
+    return rows
+
+
+def test_no_cell_of_csv_is_a_formula(call: Call, database: str, store: Store, tmp_path: Path) -> None:
+    """What a visitor asks may begin with anything; a spreadsheet shows it, and computes nothing."""
+    write(store, [0.5], question="=1+1", answer="@SUM(A1)")
+    call("export", str(tmp_path / "flat.csv"))
+    (row,) = _read(tmp_path / "flat.csv")
+
+    assert (row["question"], row["answer"], row["value"]) == ("'=1+1", "'@SUM(A1)", "0.5")
+
+
+@given(st.text())
+def test_a_cell_never_begins_as_a_formula(text: str) -> None:
+    """Whatever blanks stand before it; other text stays as it is."""
+    shown = cell(text)
+    assert shown.lstrip(" \n")[:1] not in set("=+-@\t\r")
+    assert shown in {text, f"'{text}"}
+
+
+def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Store, tmp_path: Path) -> None:
+    """Each row is a new exchange that waits for the sampler; a flat export is refused, as it lacks half of what was."""
+    rows = tmp_path / "faq.csv"
+    rows.write_text('id,question,answer,contexts\nr1,How?,So.,"[""one"", ""two""]"\nr2,Why?,Therefore.,[]\n')
+    ended = call("import", str(rows))
+    again = call("import", str(rows))
+    found = {one.id: one for one in store.unsampled(10)}
+    write(store, [0.5])
+    call("export", str(tmp_path / "flat.csv"))
+    flat = call("import", str(tmp_path / "flat.csv"))
+
+    assert (ended.code, ended.out) == (0, f"2 exchanges from {rows}, to be scored\n")
+    assert again.code == 0
+    assert found.keys() == {"r1", "r2"}
+    assert [context.text for context in found["r1"].contexts] == ["one", "two"]
+    assert {one.route for one in found.values()} == {"faq"}
+    assert 0 < found["r1"].draw < 1
+    assert flat.code == 1
+    assert "export as JSONL" in flat.err
