@@ -1,0 +1,147 @@
+"""A database that an earlier revision's code wrote is read and worked on as if it had always been of this one.
+
+How these databases were made is told in databases/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sqlite3
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from germane.score import Score
+from germane.storage import Decision, Store
+from germane.storage.migrate import REVISIONS, VERSION_TABLE
+from germane.storage.tables import metadata
+
+DATABASES = Path(__file__).parent / "databases"
+FILL = runpy.run_path(str(DATABASES / "fill.py"))
+LEASE, NOON, SCORERS, read = (FILL[name] for name in ("LEASE", "NOON", "SCORERS", "read"))
+EARLIER = sorted(path.stem for path in DATABASES.glob("*.json"))
+
+
+class Clock:
+    """Shows when the databases were written, and what comes after when it is told to."""
+
+    now = NOON
+
+    def __call__(self) -> Any:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that shows the moment at which the databases were written."""
+    return Clock()
+
+
+@pytest.fixture(params=EARLIER)
+def revision(request: pytest.FixtureRequest) -> str:
+    """An earlier revision of the tables."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, clock: Clock) -> Iterator[Store]:
+    """A store on such a database, not migrated yet."""
+    kind = database_url.partition(":")[0]
+    script = (DATABASES / f"{revision}.{kind}.sql").read_bytes().decode()
+    if kind == "sqlite":
+        connection = sqlite3.connect(tmp_path / "germane.db")
+        connection.executescript(script)
+        connection.close()
+    else:
+        with psycopg.connect(database_url) as line:
+            line.execute(script.encode())
+    store = Store(database_url, clock=clock)
+    yield store
+    store.close()
+
+
+def test_each_earlier_revision_has_its_databases() -> None:
+    """So that none can be forgotten."""
+    assert list(REVISIONS[: len(EARLIER)]) == EARLIER
+    assert len(EARLIER) >= 3
+
+
+def test_everything_reads_the_same(earlier: Store, revision: str) -> None:
+    """Exchanges, scores, coverage, counts, means, labels and floors, as the code that wrote them read them."""
+    earlier.migrate()
+    earlier.check()
+
+    before = json.loads((DATABASES / f"{revision}.json").read_text())
+    after = json.loads(json.dumps(read(earlier), default=str))
+
+    assert {name: within(after[name], before[name]) for name in before} == before
+    assert len(before["exchanges"]) == 12
+    assert len(before["scores"]) >= 8
+
+
+def within(now: Any, then: Any) -> Any:
+    """Return of what is read now what was known then: later revisions know more."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        return {name: within(now[name], then[name]) for name in then if name in now}
+    if isinstance(then, list) and isinstance(now, list) and len(now) == len(then):
+        return [within(new, old) for new, old in zip(now, then, strict=True)]
+    return now
+
+
+def test_the_tables_are_those_of_a_new_database(earlier: Store) -> None:
+    """Alembic finds no difference between the classes and what was migrated with rows in it."""
+    earlier.migrate()
+
+    with earlier._database.read() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+def test_what_was_left_to_do_is_done(earlier: Store, clock: Clock) -> None:
+    """What waits is claimed, what runs is left until its lease ends; then everything has its score, and counts hold."""
+    earlier.migrate()
+    at_once = done(earlier, clock)
+    clock.now += LEASE + timedelta(minutes=1)
+    later = done(earlier, clock)
+
+    assert [number(one) for one in sorted(at_once)] == [6, 9, 9]
+    assert [number(one) for one in sorted(later)] == [7, 7, 8, 8]
+    earlier.assign([Decision(one.id, 1.0, "drawn") for one in earlier.unsampled(9)], SCORERS)
+    assert len(done(earlier, clock)) == 4
+    for one in earlier.coverage():
+        assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values())
+        assert one.pending == 0
+
+
+def number(exchange_id: str) -> int:
+    return int(exchange_id, 16) - 1
+
+
+def done(store: Store, clock: Clock) -> list[str]:
+    """Score what can be claimed; return the exchanges."""
+    tasks = [task for claim in store.claim("new", SCORERS, limit=99, lease=LEASE) for task in claim.tasks]
+    scores = [Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5, scored_at=clock.now) for task in tasks]
+    assert store.complete("new", list(zip(tasks, scores, strict=True))) == list(zip(tasks, scores, strict=True))
+    return [task.exchange_id for task in tasks]
+
+
+def test_it_can_be_pruned(earlier: Store, clock: Clock) -> None:
+    """Rows that were written before text could be erased are found by their age."""
+    earlier.migrate()
+    clock.now += LEASE * 2
+
+    assert earlier.prune(texts_before=clock.now).texts == 12
+    with earlier._database.read() as connection:
+        left = connection.execute(text("SELECT count(*) FROM exchange WHERE question IS NOT NULL")).scalar()
+    assert left == 0
+    assert earlier.prune(before=clock.now).exchanges == 12
+    assert earlier.exchanges() == []
