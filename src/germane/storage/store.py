@@ -370,8 +370,6 @@ class Store(Turns, Picking, Upkeep):
         with self._database.read() as connection:
             return troubles.troubles(connection)
 
-    def outstanding(self) -> Outstanding:
-        """Return what is still to be decided on and to be scored."""
     def records(self, chosen: Selection, *, after: Record | None = None, limit: int = 500) -> list[Record]:
         """Return all that is known of the next exchanges by moment and id, after the last one of the page before."""
         with self._database.read() as connection:
@@ -392,6 +390,8 @@ class Store(Turns, Picking, Upkeep):
         with self._writing() as connection:
             restoring.restore_dropped(connection, counts)
 
+    def outstanding(self) -> Outstanding:
+        """Return what is still to be decided on and to be scored."""
         with self._database.read() as connection:
             return outstanding.outstanding(connection, self._clock())
 
