@@ -49,7 +49,6 @@ from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Sc
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
 from germane.storage.restoring import Restored
-from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
