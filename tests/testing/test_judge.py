@@ -197,7 +197,7 @@ def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
         "api_key": "test",
         "judge": "fake-judge",
         "embedder": "fake-embedder",
-        "proxy_cpu": 0.0,
+        "proxy_cpu": "0",
     }
 
 

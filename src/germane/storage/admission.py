@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from germane.score import Reason
 from germane.storage.dropped import Dropped
 from germane.storage.thinning import Thinning
 
@@ -38,9 +37,9 @@ class Admission:
         if draw <= probability:
             if self._thins and self._thinning.rested and self._changes(thins=False):
                 told = "under %d exchanges a minute again, all are kept; %d were not so far"
-                _logger.info(told, self._limit, self._dropped.total(Reason.CAPTURE_LIMIT))
+                _logger.info(told, self._limit, self._dropped.total)
             return probability
-        self._dropped.count(Reason.CAPTURE_LIMIT, service, route, started)
+        self._dropped.count(service, route, started)
         if not self._thins and self._changes(thins=True):
             told = "more than %d exchanges a minute: of further ones only a part is kept, the others are counted"
             _logger.warning(told, self._limit)

@@ -49,7 +49,9 @@ class Thinning:
         """Count one exchange, and return how probable it is that it is kept, in (0, 1]."""
         with self._lock:
             now = self._clock()
-            credit = min(self._most, self._credit + (now - self._then) * self._rate)
+            credit = self._credit + (now - self._then) * self._rate
+            if credit > self._most:
+                credit = self._most
             probability = 1.0 if credit >= 0 else math.exp(credit / self._softness)
             self._credit, self._then = credit - probability, now
         return probability

@@ -89,8 +89,8 @@ class Writer:
         self._queue: deque[Item] = deque()
         self._in_flight: list[Item] = []
         self._waiting = self._waits()
-        self._never_rows = Dropped()
-        self._admission = self._admits(self._never_rows)
+        self._full, self._beyond = Dropped(Reason.QUEUE_FULL), Dropped(Reason.CAPTURE_LIMIT)
+        self._admission = self._admits(self._beyond)
         self._room = self._capacity
         self._alarm = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
@@ -119,21 +119,20 @@ class Writer:
         return len(self._queue) + len(self._in_flight)
 
     @property
+    def _uncounted(self) -> bool:
+        """Whether something was dropped that the tally does not have yet."""
+        return bool(self._full or self._beyond)
+
+    @property
     def thinned(self) -> int:
         """Exchanges that the capture limit did not keep."""
-        return self._never_rows.total(Reason.CAPTURE_LIMIT)
+        return self._beyond.total
 
     def admit(self, service: str, route: str, started: int, draw: float) -> float | None:
         """Say how probable it was that the capture limit keeps an exchange, in (0, 1]; None when it does not.
 
-        What is not kept is counted, to be skipped for ``capture_limit`` in the tally, and nothing else is done for it.
-        Never waits and never raises.
-
-        Args:
-            service: the exchange's.
-            route: the exchange's.
-            started: when it began, in nanoseconds since 1970.
-            draw: its lottery ticket, in (0, 1].
+        ``started`` is in nanoseconds since 1970, ``draw`` its lottery ticket. What is not kept is counted as skipped
+        for ``capture_limit`` in the tally, and nothing else is done for it. Never waits and never raises.
         """
         probability = self._admission.admit(service, route, started, draw)
         if probability is None and self._alarm == 1:  # the thread sleeps, and may do so for long
@@ -154,12 +153,12 @@ class Writer:
         """Wait until what was put before is written; False when that took longer than ``timeout`` seconds."""
         with self._changed:
             target = self._settled + self.depth
-            if self._settled >= target and not self._never_rows:
+            if self._settled >= target and not self._uncounted:
                 return True
         self._hurry = True
         self._ring()
         with self._changed:
-            return self._changed.wait_for(lambda: self._settled >= target and not self._never_rows, timeout)
+            return self._changed.wait_for(lambda: self._settled >= target and not self._uncounted, timeout)
 
     def stop(self, timeout: float) -> bool:
         """Write what is queued and end the thread; False when something was left after ``timeout`` seconds.
@@ -207,7 +206,7 @@ class Writer:
             if isinstance(item, Exchange):
                 self.dropped += 1
                 started = int(item.started_at.timestamp()) * 1_000_000_000
-                self._never_rows.count(Reason.QUEUE_FULL, item.service, item.route, started)
+                self._full.count(item.service, item.route, started)
             else:
                 self.lost += 1
             first, self._overflowing = not self._overflowing, True
@@ -226,7 +225,7 @@ class Writer:
 
     def _has_work(self) -> bool:
         due = self._deadline is None and self._waiting.left(time.monotonic()) == 0
-        return bool(self._queue or self._in_flight or self._never_rows or due)
+        return bool(self._queue or self._in_flight or self._uncounted or due)
 
     def _gather(self) -> None:
         """Wait for a first exchange, then a little for others to go with it."""
@@ -239,7 +238,7 @@ class Writer:
         self._wake.clear()
         self._alarm = alarm
         # Looked at after the alarm is set: an exchange put in between is either seen here, or rings.
-        idle = len(self._queue) < alarm and not (alarm == 1 and self._never_rows)
+        idle = len(self._queue) < alarm and not (alarm == 1 and self._uncounted)
         if idle and not self._hurry and self._deadline is None:
             self._wake.wait(timeout)
         self._alarm = _NEVER
@@ -257,7 +256,8 @@ class Writer:
         self._wake.clear()
         try:
             self._write(self._taken())
-            self._never_rows.report(self._store, self._scorers)
+            for dropped in (self._full, self._beyond):
+                dropped.report(self._store, self._scorers)
             self._try_again()
         except StorageError as error:
             return self._went(str(error))

@@ -151,13 +151,13 @@ class FakeJudge:
         return [request for request in self.requests if request.path.endswith("/embeddings")]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that point germane here, without a proxy: it would load a model beside a fake judge."""
+        """Return the settings that point germane here, as texts; no proxy loads a model beside the fake judge."""
         return {
             "base_url": self.base_url,
             "api_key": "test",
             "judge": self.model,
             "embedder": self.embedding_model,
-            "proxy_cpu": 0.0,
+            "proxy_cpu": "0",
         }
 
     def close(self) -> None:
