@@ -93,7 +93,7 @@ def _combined(sums: Sums, mean: float) -> Interval:
 def _half(sums: Sums, committed: float, n: int) -> float:
     """Return half the interval of the mean of the scores that are not 0."""
     squares = sums.wwyy - 2 * committed * sums.wwy + committed**2 * (sums.ww - sums.ww_zero)
-    return _t(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.w - sums.w_zero)
+    return quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.w - sums.w_zero)
 
 
 def _spread(sums: Sums, mean: float) -> Interval:
@@ -109,7 +109,7 @@ def _wilson(share: float, n: float) -> Interval:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _t(freedom: int) -> float:
+def quantile(freedom: int) -> float:
     """Return the two-sided 95 % quantile of Student's t: a table up to 2, Cornish-Fisher's expansion above."""
     if freedom <= 2:
         return (12.7062, 4.3027)[freedom - 1]
