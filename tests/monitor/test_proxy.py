@@ -19,6 +19,7 @@ from germane.exchange import Exchange, new_exchange_id
 from germane.monitor.allowance import Allowance
 from germane.monitor.proxy import Proxy, proxy_for, ticket
 from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build
+from germane.storage import Store
 from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
@@ -208,6 +209,26 @@ def test_the_embedded_model_keeps_the_share(new_exchange: Make) -> None:
     assert 0.6 * 0.2 * 40 < similarity.seconds < 1.1 * 0.2 * 40
     assert weights == pytest.approx(count, rel=0.35)
     assert threading.active_count() == threads
+
+
+@needs_local
+def test_the_sampler_writes_them_beside_its_decision(
+    store: Store, start_judged: Callable[..., Any], judge: FakeJudge, new_exchange: Make, until: Any
+) -> None:
+    """With their probability, and the score's row has the value too."""
+    exchanges = [new_exchange() for _ in range(5)]
+    store.add([*exchanges, new_exchange(answer=None)])
+    start_judged(store, judge.settings() | {"proxy_cpu": 1.0})
+    until(lambda: store.counts().rows == 5)
+
+    with store._database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT proxy, proxy_probability, answer FROM exchange").all()
+        copied = connection.exec_driver_sql("SELECT proxy FROM score").scalars().all()
+    whole = [(value, probability) for value, probability, answer in rows if answer]
+    assert all(0 < probability <= 1 for _, probability in whole)
+    assert sorted(value for value, _ in whole if value is not None) == sorted(one for one in copied if one is not None)
+    assert [(value, probability) for value, probability, answer in rows if not answer] == [(None, None)]
+    assert any(value is not None and 0.3 < value <= 1 for value, _ in whole)
 
 
 class TestWhoHasOne:

@@ -25,6 +25,7 @@ from germane.monitor.objections import Objections
 from germane.monitor.office import Office
 from germane.monitor.pace import longest_wait, places_for
 from germane.monitor.pool import Pool
+from germane.monitor.proxy import proxy_for
 from germane.monitor.results import Results
 from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
@@ -202,12 +203,14 @@ class Background:
             holder=(SAMPLER, self._owner),
             clock=parts.clock,
         )
+        proxy = proxy_for(settings, parts.scorers)
         return Sampling(
             parts.store,
             parts.scorers,
             rate=settings.rate if settings.budget is None else None,
             fitness=parts.fitness,
             pool=pool,
+            proxies=proxy.of if proxy else None,
             office=self._sampler,
             threads=self._threads,
             attach=self._attach,
