@@ -14,7 +14,7 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
-from germane.storage import Decision, Expense, Limit, Selection, Store
+from germane.storage import Decision, Expense, Limit, Pick, Selection, Step, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -37,6 +37,15 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
     store.release("me")
     store.elect("job", "me", ttl=LEASE)
+    pool = [make(number) for number in range(4)]
+    store.add(pool)
+    store.assign([Decision(one.id, None, "candidate") for one in pool], {"a": "f1"}, holder=("job", "me"))
+    store.candidates(2, after=store.candidates(2)[0])
+    store.pick(Step("job", "me", "here"), [Pick(pool[0].id, 0.5, "uniform")])
+    store.pass_over(Step("job", "me", "there"), {pool[1].id: 0.5}, Reason.NOT_DRAWN)
+    store.move(Step("job", "me", store.cursor("job") or ""))
+    store.under_way()
+    store.traffic_by_hour(**window)
     store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
     store.limit_uses()
     budget = Budget(calls_per_hour=9, usd_per_day=1.0)
