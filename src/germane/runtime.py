@@ -81,7 +81,7 @@ class Runtime:
         from germane.storage import Store, Writer
 
         self.settings = settings
-        self.store = Store(settings.database)
+        self.store = Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
         self._on_alert = on_alert
         self._redact = redact
         self._provider = tracer_provider
