@@ -47,6 +47,23 @@ class Removed:
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in Removed.__slots__)
 
+    def __str__(self) -> str:
+        """Say what went, without what did not."""
+        said = [f"{count} {words}" for name, words in _SAID.items() if (count := getattr(self, name))]
+        return ", ".join(said) or "nothing"
+
+
+_SAID = {
+    "texts": "texts erased",
+    "exchanges": "exchanges deleted",
+    "scores": "scores deleted",
+    "expired": "tasks expired",
+    "feedback": "labels deleted",
+    "comments": "comments erased",
+    "counts": "rows of counts deleted",
+    "workers": "processes forgotten",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
