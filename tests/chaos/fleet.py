@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +19,8 @@ from typing import Literal, Self
 from accounts import held_by
 
 from germane.storage import Store
-from germane.testing import FakeJudge
+from germane.testing import FakeJudge, Fault
+from germane.testing.judge_request import Request
 
 HERE = Path(__file__).parent
 PATIENCE = 180.0
@@ -32,6 +35,32 @@ class Kill:
     role: Role
     held: tuple[str, ...] = ()
     """The answers, each of one exchange, that the process had claimed and not finished."""
+    asked: int = 0
+    """How many of these the judge was being asked about."""
+
+
+class Witness(FakeJudge):
+    """A judge that knows what it is being asked about."""
+
+    def __init__(self, *, latency: float = 0.3, embedding_latency: float = 0.02) -> None:
+        self.asked: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        super().__init__(latency=latency, embedding_latency=embedding_latency)
+
+    @contextmanager
+    def serving(self, request: Request) -> Iterator[Fault | None]:
+        """Count a chat request in and out."""
+        chats = request.path.endswith("/chat/completions")
+        self._count_asked(request.answer, int(chats))
+        try:
+            with super().serving(request) as fault:
+                yield fault
+        finally:
+            self._count_asked(request.answer, -int(chats))
+
+    def _count_asked(self, answer: str, by: int) -> None:
+        with self._counting:
+            self.asked[answer] += by
 
 
 @dataclass
@@ -57,7 +86,7 @@ class Fleet:
     """Seconds."""
     pause: float = 0.3
     """Seconds between two rounds of captures."""
-    judge: FakeJudge = field(default_factory=lambda: FakeJudge(latency=0.3, embedding_latency=0.02))
+    judge: Witness = field(default_factory=Witness)
     members: list[Member] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
 
@@ -86,9 +115,10 @@ class Fleet:
     def kill(self, member: Member) -> None:
         """Kill a process without warning, note what it held, and start another in its place."""
         member.process.kill()
+        asked = {answer for answer, count in self.judge.asked.copy().items() if count > 0}
         member.process.wait()
         held = held_by(self.url, member.process.pid) if member.role == "worker" else ()
-        self.kills.append(Kill(member.role, held))
+        self.kills.append(Kill(member.role, held, len(asked & set(held))))
         member.process, member.born = self._started(member.role, member.number), time.monotonic()
 
     def drain(self) -> None:
@@ -97,7 +127,7 @@ class Fleet:
             member.process.send_signal(signal.SIGTERM if member.role == "worker" else signal.SIGKILL)
         for member in self.members:
             member.process.wait(PATIENCE)
-        last = [self._started("worker", number, "--until-empty") for number in range(self.workers)]
+        last = [self._started("worker", number, "--until-empty") for number in range(2)]
         self._until(lambda: all(process.poll() is not None for process in last), "is never done")
         if codes := [process.returncode for process in last if process.returncode]:
             raise RuntimeError(f"workers ended with {codes}:\n{self.log('worker')}")

@@ -59,17 +59,17 @@ def _victim(fleet: Fleet, chance: random.Random) -> Member:
 
 
 def _figures(fleet: Fleet, accounts: Accounts) -> dict[str, object]:
-    kills = Counter(kill.role for kill in fleet.kills)
-    at_work = [kill for kill in fleet.kills if kill.held]
-    asked, scored = len(fleet.judge.chats), accounts.outcomes["scored", ""]
-    held = sum(len(kill.held) for kill in fleet.kills)
+    workers = [kill for kill in fleet.kills if kill.role == "worker"]
+    held, asked = sum(len(kill.held) for kill in workers), sum(kill.asked for kill in workers)
+    requests, scored = len(fleet.judge.chats), accounts.outcomes["scored", ""]
     return {
-        "kills of workers, of applications": f"{kills['worker']}, {kills['capture']}",
-        "kills of workers that held something": f"{len(at_work)}, which held {held} exchanges",
+        "kills of workers, of applications": f"{len(workers)}, {len(fleet.kills) - len(workers)}",
+        "kills of workers that held something": sum(bool(kill.held) for kill in workers),
         "exchanges": len(accounts.exchanges),
         "outcomes": ", ".join(f"{' '.join(key).strip()} {n}" for key, n in sorted(accounts.outcomes.items())),
-        "judge requests": f"{asked}: {asked - scored} more than scores",
-        "bounds of these: held, kills x concurrency": f"{held}, {kills['worker'] * fleet.concurrency}",
+        "judge requests": f"{requests}: {requests - scored} more than scores",
+        "at the kills: held, asked about just then": f"{held}, {asked}",
+        "kills of workers x concurrency": len(workers) * fleet.concurrency,
         "most attempts at one task": max(work.attempts for work in accounts.works),
     }
 
