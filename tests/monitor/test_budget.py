@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -29,68 +31,75 @@ from germane.testing import FakeJudge, Fault
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRICES = {"fake-judge": {"input": 1_000.0, "output": 2_000.0}}
-WORKER = """
-import json, sys
+WORKERS = """
+import json, os, signal, sys, threading
+import openai, psycopg
 from germane.monitor import Monitor, shared_pace
 from germane.monitor.backoff import Backoff
 from germane.scorers import build
 from germane.settings import load
 from germane.storage import Store
 
-settings = load(**json.loads(sys.argv[1]))
-store = Store(settings.database)
-workbench = build(settings, pace=shared_pace(settings, store))
-monitor = Monitor(
-    store, workbench.scorers, settings, attach=lambda *_: None, close=workbench.aclose, give_up=workbench.give_up,
-    backoff=Backoff(0.05, 0.2),
-)
-print("ready", flush=True)
+def work(settings):
+    done = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: done.set())
+    store = Store(settings.database)
+    workbench = build(settings, pace=shared_pace(settings, store))
+    monitor = Monitor(
+        store, workbench.scorers, settings, attach=lambda *_: None, close=workbench.aclose,
+        give_up=workbench.give_up, backoff=Backoff(0.05, 0.2),
+    )
+    monitor.start()
+    done.wait()
+    stopped = monitor.stop(30)
+    store.close()
+    os._exit(0 if stopped else 1)
+
+settings, children = load(**json.loads(sys.argv[1])), []
+for _ in range(int(sys.argv[2])):
+    children.append(os.fork())
+    if not children[-1]:
+        work(settings)
+print(*children, flush=True)
 sys.stdin.readline()
-monitor.start()
-sys.stdin.readline()
-monitor.stop(30)
-store.close()
+for child in children:
+    os.kill(child, signal.SIGTERM)
+sys.exit(max(os.waitpid(child, 0)[1] for child in children) != 0)
 """
 
 
-class Worker:
-    """A process that scores from ``go`` on, until it is ended or killed."""
+class Workers:
+    """Processes that score until they are told to stop, or killed; they are forked, as importing takes long."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        command = [sys.executable, "-c", WORKER, json.dumps(settings)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, count: int, settings: dict[str, Any]) -> None:
+        command = [sys.executable, "-c", WORKERS, json.dumps(settings), str(count)]
+        self.parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.parent.stdout is not None
+        self.pids = [int(pid) for pid in self.parent.stdout.readline().split()]
+        assert len(self.pids) == count
 
-    def __enter__(self) -> Self:
-        return self
+    def kill(self) -> None:
+        for pid in self.pids:
+            os.kill(pid, signal.SIGKILL)
+        self.parent.communicate(timeout=60)
 
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+    def stop(self) -> None:
+        self.parent.communicate(timeout=60)
+        assert self.parent.returncode == 0
 
-    def go(self) -> None:
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
-        self.say()
-
-    def say(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def ends(self) -> None:
-        assert self.process.wait(60) == 0
+    def close(self) -> None:
+        if self.parent.poll() is None:
+            self.kill()
 
 
 @pytest.fixture
-def work() -> Iterator[Callable[..., list[Worker]]]:
+def work() -> Iterator[Callable[..., Workers]]:
     """Start so many processes that score with the same settings."""
     with ExitStack() as stack:
 
-        def start(count: int, settings: dict[str, Any]) -> list[Worker]:
-            workers = [stack.enter_context(Worker(settings)) for _ in range(count)]
-            for worker in workers:
-                worker.go()
+        def start(count: int, settings: dict[str, Any]) -> Workers:
+            workers = Workers(count, settings)
+            stack.callback(workers.close)
             return workers
 
         yield start
@@ -157,10 +166,7 @@ def test_processes_send_exactly_the_budget_of_calls(
     judge.faults.extend([None, Fault("status", status=500), None, Fault("reset"), Fault("status", status=503)] * 4)
     workers = work(4, settings)
     until(lambda: store.counts().pending == store.counts().running == 0, timeout=90)
-    for worker in workers:
-        worker.say()
-    for worker in workers:
-        worker.ends()
+    workers.stop()
 
     assert (len(judge.chats), store.spent().calls) == (calls, calls)
     seen, scored, skipped, failed, pending = told(store)
@@ -174,17 +180,15 @@ def test_what_a_killed_process_had_reserved_stays_spent(
     """Nobody knows whether it was sent; the next start begins with what is left, and sends no more."""
     settings = settings_for(judge, url, calls_per_day=20) | {"concurrency": 2}
     assigned(settings, 60)
-    (first,) = work(1, settings)
+    first = work(1, settings)
     until(lambda: len(judge.chats) > 4)
-    first.process.kill()
-    first.process.wait(30)
+    first.kill()
     before, sent = store.spent().calls, len(judge.chats)
     assert sent <= before <= 20
 
-    (second,) = work(1, settings)
+    second = work(1, settings)
     until(lambda: store.counts().pending == 0)
-    second.say()
-    second.ends()
+    second.stop()
     assert store.spent().calls == 20
     assert 20 - (before - sent) <= len(judge.chats) <= 20
 
