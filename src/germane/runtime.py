@@ -81,7 +81,7 @@ class Runtime:
         from germane.storage import Store, Writer
 
         self.settings = settings
-        self.store = Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
+        self.store = Store(settings.database, told=tracer.count, erase_after_scoring=settings.erase_after_scoring)
         self._on_alert = on_alert
         self._redact = redact
         self._provider = tracer_provider
@@ -124,9 +124,15 @@ class Runtime:
             hold=self.scores and self.settings.budget is None,  # which is picked later than a span can wait
             max_hold=self.settings.max_hold,
             provider=self._provider,
+            state=self._state,
         )
         if self.monitor is not None:
             self.monitor.start()
+
+    def _state(self) -> tracer.State:
+        """Return what gauges show, from memory: exporters ask for it."""
+        here = None if self._asleep or self.monitor is None else self.monitor.waiting
+        return tracer.State(queued=self.writer.depth, waiting=here)
 
     def _take(self, item: Exchange | Annotation) -> None:
         if self._stopped:  # the handler was called before the stop, and returned after it

@@ -364,7 +364,8 @@ metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
 exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s", route="support", question="q",
                     answer="a", started_at=datetime.now(UTC))
 attach(exchange, [
-    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly", explanation="near", latency=0.4, judge="m"),
+    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly", explanation="near", latency=0.4, judge="m",
+          input_tokens=120, output_tokens=30, cost=0.002),
     Score(scorer="faithfulness", fingerprint="f", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
     Score(scorer="other", fingerprint="f", reason=Reason.BUDGET),
 ])
@@ -425,7 +426,7 @@ def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
 
 
 def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
-    """Histograms of value and duration point at the span; the counter knows how each scoring ended."""
+    """Value and duration point at the span, as tokens and money do; what failed has no value."""
     _, measured = signals
     exemplar = ["a" * 32, "b" * 16]
     labels = {"gen_ai.evaluation.name": "relevancy", "gen_ai.workflow.name": "support"}
@@ -436,9 +437,13 @@ def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
     assert score[3] == [[*exemplar, 0.87]]
     unit, durations = measured["rag.evaluation.duration"]
     assert (unit, [point[1] for point in durations]) == ("s", [0.4, 9.0])
-    unit, runs = measured["rag.evaluation.runs"]
-    outcomes = {point[0]["gen_ai.evaluation.name"]: (point[0]["outcome"], point[1]) for point in runs}
-    assert outcomes == {"relevancy": ("scored", 1), "faithfulness": ("failed", 1), "other": ("skipped", 1)}
+    unit, tokens = measured["rag.evaluation.tokens"]
+    assert (unit, [point[:2] for point in tokens]) == (
+        "{token}",
+        [[{**labels, "gen_ai.token.type": "input"}, 120], [{**labels, "gen_ai.token.type": "output"}, 30]],
+    )
+    assert measured["rag.evaluation.cost"][0] == "USD"
+    assert [point[:2] for point in measured["rag.evaluation.cost"][1]] == [[labels, 0.002]]
 
 
 def test_attaching_needs_no_connection() -> None:

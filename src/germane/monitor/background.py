@@ -21,6 +21,7 @@ from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
 from germane.monitor.fitness import Fitness
 from germane.monitor.job import Job, JobStatus
+from germane.monitor.measuring import Measuring
 from germane.monitor.objections import Objections
 from germane.monitor.office import Office
 from germane.monitor.pace import longest_wait, places_for
@@ -36,6 +37,7 @@ from germane.scorers import Scorer, asks_judge
 from germane.settings import Settings
 from germane.storage import Store
 from germane.threads import Threads
+from germane.tracer import Waiting
 
 Attach = Callable[[Exchange, Sequence[Score]], object]
 Quiet = Callable[[], AbstractContextManager[object]]
@@ -99,11 +101,13 @@ class Background:
         self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
         self._sampling = self._make_sampling()
         self._objections = self._make_objections()
+        self._measuring = Measuring(parts.store, parts.settings, office=self._sampler, threads=self._threads)
         self._scoring = self._make_scoring()
         work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
         self._sample, self._score, self._save, self._watch = (
             self._job(name, do) for name, do in zip(JOBS, work, strict=True)
         )
+        self._measure = self._job("measure", self._measuring.run)
         self._loops = (
             asyncio.create_task(_again(self._scoring.changed, self._score)),
             asyncio.create_task(_again(self._results.changed, self._save)),
@@ -112,8 +116,13 @@ class Background:
     def ticks(self) -> Mapping[str, Tick]:
         """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
         watching: dict[str, Tick] = {"watch": self._watch.run} if self._parts.settings.rules else {}
-        scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake} if self._parts.scorers else {}
-        return scoring | watching
+        scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake, "measure": self._measure.run}
+        return (scoring if self._parts.scorers else {}) | watching
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What waits in the database, where this process reads it; may be read from any thread."""
+        return self._measuring.waiting
 
     async def stop(self, deadline: float) -> bool:
         """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
@@ -149,7 +158,7 @@ class Background:
 
     async def _clear_up(self) -> bool:
         """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
-        for job in (self._sample, self._score, self._watch):
+        for job in (self._sample, self._score, self._watch, self._measure):
             await job.rest()
         handing, closing = self._job("hand back", self._hand_back), self._job("close", self._parts.close)
         await self._save.run()

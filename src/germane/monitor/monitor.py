@@ -14,6 +14,7 @@ from germane.monitor.scheduler import Scheduler
 from germane.scorers import Scorer
 from germane.settings import Settings
 from germane.storage import Store
+from germane.tracer import Waiting
 
 
 async def _nothing() -> None:
@@ -85,6 +86,12 @@ class Monitor:
             lease runs out: another process or a later start scores it.
         """
         return self._scheduler.stop(timeout)
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What waits in the database, where this process reads it for gauges; may be read from any thread."""
+        work = self._scheduler.work
+        return work.waiting if isinstance(work, Background) else None
 
     def status(self) -> Status:
         """Return how the background is doing; may be called from any thread."""

@@ -10,22 +10,28 @@ from germane.tracer.attachment import attach, suppressed
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
+from germane.tracer.measures import count, is_measured
 from germane.tracer.observe import observe, retrieval, routes
 from germane.tracer.provider import hold
 from germane.tracer.selectors import Call, Selector
+from germane.tracer.state import State, Waiting
 
 __all__ = [
     "Call",
     "CurrentExchange",
     "Selector",
+    "State",
+    "Waiting",
     "add_contexts",
     "attach",
     "connect",
+    "count",
     "current_exchange",
     "disconnect",
     "feedback",
     "flush",
     "hold",
+    "is_measured",
     "observe",
     "record",
     "retrieval",

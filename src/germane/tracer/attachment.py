@@ -128,9 +128,13 @@ def _tell(exchange: Exchange, key: Key, score: Score) -> None:
     here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: exchange.route}
     measured = instruments()
-    measured.runs.add(1, {**labels, conventions.OUTCOME: score.state}, context=here)
     if score.state == "skipped":
         return
+    for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
+        if tokens:
+            measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=here)
+    if score.cost:
+        measured.cost.add(score.cost, labels, context=here)
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=here)
     if score.value is not None:

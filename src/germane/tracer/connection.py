@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from germane.annotation import Annotation
     from germane.exchange import Exchange
+    from germane.tracer.state import State
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
@@ -44,6 +45,8 @@ class Connection:
     """Takes feedback and scores made elsewhere, likewise."""
     scorers: frozenset[str] = frozenset()
     """Names of this process's scorers, which no other score may bear."""
+    state: Callable[[], State] | None = None
+    """Returns what gauges show, from memory alone: exporters call it, on threads of theirs."""
     refused: Counter[str] = field(default_factory=Counter)
     """How often a function was called in a way in which it cannot work."""
     capture: Capture = "span+store"

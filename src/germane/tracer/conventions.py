@@ -43,6 +43,7 @@ EVALUATION_SCORE_VALUE = "gen_ai.evaluation.score.value"
 EVALUATION_SCORE_LABEL = "gen_ai.evaluation.score.label"
 EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
 ERROR_TYPE = "error.type"
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - of a model's tokens
 
 # Ours
 EXCHANGE_ID = "germane.exchange.id"
@@ -54,6 +55,17 @@ METRIC = "rag.evaluation."
 SCORE_HISTOGRAM = "rag.evaluation.score"
 DURATION_HISTOGRAM = "rag.evaluation.duration"
 RUNS_COUNTER = "rag.evaluation.runs"
+CAPTURE_COUNTER = "rag.capture.traces"
+CAPTURE_DEPTH = "rag.capture.queue.depth"
+QUEUE_DEPTH = "rag.evaluation.queue.depth"
+LAG = "rag.evaluation.lag"
+TOKENS_COUNTER = "rag.evaluation.tokens"
+COST_COUNTER = "rag.evaluation.cost"
+WORKERS = "rag.evaluation.workers"
+BUDGET = "rag.evaluation.budget.used"
 OUTCOME = "outcome"
+REASON = "reason"
+STATE = "state"
+LIMIT = "limit"
 SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 DURATION_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

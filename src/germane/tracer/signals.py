@@ -5,15 +5,20 @@ As for spans, a private provider is made only when the environment names an OTLP
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import metrics
 from opentelemetry._logs import get_logger_provider
 from opentelemetry._logs._internal import ProxyLoggerProvider
+from opentelemetry.metrics import NoOpMeterProvider, Observation
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
+from germane.tracer.measures import GAUGES, Gauge, read
 from germane.tracer.provider import endpoint, resource, speaks_grpc
 
 if TYPE_CHECKING:
@@ -26,9 +31,14 @@ _instruments: tuple[MeterProvider, Instruments] | None = None
 
 
 class Instruments:
-    """What is measured of every score."""
+    """What is measured of every score, and how much there is of everything.
 
-    def __init__(self, meter: Meter) -> None:
+    Args:
+        meter: makes them; the same meter makes each of them once.
+        private: whether it is one of ours.
+    """
+
+    def __init__(self, meter: Meter, *, private: bool) -> None:
         self.score = meter.create_histogram(
             conventions.SCORE_HISTOGRAM,
             unit="1",
@@ -44,17 +54,48 @@ class Instruments:
         self.runs = meter.create_counter(
             conventions.RUNS_COUNTER, unit="{run}", description="Scorings, by how they ended"
         )
+        self.captured = meter.create_counter(
+            conventions.CAPTURE_COUNTER, unit="{exchange}", description="Exchanges, stored or dropped"
+        )
+        self.tokens = meter.create_counter(
+            conventions.TOKENS_COUNTER, unit="{token}", description="Tokens that scores took, read and written"
+        )
+        self.cost = meter.create_counter(
+            conventions.COST_COUNTER, unit="USD", description="What scores cost, where a price is known"
+        )
+        for gauge in GAUGES:
+            shown = [partial(_shown, gauge, private)]
+            meter.create_observable_gauge(gauge.name, shown, unit=gauge.unit, description=gauge.description)
+
+
+def _shown(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
+    """Read a gauge for its exporter: only by the provider in force, for others know it as well."""
+    if private == _none_is_set():
+        return [Observation(value, labels) for value, labels in read(gauge)]
+    return []
+
+
+def _none_is_set() -> bool:
+    return isinstance(metrics.get_meter_provider(), _ProxyMeterProvider)
 
 
 def instruments() -> Instruments:
     """Return the instruments of the meter provider in force."""
     global _instruments
+    ours = _made("metrics", _meter_provider) if _none_is_set() else None
+    provider = ours or metrics.get_meter_provider()
+    known = _instruments
+    if known is None or known[0] is not provider:
+        known = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
+        _instruments = known
+    return known[1]
+
+
+def are_read() -> bool:
+    """Whether there is a meter provider, the application's or ours; its instruments are made then."""
+    instruments()
     provider = metrics.get_meter_provider()
-    if isinstance(provider, _ProxyMeterProvider):
-        provider = _made("metrics", _meter_provider) or provider
-    if _instruments is None or _instruments[0] is not provider:
-        _instruments = provider, Instruments(provider.get_meter(conventions.SCOPE))
-    return _instruments[1]
+    return "metrics" in _private if _none_is_set() else not isinstance(provider, NoOpMeterProvider)
 
 
 def event_logger() -> Logger | None:
@@ -80,6 +121,15 @@ def close() -> None:
         _private.clear()
     for provider in providers:
         provider.shutdown()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _made(signal: str, make: Any) -> Any:

@@ -1,0 +1,83 @@
+"""What waits in the database, read for gauges: by the process that samples, and only where somebody looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from germane.errors import StorageError
+from germane.monitor.office import Office
+from germane.settings import Budget, Settings
+from germane.storage import Backlog, Store
+from germane.threads import Threads
+from germane.tracer import Waiting, is_measured
+
+SHARE: Final = 0.01
+"""Of the time that reading may take: a long backlog takes long to count, and is counted less often."""
+HOURS: Final = 24
+
+
+class Measuring:
+    """Keeps what gauges show, so that no exporter has to wait for a database."""
+
+    def __init__(self, store: Store, settings: Settings, *, office: Office, threads: Threads) -> None:
+        self.waiting: Waiting | None = None
+        """What waited when it was read last; None in a process that is not elected to read it."""
+        self._store = store
+        self._settings = settings
+        self._office = office
+        self._threads = threads
+        self._next = 0.0
+
+    async def run(self) -> None:
+        """Read anew what waits, unless it was read only just now."""
+        if time.monotonic() >= self._next:
+            self.waiting = await self._threads.run(self._read)
+
+    def _read(self) -> Waiting | None:
+        began = time.monotonic()
+        try:
+            return self._found() if is_measured() and self._office.held() else None
+        except StorageError:  # the jobs that cannot do without the database say so
+            return None
+        finally:
+            ended = time.monotonic()
+            self._next = ended + (ended - began) / SHARE
+
+    def _found(self) -> Waiting:
+        found = self._store.backlog(lately=timedelta(seconds=self._settings.lease))
+        budget = self._settings.budget
+        return Waiting(
+            undecided=found.left.undecided,
+            exchanges=_by_scorer(found),
+            lag=found.lag.total_seconds(),
+            workers=found.workers,
+            budget={} if budget is None else self._spent(budget),
+        )
+
+    def _spent(self, budget: Budget) -> Mapping[str, float]:
+        spent, limits = self._store.spent(), _of_a_day(budget)
+        return {name: getattr(spent, name) / limit for name, limit in limits.items()}
+
+
+def _by_scorer(found: Backlog) -> Mapping[tuple[str, str], int]:
+    """Count by scorer and state; of a scorer all fingerprints together, and no state left out that is empty."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in found.left.tasks:
+        states = {"candidate": one.candidates, "ready": one.ready, "postponed": one.postponed, "running": one.running}
+        for state, number in states.items():
+            counts[one.scorer, state] = counts.get((one.scorer, state), 0) + number
+    return counts
+
+
+def _of_a_day(budget: Budget) -> Mapping[str, float]:
+    """Return what may be spent in a day, by what is limited."""
+    found: dict[str, float] = {}
+    for name in ("calls", "tokens", "usd"):
+        hour, day = getattr(budget, f"{name}_per_hour"), getattr(budget, f"{name}_per_day")
+        limits = [limit for limit in (day, hour and HOURS * hour) if limit is not None]
+        if limits:
+            found[name] = min(limits)
+    return found

@@ -1,0 +1,108 @@
+"""The metrics that arrive at an OTLP receiver, beside what stands in the database."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane.testing import FakeJudge, OTLPReceiver
+
+APPLICATION = Path(__file__).with_name("application.py")
+QUESTIONS = 12
+SCORER, ROUTE = "answer_relevancy", "ask"
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], str]:
+    """The application ran to its end, half of its answers drawn: the last value of each point, and the database."""
+    database = f"sqlite:///{tmp_path_factory.mktemp('metrics')}/germane.db"
+    with FakeJudge() as judge, OTLPReceiver() as receiver:
+        settings = judge.settings()
+        prices = {settings["judge"]: {"input": 1.0, "output": 2.0}, settings["embedder"]: {"input": 0.5}}
+        environment = {
+            **os.environ,
+            **receiver.environment(),
+            "OPENAI_BASE_URL": settings["base_url"],
+            "OPENAI_API_KEY": "test",
+            "GERMANE_JUDGE": settings["judge"],
+            "GERMANE_EMBEDDER": settings["embedder"],
+            "GERMANE_PRICES": json.dumps(prices),
+            "GERMANE_RATE": "0.5",
+            "OTEL_METRIC_EXPORT_INTERVAL": "200",
+        }
+        command = [sys.executable, str(APPLICATION), "private", database, "1", "http/protobuf"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        assert done.returncode == 0, done.stderr
+        return _latest(receiver), database
+
+
+def _latest(receiver: OTLPReceiver) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for metric in receiver.metrics:
+        points = found.setdefault(metric.name, {"unit": metric.unit, "kind": metric.kind})
+        for point in metric.points:
+            points[tuple(sorted(point.attributes.items()))] = point.value
+    return found
+
+
+def _key(**attributes: str) -> tuple[tuple[str, str], ...]:
+    names = {"scorer": "gen_ai.evaluation.name", "route": "gen_ai.workflow.name", "token": "gen_ai.token.type"}
+    return tuple(sorted((names.get(name, name), value) for name, value in attributes.items()))
+
+
+def test_what_is_counted_is_what_the_database_holds(ran: Any) -> None:
+    """Captured exchanges, ended scorings, tokens and money: each figure is the database's own."""
+    metrics, database = ran
+    store = germane.Store(database)
+    (coverage,) = store.coverage(since=store.exchanges()[-1].started_at)
+    scores = [scored.score for scored in store.worst(limit=100)]
+    store.close()
+
+    assert metrics["rag.capture.traces"] == {
+        "unit": "{exchange}", "kind": "sum", _key(route=ROUTE, outcome="stored"): QUESTIONS,
+    }  # fmt: skip
+    runs = {"scored": _key(scorer=SCORER, route=ROUTE, outcome="scored"),
+            "skipped": _key(scorer=SCORER, route=ROUTE, outcome="skipped", reason="not_drawn")}  # fmt: skip
+    measured = {outcome: metrics["rag.evaluation.runs"].get(key, 0) for outcome, key in runs.items()}
+    assert measured == {"scored": coverage.scored, "skipped": coverage.skipped.get("not_drawn", 0)}
+    assert sum(measured.values()) == coverage.seen == QUESTIONS
+    for direction in ("input", "output"):
+        tokens = sum(getattr(score, f"{direction}_tokens") or 0 for score in scores)
+        assert metrics["rag.evaluation.tokens"][_key(scorer=SCORER, route=ROUTE, token=direction)] == tokens
+    cost = metrics["rag.evaluation.cost"][_key(scorer=SCORER, route=ROUTE)]
+    assert cost == pytest.approx(sum(score.cost or 0 for score in scores), abs=1e-9)
+    assert cost > 0
+
+
+def test_what_waits_is_shown_while_it_waits(ran: Any) -> None:
+    """Depth, lag and workers are read again and again, and end at nothing left."""
+    metrics, _ = ran
+
+    assert metrics["rag.capture.queue.depth"] == {"unit": "{exchange}", "kind": "gauge", (): 0}
+    assert metrics["rag.evaluation.lag"]["unit"] == "s"
+    assert metrics["rag.evaluation.queue.depth"][_key(state="undecided")] == 0
+    assert metrics["rag.evaluation.workers"]["unit"] == "{process}"
+    assert {name for name in metrics if name.startswith("rag.")} == {
+        "rag.capture.queue.depth", "rag.capture.traces", "rag.evaluation.cost", "rag.evaluation.duration",
+        "rag.evaluation.lag", "rag.evaluation.queue.depth", "rag.evaluation.runs", "rag.evaluation.score",
+        "rag.evaluation.tokens", "rag.evaluation.workers",
+    }  # fmt: skip
+
+
+def test_nothing_of_an_exchange_is_in_a_metric(ran: Any) -> None:
+    """Attributes have few values: neither ids nor text nor error messages."""
+    metrics, _ = ran
+    allowed = {"gen_ai.evaluation.name", "gen_ai.workflow.name", "gen_ai.token.type",
+               "gen_ai.evaluation.score.label", "outcome", "reason", "state", "limit", "error.type"}  # fmt: skip
+    keys = [key for points in metrics.values() for key in points if isinstance(key, tuple)]
+
+    assert {name for key in keys for name, _ in key} <= allowed
+    assert not any("parcel" in str(key) for key in keys)

@@ -1,0 +1,160 @@
+"""Counters and gauges of the application's own meter provider, and of none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+SETUP = """
+import json, os, sys, threading
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from germane import tracer
+from germane.tracer import State, Waiting
+
+calls = []
+
+def state():
+    calls.append(threading.get_ident())
+    return State(queued=3, waiting=Waiting(
+        undecided=2, exchanges={("s", "ready"): 5, ("s", "running"): 1}, lag=12.5, workers=4, budget={"calls": 0.25}))
+
+def connect(state=state):
+    tracer.connect(sink=print, service="shop", state=state)
+
+def use_own():
+    global reader
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
+
+def shown():
+    data = reader.get_metrics_data()
+    found = {}
+    for group in data.resource_metrics if data else []:
+        for scoped in group.scope_metrics:
+            for metric in scoped.metrics:
+                found[metric.name] = [metric.unit, [[dict(p.attributes), p.value] for p in metric.data.data_points]]
+    return found
+
+ENDED = {("ask", "", "stored", ""): 7, ("ask", "", "dropped", "queue_full"): 2, ("ask", "s", "scored", ""): 4,
+         ("ask", "s", "skipped", "not_drawn"): 3, ("ask", "s", "failed", "judge_timeout"): 1}
+"""
+ROUTE = {"gen_ai.workflow.name": "ask"}
+NAME = {"gen_ai.evaluation.name": "s"}
+COUNTED = {
+    "rag.capture.traces": [
+        "{exchange}",
+        [[{**ROUTE, "outcome": "stored"}, 7], [{**ROUTE, "outcome": "dropped", "reason": "queue_full"}, 2]],
+    ],
+    "rag.evaluation.runs": [
+        "{run}",
+        [
+            [{**NAME, **ROUTE, "outcome": "scored"}, 4],
+            [{**NAME, **ROUTE, "outcome": "skipped", "reason": "not_drawn"}, 3],
+            [{**NAME, **ROUTE, "outcome": "failed", "error.type": "judge_timeout"}, 1],
+        ],
+    ],
+}
+GAUGES = {
+    "rag.capture.queue.depth": ["{exchange}", [[{}, 3]]],
+    "rag.evaluation.queue.depth": [
+        "{exchange}",
+        [[{"state": "undecided"}, 2], [{**NAME, "state": "ready"}, 5], [{**NAME, "state": "running"}, 1]],
+    ],
+    "rag.evaluation.lag": ["s", [[{}, 12.5]]],
+    "rag.evaluation.workers": ["{process}", [[{}, 4]]],
+    "rag.evaluation.budget.used": ["1", [[{"limit": "calls"}, 0.25]]],
+}
+
+
+@pytest.fixture
+def run(bare: Any) -> Any:
+    """Runs code in a process of its own, where a global provider can be set; returns what it prints last."""
+
+    def run(code: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-c", SETUP + code], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.parametrize("order", ["use_own(); connect()", "connect(); use_own()", "connect(); is_early(); use_own()"])
+def test_the_applications_provider_shows_all_of_it(run: Any, order: str) -> None:
+    """Set before the start, after it, or after something was measured: each figure is there once, under its name."""
+    code = "is_early = tracer.is_measured\n" + order
+    shown = run(f"{code}\nassert tracer.is_measured()\ntracer.count(ENDED)\nprint(json.dumps(shown()))")
+
+    assert shown == {**COUNTED, **GAUGES}
+
+
+def test_gauges_are_gone_after_the_stop_and_back_after_the_next_start(run: Any) -> None:
+    """What does not run shows nothing: no value that only was true once; counters keep what they counted."""
+    code = """
+use_own(); connect(); tracer.is_measured(); tracer.count(ENDED)
+first = shown(); tracer.disconnect()
+second = shown(); tracer.count(ENDED); connect(lambda: State(queued=1)); tracer.is_measured()
+print(json.dumps([sorted(first), second, shown()]))
+"""
+    first, second, third = run(code)
+
+    assert first == sorted({**COUNTED, **GAUGES})
+    assert second == COUNTED
+    assert third == {**COUNTED, "rag.capture.queue.depth": ["{exchange}", [[{}, 1]]]}
+
+
+def test_without_a_provider_nothing_is_measured(run: Any) -> None:
+    """Neither SDK nor exporter is loaded, no thread is started, and nobody asks for a state."""
+    code = """
+del sys.modules["opentelemetry.sdk.metrics"]
+connect(); tracer.count(ENDED)
+print(json.dumps([tracer.is_measured(), calls, "opentelemetry.sdk.metrics" in sys.modules,
+                  [thread.name for thread in threading.enumerate()]]))
+"""
+    assert run(code) == [False, [], False, ["MainThread"]]
+
+
+def test_a_provider_that_does_nothing_is_none(run: Any) -> None:
+    """An application that switches metrics off costs the database no reading."""
+    code = """
+metrics.set_meter_provider(metrics.NoOpMeterProvider()); connect(); tracer.count(ENDED)
+print(json.dumps(tracer.is_measured()))
+"""
+    assert run(code) is False
+
+
+def test_a_forked_child_shows_its_own(run: Any) -> None:
+    """In a child the same instruments read the child's state, and no lock is held for ever."""
+    code = """
+from germane.tracer import signals
+use_own(); connect(lambda: State(queued=os.getpid())); tracer.is_measured()
+signals._lock.acquire()
+child = os.fork()
+if not child:
+    assert signals._lock.acquire(timeout=10)
+    signals._lock.release()
+    tracer.is_measured()
+    print(json.dumps(shown()["rag.capture.queue.depth"][1] == [[{}, os.getpid()]]), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    assert run(code) is True
+
+
+def test_a_state_that_cannot_be_told_harms_nobody(run: Any) -> None:
+    """An error on our side leaves out the reading, and the application's own metrics go out."""
+    code = """
+import logging
+logging.disable()
+use_own(); connect(lambda: 1 / 0); tracer.is_measured(); tracer.count(ENDED)
+metrics.get_meter("own").create_counter("own").add(1)
+print(json.dumps(sorted(shown())))
+"""
+    assert run(code) == ["own", "rag.capture.traces", "rag.evaluation.runs"]
