@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from germane.cli.opening import settings_for
+from germane.cli.opening import opened, settings_for
 from germane.cli.output import as_json, database, print_json
 
 
@@ -30,3 +30,18 @@ def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - clic
         print_json({"database": store.name, "up_to_date": True})
     else:
         click.echo(f"The tables in {store.name} are up to date.")
+
+
+@command.command("vacuum")
+@database
+@as_json
+def vacuum(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
+    """Pack the rows, after much was pruned. On SQLite whoever writes waits meanwhile."""
+    with opened(database) as store:
+        before = store.size()
+        store.vacuum()
+        after, name = store.size(), store.name
+    if as_json:
+        print_json({"database": name, "size_before": before, "size": after})
+    else:
+        click.echo(f"{name} is packed: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now.")

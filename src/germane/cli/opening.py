@@ -26,7 +26,8 @@ def opened(database: str | None) -> Iterator[Store]:
     """
     from germane.storage import Store
 
-    store = Store(settings_for(database).database)
+    settings = settings_for(database)
+    store = Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
     try:
         store.check()
         yield store

@@ -1,0 +1,174 @@
+"""`germane prune`, `germane forget` and `germane db vacuum`."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from germane.annotation import Feedback
+from germane.storage import Store
+
+Call = Callable[..., Any]
+Scored = Callable[..., Any]
+NONE = dict.fromkeys(("texts", "exchanges", "scores", "expired", "feedback", "comments", "counts", "workers"), 0)
+
+
+def ago(days: float) -> datetime:
+    return datetime.now(UTC) - timedelta(days=days)
+
+
+def texts(store: Store) -> list[bool]:
+    return [one.question is not None for one in store.exchanges()]
+
+
+def test_ages_are_those_of_the_settings(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30 days for text, 400 for all else, unless the setting says otherwise."""
+    for days in (1, 31, 401):
+        scored(store, [0.5], started_at=ago(days))
+
+    ended = call("prune")
+
+    assert ended.code == 0
+    assert "gone: 1 texts erased, 1 exchanges deleted, 1 scores deleted" in ended.out
+    assert texts(store) == [True, False]
+    monkeypatch.setenv("GERMANE_RETENTION__TEXT_DAYS", "0.5")
+    assert call("prune", "--json").content["removed"] == NONE | {"texts": 1}
+    assert "gone: nothing\n" in call("prune").out
+
+
+def test_ages_and_size_can_be_given(call: Call, store: Store, scored: Scored) -> None:
+    """As spans, or as moments; by size the oldest goes first."""
+    for days in (1, 5, 9):
+        scored(store, [0.5], started_at=ago(days))
+
+    assert call("prune", "--text-older-than", "8d", "--json").content["removed"] == NONE | {"texts": 1}
+    removed = call("prune", "--older-than", ago(3).isoformat(), "--json").content["removed"]
+    assert (removed["exchanges"], removed["scores"], removed["texts"]) == (2, 2, 0)
+    small = call("prune", "--max-size", "1kB", "--json").content
+    assert (small["removed"]["texts"], small["removed"]["exchanges"], small["max_size"]) == (1, 1, 1000)
+    assert small["size"] > 1000
+    assert "left is younger than an hour" in call("prune", "--max-size", "1kB").out
+
+
+def test_a_rehearsal_changes_nothing(call: Call, store: Store, scored: Scored) -> None:
+    """It says what would go."""
+    scored(store, [0.5, 0.6], started_at=ago(31))
+
+    ended = call("prune", "--dry-run", "--max-size", "1B")
+
+    assert "would go: 2 texts erased\n" in ended.out
+    assert ended.out.endswith("the oldest would go too\n")
+    assert texts(store) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--older-than", "soon"), ("--max-size", "large"), ("--text-older-than", "5 moons")]
+)
+def test_what_cannot_be_read_is_refused(call: Call, database: str, arguments: tuple[str, str]) -> None:
+    """Before anything is touched."""
+    assert call("prune", *arguments).code == 2
+
+
+def test_a_user_is_forgotten(call: Call, store: Store, scored: Scored) -> None:
+    """With what stays being said."""
+    [theirs] = scored(store, [0.5], user="u1")
+    [other] = scored(store, [0.5], user="u2")
+    store.add_feedback([Feedback(id="1", exchange_id=theirs.id, score=1.0, created_at=ago(0))])
+
+    ended = call("forget", "--user", "u1", "--yes")
+
+    assert ended.code == 0
+    assert "1 exchanges, 1 scores, 1 labels.\nWhat stays: counts, which name nobody; spans" in ended.out
+    assert store.exchanges() == [other]
+    assert "has nothing of user u1." in call("forget", "--user", "u1", "--yes").out
+
+
+def test_a_session_or_an_attribute_is_forgotten(call: Call, store: Store, scored: Scored) -> None:
+    """A value may hold an equals sign."""
+    scored(store, [0.5], session="s1")
+    scored(store, [0.5], attributes={"tenant": "a=b"})
+    kept = scored(store, [0.5], attributes={"tenant": "a"})
+
+    assert call("forget", "--session", "s1", "--yes", "--json").content["removed"] == NONE | {
+        "exchanges": 1,
+        "scores": 1,
+    }
+    dry = call("forget", "--attribute", "tenant=a=b", "--dry-run", "--json").content
+    assert (dry["dry_run"], dry["removed"]["exchanges"]) == (True, 1)
+    assert "Gone from " in call("forget", "--attribute", "tenant=a=b", "--yes").out
+    assert store.exchanges() == kept
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--user", "u1"),
+        ("--user", "u1", "--json"),
+        ("--yes",),
+        ("--user", "u1", "--session", "s1", "--yes"),
+        ("--user", "", "--yes"),
+        ("--attribute", "tenant", "--yes"),
+        ("--attribute", "=acme", "--yes"),
+    ],
+)
+def test_nothing_goes_by_mistake(call: Call, store: Store, scored: Scored, arguments: tuple[str, ...]) -> None:
+    """Without a terminal to ask at, without a name, or with two of them."""
+    scored(store, [0.5], user="u1", session="s1", attributes={"tenant": "acme"})
+
+    ended = call("forget", *arguments)
+
+    assert ended.code == 2
+    assert store.counts().captured == 1
+
+
+@pytest.mark.parametrize(("answer", "left", "code"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
+def test_at_a_terminal_it_asks(store: Store, scored: Scored, answer: bytes, left: int, code: int) -> None:
+    """After it has said what there is."""
+    scored(store, [0.5], user="u1")
+    near, far = pty.openpty()
+    command = [sys.executable, "-c", "from germane.cli import main; main()", "forget", "--user", "u1"]
+    with subprocess.Popen(command, stdin=far, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        os.write(near, answer)
+        out, _ = process.communicate(timeout=60)
+    os.close(near)
+    os.close(far)
+
+    assert process.returncode == code
+    assert b"has of user u1: 1 exchanges, 1 scores" in out
+    assert b"Delete all of it for good?" in out
+    assert store.counts().captured == left
+
+
+def test_a_name_cannot_trick_a_terminal(call: Call, database: str) -> None:
+    """It may have come from a stranger's request."""
+    assert "\x1b" not in call("forget", "--user", "\x1b[31mred", "--yes").out
+
+
+def test_packing_says_what_it_brought(call: Call, store: Store, scored: Scored, tmp_path: Path) -> None:
+    """On SQLite the file is smaller afterwards."""
+    scored(store, [0.5] * 50, started_at=ago(500), answer="x" * 20_000)
+    store.close()  # else the rows stand in the write-ahead log
+    before = (tmp_path / "germane.db").stat().st_size
+    call("prune")
+
+    ended = call("db", "vacuum")
+
+    assert ended.out.endswith(" MB now.\n")
+    assert (tmp_path / "germane.db").stat().st_size < before / 4
+    sizes = call("db", "vacuum", "--json").content
+    assert sizes["size"] <= sizes["size_before"]
+
+
+def test_both_databases_are_packed(call: Call, migrated_url: str) -> None:
+    """PostgreSQL by VACUUM of our tables."""
+    assert call("db", "vacuum", "--database", migrated_url).code == 0
