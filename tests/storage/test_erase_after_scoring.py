@@ -13,7 +13,7 @@ from sqlalchemy import text
 from germane.annotation import Feedback
 from germane.exchange import Context, Exchange, Turn
 from germane.score import Reason, Score
-from germane.storage import Decision, Removed, Store
+from germane.storage import Decision, Removed, Step, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -125,6 +125,20 @@ def test_what_the_sampler_skips_goes_at_once(erasing: Callable[[], Store], secre
     store.assign([Decision(skipped.id, 0.5, "not_drawn", skip), Decision(drawn_.id, 0.5, "drawn", one)], SCORERS)
 
     assert [found.question for found in store.exchanges()] == [SECRET, None]
+
+
+def test_what_a_budget_passes_over_goes_too(erasing: Callable[[], Store], secret: Make) -> None:
+    """Not while it is a candidate."""
+    store = erasing()
+    exchange = secret()
+    store.add([exchange])
+    store.elect("sampler", "me", ttl=LEASE)
+    store.assign([Decision(exchange.id, 1.0, "candidate")], SCORERS)
+    assert store.exchanges() == [exchange]
+
+    assert store.pass_over(Step("sampler", "me", "here"), {exchange.id: 0.5}, Reason.NOT_DRAWN)
+
+    assert places_of_secret(store) == []
 
 
 def test_of_two_processes_that_end_at_once_one_erases(erasing: Callable[[], Store], secret: Make) -> None:

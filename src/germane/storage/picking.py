@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+
+from sqlalchemy import Connection
 
 from germane.score import Reason
 from germane.storage import leases, limits, pool, traffic
@@ -31,6 +33,10 @@ class Picking(ABC):
     def _given_time(self) -> datetime | None:
         """Return what the clock shows that this store was given; None without one."""
 
+    @abstractmethod
+    def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
+        """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
+
     def cursor(self, office: str) -> str | None:
         """Return how far the holder of an office has come; None before its first step."""
         with self._database.read() as connection:
@@ -54,7 +60,9 @@ class Picking(ABC):
     def pass_over(self, step: Step, passed: Mapping[str, float | None], reason: Reason) -> bool:
         """Skip candidates for one reason; ``passed`` has by id how probable it was that each would be picked."""
         with self._database.write() as connection:
-            return pool.pass_over(connection, self._process, step, passed, reason)
+            ours = pool.pass_over(connection, self._process, step, passed, reason)
+            self._erase_closed(connection, passed)
+            return ours
 
     def under_way(self) -> int:
         """Return how many exchanges are to be scored that are not done, those in the pool left out."""

@@ -63,7 +63,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store(Turns, Picking, Upkeep):
+class Store(Upkeep, Turns, Picking):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
