@@ -89,6 +89,18 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.restore(records)
     store.restore_dropped(store.dropped(Selection()))
     store.counts()
+    take_away(store, clock)
+
+
+def take_away(store: Store, clock: Any) -> None:
+    """Foresee, prune and forget, for age and for size."""
+    after = {"texts_before": clock.now, "before": clock.now}
+    store.prune(**after, dry_run=True)
+    store.prune(texts_before=clock.now - timedelta(minutes=50))
+    store.prune(before=clock.now - timedelta(minutes=55), max_size=1)
+    for person in ({"user": "u1"}, {"session": "s1"}, {"attribute": ("tenant", "acme")}):
+        store.forget(**person, dry_run=True)  # type: ignore[arg-type]
+        store.forget(**person)  # type: ignore[arg-type]
 
 
 def recorded(store: Store, work: Callable[[], None]) -> dict[str, Statement]:

@@ -78,7 +78,8 @@ def erase_some(connection: Connection, process: str, before: datetime, after: Pl
     found, last = _oldest(connection, _with_text(), before, after)
     ids, expired = _expire(connection, process, found, now)
     erase(connection, ids, now)
-    connection.execute(_OUT_OF_THE_POOL.where(exchange.c.id.in_(ids)))
+    for some in batched(ids):
+        connection.execute(_OUT_OF_THE_POOL.where(exchange.c.id.in_(some)))
     return Batch(Removed(texts=len(ids), expired=expired), last)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     RowMapping,
+    Table,
     Text,
     and_,
     case,
@@ -108,28 +111,44 @@ def _locked_tasks(connection: Connection, ids: list[str]) -> list[RowMapping]:
 
 def forget_labels(connection: Connection, user: str, after: Place | None) -> Batch:
     """Delete the oldest labels that a user gave, after that one."""
-    moment, key = feedback.c.created_at, feedback.c.id
-    query = select(moment, key).where(feedback.c.user == clean(user))
+    found = _labels(connection, user, after)
+    ids = [row.id for row in found]
+    gone = connection.execute(delete(feedback).where(feedback.c.id.in_(ids))).rowcount if ids else 0
+    return Batch(Removed(feedback=gone), (found[-1].created_at, found[-1].id) if len(found) == BATCH else None)
+
+
+def _labels(connection: Connection, user: str, after: Place | None) -> Sequence[Row[Any]]:
+    moment, key, theirs = feedback.c.created_at, feedback.c.id, (exchange.c.user == clean(user)).label("theirs")
+    query = select(moment, key, theirs).where(feedback.c.user == clean(user))
+    query = query.outerjoin_from(feedback, exchange, exchange.c.id == feedback.c.exchange_id)
     if after is not None:
         query = query.where(moment >= after[0], or_(moment > after[0], and_(moment == after[0], key > after[1])))
-    found = connection.execute(query.order_by(moment, key).limit(BATCH)).all()
-    gone = connection.execute(delete(feedback).where(key.in_([row.id for row in found]))).rowcount if found else 0
-    return Batch(Removed(feedback=gone), (found[-1][0], found[-1][1]) if len(found) == BATCH else None)
+    return connection.execute(query.order_by(moment, key).limit(BATCH)).all()
 
 
-def count_person(connection: Connection, person: Person) -> Removed:
-    """Return what forgetting would delete now."""
-    theirs = person.said(connection.dialect.name)
-    tasks = scoring_task.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    labels = feedback.outerjoin(exchange, exchange.c.id == feedback.c.exchange_id)
-    given = theirs if person.user is None else or_(theirs, feedback.c.user == clean(person.user))
-    return Removed(
-        exchanges=_count(connection, exchange, theirs),
-        scores=_count(connection, score.join(exchange, exchange.c.id == score.c.exchange_id), theirs),
-        expired=_count(connection, tasks, theirs, scoring_task.c.state.in_(OPEN)),
-        feedback=_count(connection, labels, given),
+def count_some(connection: Connection, person: Person, after: Place | None) -> Batch:
+    """Return what :func:`forget_some` would delete."""
+    found = _found(connection, person, after)
+    ids = [row["id"] for row in found]
+    if not ids:
+        return Batch(Removed(), None)
+    states = select(scoring_task.c.state).where(scoring_task.c.exchange_id.in_(ids))
+    removed = Removed(
+        exchanges=len(ids),
+        scores=_count(connection, score, ids),
+        feedback=_count(connection, feedback, ids),
+        expired=sum(state in OPEN for state in connection.execute(states).scalars()),
     )
+    return Batch(removed, (found[-1]["started_at"], found[-1]["id"]) if len(found) == BATCH else None)
 
 
-def _count(connection: Connection, source: Any, *conditions: Any) -> int:
-    return int(connection.execute(select(func.count()).select_from(source).where(*conditions)).scalar_one())
+def count_labels(connection: Connection, user: str, after: Place | None) -> Batch:
+    """Return what :func:`forget_labels` would delete of other people's exchanges."""
+    found = _labels(connection, user, after)
+    removed = Removed(feedback=sum(not row.theirs for row in found))
+    return Batch(removed, (found[-1].created_at, found[-1].id) if len(found) == BATCH else None)
+
+
+def _count(connection: Connection, table: Table, ids: Sequence[str]) -> int:
+    query = select(func.count()).select_from(table).where(table.c.exchange_id.in_(ids))
+    return int(connection.execute(query).scalar_one())

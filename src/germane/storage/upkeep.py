@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -104,12 +106,12 @@ class Upkeep(ABC):
             UsageError: none of the three is given, or more than one is.
         """
         person = Person(user=user, session=session, attribute=attribute)
-        if dry_run:
-            with self._database.read() as connection:
-                return forgetting.count_person(connection, person)
-        gone = self._each(lambda connection, after: forgetting.forget_some(connection, self._process, person, after))
+        exchanges = forgetting.count_some if dry_run else partial(forgetting.forget_some, process=self._process)
+        labels = forgetting.count_labels if dry_run else forgetting.forget_labels
+        transaction = self._database.read if dry_run else self._database.write
+        gone = _each(transaction, lambda connection, after: exchanges(connection, person=person, after=after))
         if user is not None:
-            gone += self._each(lambda connection, after: forgetting.forget_labels(connection, user, after))
+            gone += _each(transaction, lambda connection, after: labels(connection, user, after))
         return gone
 
     def size(self, limit: int | None = None) -> int:
@@ -162,15 +164,6 @@ class Upkeep(ABC):
             walk.ended = batch.last is None
         return gone
 
-    def _each(self, some: Callable[[Connection, Place | None], Batch]) -> Removed:
-        gone, after = Removed(), None
-        while True:
-            with self._database.write() as connection:
-                batch = some(connection, after)
-            gone, after = gone + batch.removed, batch.last
-            if after is None:
-                return gone
-
     def _sweep(self, sweep: Sweep, before: datetime, stopping: Callable[[], bool]) -> Removed:
         gone = Removed()
         while not stopping():
@@ -191,3 +184,16 @@ class Upkeep(ABC):
 
     @abstractmethod
     def _moment(self, connection: Connection) -> datetime: ...
+
+
+def _each(
+    transaction: Callable[[], AbstractContextManager[Connection]], some: Callable[[Connection, Place | None], Batch]
+) -> Removed:
+    """Do all of it, a transaction for each batch."""
+    gone, after = Removed(), None
+    while True:
+        with transaction() as connection:
+            batch = some(connection, after)
+        gone, after = gone + batch.removed, batch.last
+        if after is None:
+            return gone
