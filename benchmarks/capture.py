@@ -1,0 +1,375 @@
+"""Capture: what the writer persists beside SQLAlchemy Core, its memory, and what stays of a million a minute.
+
+Three parts, each with a goal; the exit code is 1 when one is missed.
+
+- writer: exchanges a second from queue to disk, with 500 characters of answer and three contexts, beside SQLAlchemy
+  Core and the bare driver, which insert the same rows, made beforehand, into the same table with the same indexes, by
+  turns. Goal: at least .7 of Core. With --postgresql URL there too (an empty database of its own).
+- memory: a million exchanges through the writer. Goal: the process does not grow after a tenth of them.
+- stream: 10,000, 100,000 and 1,000,000 exchanges a minute by a simulated clock, under one capture limit and one budget,
+  with the sampler that ships and a judge in this process. Goal: the same rows and judge calls within a tenth, and no
+  exchange without a row or a count. Prints what one beyond the limit costs the caller's thread.
+
+Run: python benchmarks/capture.py [PART ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from sqlalchemy import insert
+
+from germane.exchange import Context, Exchange, draw_of, new_exchange_id
+from germane.monitor.allotment import Cost
+from germane.monitor.fitness import Fitness
+from germane.monitor.office import Office
+from germane.monitor.pool import Pool
+from germane.monitor.sampling import Sampling
+from germane.score import Score
+from germane.settings import load
+from germane.settings.parts import Budget
+from germane.storage import Store, Writer, rows
+from germane.storage.budget import Expense
+from germane.storage.tables import exchange as table
+from germane.threads import Threads
+
+LEAST_SHARE = 0.7
+"""Of Core's rate."""
+BATCH = 500
+MOST_GROWTH = 1.05
+"""Of the process, from a tenth of the exchanges to all."""
+RATES = (10_000, 100_000, 1_000_000)
+"""Exchanges a minute."""
+LIMIT = 6_000
+BUDGET = Budget(calls_per_hour=6_000)
+MOST_APART = 1.1
+"""The most of rows and calls at one rate, as a multiple of the fewest."""
+TICK = 2.0
+BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+OWNER = "benchmark"
+QUESTION = "How long do I have to return a pair of shoes that does not fit, number {number}?"
+ANSWER = (
+    "Order {number} can be returned within thirty days of delivery. Print the label from your account, pack the goods "
+    "in their own box, and hand them in at any of the partner shops; there is no charge for returns inside the "
+    "country. The amount is refunded to the card within five working days after the parcel has arrived, and a message "
+    "tells you when that was done. Shoes must not have been worn outside. If the label has been lost, a new one can be "
+    "printed, and any other box will do as well."
+)
+
+
+def make(number: int, **changes: Any) -> Exchange:
+    """Return an exchange with texts of its own, as the tracer makes it."""
+    trace_id = f"{number + 1:032x}"
+    values: dict[str, Any] = {"started_at": datetime.now(UTC), "draw": draw_of(trace_id)} | changes
+    return Exchange(
+        id=new_exchange_id(), trace_id=trace_id, span_id=trace_id[16:], service="benchmark", route="returns",
+        question=QUESTION.format(number=number), answer=ANSWER.format(number=number),
+        contexts=tuple(Context(f"{ANSWER} ({number}, {place})", f"doc-{place}", 0.9) for place in range(3)),
+        attributes={"tenant": "north"}, duration=0.25, **values,
+    )  # fmt: skip
+
+
+@contextmanager
+def emptied(store: Store) -> Iterator[None]:
+    """Begin with an empty table, and nothing for the collector to do."""
+    with store._database.write() as connection:  # noqa: SLF001 - a benchmark of what lies beneath
+        connection.exec_driver_sql("DELETE FROM exchange")
+    gc.collect()
+    yield
+
+
+def parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Cut into batches, each of which is one transaction."""
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+
+
+def by_writer(store: Store, exchanges: Sequence[Exchange]) -> float:
+    """Put exchanges as handlers do, and wait until they are written; return the seconds."""
+    writer = Writer(store, capacity=len(exchanges), batch=BATCH)
+    began = time.perf_counter()
+    for exchange in exchanges:
+        writer.put(exchange)
+    assert writer.flush(600)
+    seconds = time.perf_counter() - began
+    assert writer.stop(60)
+    return seconds
+
+
+def by_core(store: Store, exchanges: Sequence[Exchange]) -> float:
+    """Insert the same by SQLAlchemy Core, from dictionaries."""
+    ready = [_dictionary(exchange) for exchange in exchanges]
+    began = time.perf_counter()
+    for some in parts(ready):
+        with store._database.write() as connection:  # noqa: SLF001
+            connection.execute(insert(table), list(some))
+    return time.perf_counter() - began
+
+
+def _dictionary(exchange: Exchange) -> dict[str, Any]:
+    plain = {name: getattr(exchange, name) for name in rows.EXCHANGE}
+    contexts = [{"text": one.text, "id": one.id, "score": one.score} for one in exchange.contexts]
+    return plain | {"contexts": contexts, "history": [], "attributes": dict(exchange.attributes)}
+
+
+def by_driver(store: Store, exchanges: Sequence[Exchange]) -> float:
+    """Insert the same by the bare driver's executemany, from tuples."""
+    stamp = rows.stamp_for(store._database.dialect)  # noqa: SLF001
+    ready = [rows.exchange_values(exchange, stamp) for exchange in exchanges]
+    mark = "?" if store._database.dialect == "sqlite" else "%s"  # noqa: SLF001
+    names = ", ".join(f'"{name}"' for name in rows.EXCHANGE)
+    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGE))})"
+    raw = store._database.engine.raw_connection()  # noqa: SLF001
+    cursor = raw.cursor()
+    began = time.perf_counter()
+    for some in parts(ready):
+        if mark == "?":
+            cursor.execute("BEGIN IMMEDIATE")
+        cursor.executemany(statement, some)
+        cursor.execute("COMMIT") if mark == "?" else raw.commit()
+    seconds = time.perf_counter() - began
+    raw.close()
+    return seconds
+
+
+WAYS: dict[str, Callable[[Store, Sequence[Exchange]], float]] = {
+    "writer": by_writer, "Core": by_core, "driver": by_driver
+}  # fmt: skip
+
+
+def measure_writer(url: str, count: int, rounds: int) -> bool:
+    """Measure the three ways by turns, print their rates, and say whether the goal is met."""
+    store = Store(url)
+    store.migrate()
+    rates: dict[str, list[float]] = {name: [] for name in WAYS}
+    for round_ in range(rounds + 1):
+        exchanges = [make(number) for number in range(count)]
+        for name, way in WAYS.items():
+            with emptied(store):
+                rate = count / way(store, exchanges)
+            if round_:  # the first one warms up
+                rates[name].append(rate)
+    store.close()
+    shares = [ours / theirs for ours, theirs in zip(rates["writer"], rates["Core"], strict=True)]
+    told = "  ".join(f"{name} {median(found):8,.0f}/s" for name, found in rates.items())
+    print(f"{url.partition(':')[0]:11} {told}  writer/Core {median(shares):.2f}  goal {LEAST_SHARE}")
+    return median(shares) >= LEAST_SHARE
+
+
+def resident() -> float:
+    """Return the memory of this process, in MiB."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+def measure_memory(folder: Path, count: int) -> bool:
+    """Put many exchanges through one writer, no faster than it writes; the rows are deleted on the way."""
+    store = Store(f"sqlite:///{folder}/memory.db")
+    store.migrate()
+    writer, sizes, step = Writer(store, batch=BATCH), {}, max(count // 100, 1)
+    for number in range(1, count + 1):
+        assert writer.put(make(number))
+        if writer.depth > BATCH * 10:
+            assert writer.flush(60)
+        if number % step == 0:
+            assert writer.flush(60)
+            with store._database.write() as connection:  # noqa: SLF001
+                connection.exec_driver_sql("DELETE FROM exchange")
+            if number * 10 % count == 0:
+                sizes[number] = resident()
+    assert writer.stop(60)
+    store.close()
+    first, last = sizes[count // 10], sizes[count]
+    print("memory      " + "  ".join(f"{number:,}: {size:.0f} MiB" for number, size in sizes.items()))
+    print(f"            growth {last / first:.3f}  goal {MOST_GROWTH}  dropped {writer.dropped}")
+    return last <= first * MOST_GROWTH and not writer.dropped
+
+
+class Judged:
+    """A scorer whose judge is in this process, and answers at once."""
+
+    name = "judged"
+    fingerprint = "j1"
+    requires = frozenset({"question", "answer"})
+    range = (0.0, 1.0)
+
+    async def score(self, exchange: Exchange) -> float:
+        """Return the draw."""
+        return exchange.draw
+
+
+@dataclass
+class Outcome:
+    """What became of one stream."""
+
+    came: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    """By table."""
+    calls: int = 0
+    weighted: float = 0.0
+    """Sum of 1 / capture_probability over the stored ones."""
+    counted: int = 0
+    """Seen, by the tally."""
+
+
+class Stream:
+    """Exchanges at an even rate by a simulated clock, through capture limit, sampler and judge."""
+
+    def __init__(self, url: str) -> None:
+        self.seconds = 0.0
+        self.outcome = Outcome()
+        self.store = Store(url, clock=self.now)
+        self.store.migrate()
+        self.scorer = Judged()
+        self.writer = Writer(
+            self.store, limit=LIMIT, interval=0.0, scorers=[self.scorer.name], clock=lambda: self.seconds
+        )
+        self.threads = Threads(1, name="benchmark-sampler")
+
+    def now(self) -> datetime:
+        """Return the simulated time."""
+        return BEGIN + timedelta(seconds=self.seconds)
+
+    async def run(self, rate: int, minutes: int) -> Outcome:
+        """Let exchanges come, and a last interval end after them."""
+        sampling = self._sampling()
+        for tick in range(round(minutes * 60 / TICK)):
+            self._come(tick * TICK, round(rate * TICK / 60 * (tick + 1)) - self.outcome.came)
+            await self._settle(sampling)
+        self.seconds = minutes * 60.0 + TICK
+        await self._settle(sampling)
+        return self._found()
+
+    def _come(self, start: float, count: int) -> None:
+        """Do what the tracer does on the caller's thread."""
+        for place in range(count):
+            self.seconds = start + TICK * place / count
+            number, self.outcome.came = self.outcome.came, self.outcome.came + 1
+            draw, started = draw_of(f"{number + 1:032x}"), round((BEGIN.timestamp() + self.seconds) * 1e9)
+            probability = self.writer.admit("benchmark", "returns", started, draw)
+            if probability is not None:
+                assert self.writer.put(make(number, started_at=self.now(), draw=draw, capture_probability=probability))
+
+    async def _settle(self, sampling: Sampling) -> None:
+        assert await asyncio.to_thread(self.writer.flush, 60)
+        await sampling.run()
+        names = {self.scorer.name: self.scorer.fingerprint}
+        while claims := self.store.claim(OWNER, names, limit=BATCH, lease=timedelta(minutes=1)):
+            grant = self.store.reserve_budget(BUDGET, [Expense(calls=1)] * len(claims))
+            assert all(grant.granted)
+            self.outcome.calls += len(claims)
+            scores = [(claim.tasks[0], await self._score(claim.exchange)) for claim in claims]
+            self.store.complete(OWNER, scores)
+
+    async def _score(self, exchange: Exchange) -> Score:
+        value = await self.scorer.score(exchange)
+        return Score(scorer=self.scorer.name, fingerprint=self.scorer.fingerprint, value=value, scored_at=self.now())
+
+    def _sampling(self) -> Sampling:
+        settings = load(budget=BUDGET)
+        pool = Pool(
+            self.store, budget=BUDGET, rate=settings.rate, assumed=Cost(1, 0, 0), holder=("sampler", OWNER),
+            clock=self.now,
+        )  # fmt: skip
+        return Sampling(
+            self.store, [self.scorer], rate=None, fitness=Fitness([self.scorer]), pool=pool,
+            office=Office(self.store, "sampler", OWNER, term=timedelta(minutes=1), clock=self.now),
+            threads=self.threads, attach=lambda *_: None, clock=self.now,
+        )  # fmt: skip
+
+    def _found(self) -> Outcome:
+        with self.store._database.read() as connection:  # noqa: SLF001
+            for name in ("exchange", "scoring_task", "score", "tally"):
+                self.outcome.rows[name] = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
+            weights = "SELECT sum(1 / capture_probability) FROM exchange"
+            self.outcome.weighted = connection.exec_driver_sql(weights).scalar_one()
+        self.outcome.counted = sum(each.seen for each in self.store.coverage())
+        return self.outcome
+
+    def close(self) -> None:
+        """End the threads."""
+        assert self.writer.stop(60)
+        self.threads.close()
+        self.store.close()
+
+
+def beyond(folder: Path, count: int = 200_000) -> float:
+    """Return the nanoseconds of CPU that one beyond the limit costs the caller's thread: a hash and a counter."""
+    store = Store(f"sqlite:///{folder}/beyond.db")
+    store.migrate()
+    writer = Writer(store, limit=1)
+    names = [f"{number:032x}" for number in range(count)]
+    times = []
+    for _ in range(5):
+        began = time.thread_time_ns()
+        for name in names:
+            writer.admit("benchmark", "returns", began, draw_of(name))
+        times.append((time.thread_time_ns() - began) / count)
+    assert writer.stop(60)
+    store.close()
+    return median(times)
+
+
+def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES) -> bool:
+    """Run the streams, print what became of each, and say whether the goals are met."""
+    print(f"stream      {minutes} minutes, capture_limit {LIMIT:,}, budget {BUDGET.calls_per_hour:,} calls an hour")
+    print("   a minute        came    stored   tasks  scores  tally rows  judge calls  sum of 1/p  CPU s")
+    found = []
+    for rate in rates:
+        began = time.process_time()
+        with closing(Stream(f"sqlite:///{folder}/stream-{rate}.db")) as stream:
+            one = asyncio.run(stream.run(rate, minutes))
+        rows_ = "  ".join(
+            f"{one.rows[name]:{wide},}"
+            for name, wide in (("exchange", 8), ("scoring_task", 6), ("score", 6), ("tally", 10))
+        )
+        print(
+            f"{rate:11,}  {one.came:10,}  {rows_}  {one.calls:11,}  {one.weighted:10,.0f}  "
+            f"{time.process_time() - began:5.0f}"
+        )
+        found.append(one)
+    print(f"            beyond the limit: {beyond(folder):,.0f} ns of CPU each on the caller's thread")
+    stored, calls = [one.rows["exchange"] for one in found], [one.calls for one in found]
+    apart = max(max(counts) / max(min(counts), 1) for counts in (stored, calls))
+    print(f"            most/fewest of rows and calls {apart:.3f}  goal {MOST_APART}")
+    return apart <= MOST_APART and all(one.counted == one.came for one in found)
+
+
+def main() -> int:
+    """Run the parts; 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=["writer", "memory", "stream"], metavar="PART")
+    parser.add_argument("--exchanges", type=int, default=10_000, help="per round of the writer's part")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--million", type=int, default=1_000_000, help="exchanges of the memory part")
+    parser.add_argument("--minutes", type=int, default=6, help="simulated, of the stream part")
+    parser.add_argument("--postgresql", metavar="URL", help="an empty database for the writer's part, besides SQLite")
+    options = parser.parse_args()
+    logging.getLogger("germane").setLevel(logging.ERROR)  # that the limit is exceeded is the point
+    met = []
+    with tempfile.TemporaryDirectory() as name:
+        if "writer" in options.parts:
+            urls = [f"sqlite:///{name}/writer.db", *([options.postgresql] if options.postgresql else [])]
+            met += [measure_writer(url, options.exchanges, options.rounds) for url in urls]
+        if "memory" in options.parts:
+            met.append(measure_memory(Path(name), options.million))
+        if "stream" in options.parts:
+            met.append(measure_stream(Path(name), options.minutes))
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
