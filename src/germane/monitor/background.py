@@ -19,6 +19,7 @@ from germane.monitor.allotment import assumed
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
+from germane.monitor.failing import Failing
 from germane.monitor.fitness import Fitness
 from germane.monitor.job import Job, JobStatus
 from germane.monitor.measuring import Measuring
@@ -32,6 +33,7 @@ from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
 from germane.monitor.scheduler import Tick
 from germane.monitor.scoring import Limits, Scoring
+from germane.monitor.voice import Voice
 from germane.score import Score
 from germane.scorers import Scorer, asks_judge
 from germane.settings import Settings
@@ -93,6 +95,7 @@ class Background:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._voice, self._failing = Voice(), Failing()
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._sampler, self._watcher = self._office(SAMPLER), self._office("watcher")
         self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
@@ -192,11 +195,13 @@ class Background:
             self._rules.forget()
 
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
+        for score in scores:
+            self._failing.note(score)
         # In a context of its own: here, unlike in all the rest, spans are made on purpose.
         Context().run(self._parts.attach, exchange, scores)
 
     def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
-        return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed)
+        return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed, voice=self._voice)
 
     def _office(self, name: str) -> Office:
         term = timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))

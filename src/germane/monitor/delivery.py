@@ -54,7 +54,7 @@ class Lane:
         self.channel = channel
         self.queue = asyncio.Queue[Alert](CAPACITY)
         self.problem: str | None = None
-        self._unsent = 0
+        self._unsent = self._failures = 0
 
     def put(self, alert: Alert) -> None:
         """Queue an alert, unless too many wait."""
@@ -82,8 +82,15 @@ class Lane:
         except Exception as error:  # noqa: BLE001 - a channel may be the user's own code: nothing of it spreads
             self._failed(describe(error))
         else:
-            self.problem = None
+            self._went_well()
+
+    def _went_well(self) -> None:
+        if self.problem is not None:
+            logger.warning("alerts go out by %r again; %d did not", self.channel, self._failures)
+        self.problem, self._failures = None, 0
 
     def _failed(self, problem: str) -> None:
+        if self.problem is None:
+            logger.warning("an alert did not go out by %r, and others may not: %s", self.channel, problem)
         self.problem = problem
-        logger.warning("an alert did not go out by %r: %s", self.channel, problem)
+        self._failures += 1

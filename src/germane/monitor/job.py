@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from germane.errors import GermaneError
+from germane.errors import GermaneError, StorageError
+from germane.monitor.voice import Voice
 
 logger = logging.getLogger("germane.monitor")
 
@@ -29,7 +30,8 @@ class JobStatus:
 class Job:
     """The boundary around background work: nothing that the work raises gets past it.
 
-    It says so in the log once when the work begins to fail, and once when it goes well again.
+    It says so in the log once when the work begins to fail, and once when it goes well again: through the voice that it
+    shares with others, where there is one.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Job:
         *,
         clock: Callable[[], datetime],
         quiet: Callable[[], AbstractContextManager[object]],
+        voice: Voice | None = None,
     ) -> None:
         self.name = name
         self.last_run: datetime | None = None
@@ -46,6 +49,7 @@ class Job:
         self._work = work
         self._clock = clock
         self._quiet = quiet
+        self._voice = voice or Voice()
         self._turn = asyncio.Lock()
 
     async def run(self) -> None:
@@ -70,12 +74,14 @@ class Job:
 
     def _succeeded(self) -> None:
         if self.problem is not None:
-            logger.warning("background job %r works again", self.name)
+            self._voice.works(self.name)
         self.last_run, self.problem = self._clock(), None
 
     def _failed(self, error: Exception) -> None:
-        if self.problem is None:
-            logger.warning("background job %r fails: %s", self.name, describe(error))
+        # A database that is away is one trouble of all jobs; any other is this one's until it goes well.
+        kind = type(error).__name__ if isinstance(error, StorageError) else self.name
+        if self.problem is None or isinstance(error, StorageError):
+            self._voice.fails(self.name, kind, describe(error))
         logger.debug("background job %r fails", self.name, exc_info=error)
         self.problem = describe(error)
 
