@@ -21,8 +21,9 @@ from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
 from germane.exchange import Context
 from germane.monitor.backoff import Backoff
 from germane.monitor.pace import SharedPace, shared_pace
+from germane.monitor.pause import OUTAGES, Pause
 from germane.monitor.spending import spent_of, spent_until
-from germane.score import Reason
+from germane.score import Reason, Score
 from germane.scorers import Judge, Place, Workbench, build
 from germane.scorers.protocols import Message
 from germane.settings import Budget, load
@@ -402,6 +403,40 @@ def test_a_place_under_a_limit_that_nobody_uses_is_given_back_to_the_budget(stor
 
     asyncio.run(ask_and_close())
     assert (store.spent().calls, store.spent().tokens) == (1, 2)
+
+
+def test_a_place_that_comes_as_its_request_is_given_up_goes_back(store: Store) -> None:
+    """In the same moment: the request does not see it any more."""
+
+    async def ask_and_leave() -> None:
+        pace = SharedPace(store, [Limit("requests", 6)], budget=Budget(calls_per_day=3))
+        await pace.admit(2.0)
+        asked = asyncio.create_task(pace.admit(2.0))
+        await comes_true(lambda: pace._promises)
+        pace._start(next(iter(pace._promises)))
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        await pace.aclose()
+
+    asyncio.run(ask_and_leave())
+    assert (store.spent().calls, store.spent().tokens) == (1, 2)
+
+
+def test_a_refused_probe_leaves_a_pause_as_it_is(clock: Clocked) -> None:
+    """The budget says nothing of the judge: the next request is the probe then."""
+
+    def without(reason: Reason) -> Score:
+        return Score(scorer="mine", fingerprint="f1", reason=reason, explanation="why")
+
+    pause = Pause("mine", backoff=Backoff(60, 60), clock=clock)
+    for _ in range(OUTAGES):
+        pause.note(without(Reason.JUDGE_UNREACHABLE), pause.admit())
+    clock.now += timedelta(hours=1)
+    assert pause.admit() == "probe"
+    pause.note(without(Reason.BUDGET), "probe")
+
+    assert pause.problem is not None
+    assert pause.admit() == "probe"
 
 
 def test_money_needs_a_price(settings: Callable[..., Any], store: Store, judge: FakeJudge) -> None:

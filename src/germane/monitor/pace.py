@@ -133,7 +133,7 @@ class SharedPace:
         waiting = self._new(tokens, usd)
         self._waiting.append(waiting)
         self._serve(self._give_places)
-        return await waiting.turn
+        return await self._turn_of(waiting)
 
     async def repeat(self, place: Place) -> Place:
         """Reserve as much once more, for a request that is about to be sent again.
@@ -147,7 +147,7 @@ class SharedPace:
             waiting = self._new(place.tokens, place.usd)
             self._again.append(waiting)
             self._serve(self._pay_again)
-            place = await waiting.turn
+            place = await self._turn_of(waiting)
         self._booking.owe_sending()
         self._remind()
         return place
@@ -184,6 +184,14 @@ class SharedPace:
         if self._booking.closed:
             raise _no_turn()
         return Waiting(tokens, usd, time.monotonic(), asyncio.get_running_loop().create_future())
+
+    async def _turn_of(self, waiting: Waiting) -> Place:
+        try:
+            return await waiting.turn
+        except asyncio.CancelledError:
+            if waiting.turn.done() and not waiting.turn.cancelled() and waiting.turn.exception() is None:
+                self._give_back(waiting.turn.result())  # it came in the same moment
+            raise
 
     def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         serving = self._serving.get(work)
