@@ -286,7 +286,7 @@ class Slow:
         await asyncio.sleep(0.02)
         return 0.5
 
-settings = load(tick=0.05, judge_timeout=0.2, concurrency=4)
+settings = load(tick=0.05, lease=1, concurrency=4)
 Monitor(Store(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none").start()
 time.sleep(60)
 """

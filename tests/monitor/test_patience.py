@@ -75,6 +75,18 @@ def test_a_task_is_tried_again_for_its_time_and_no_longer(clock: Clock) -> None:
     assert waiting.next_try(2) is not None
 
 
+def test_waits_go_on_growing_after_a_restart(clock: Clock) -> None:
+    """A task that was tried in vain before waits as long as if the process had never ended."""
+    waiting = Patience(timedelta(hours=1), backoff=Backoff(first=1, limit=300), clock=clock)
+
+    first, again = waiting.next_try(1, tries=6), waiting.next_try(1, tries=6)
+
+    assert first is not None
+    assert again is not None
+    assert timedelta(seconds=32) <= first - clock.now <= timedelta(seconds=64)
+    assert timedelta(seconds=64) <= again - clock.now <= timedelta(seconds=128)
+
+
 def test_a_task_that_came_right_begins_anew(clock: Clock) -> None:
     """What is forgotten has all its time again."""
     waiting = Patience(timedelta(hours=1), backoff=Backoff(), clock=clock)
@@ -139,6 +151,16 @@ def test_a_probe_that_was_given_up_leaves_its_place(clock: Clock) -> None:
     pause.note(failed(Reason.JUDGE_RATE_LIMITED, retry_after=20), "go")
     clock.pass_(MINUTE)
     pause.abandon(pause.admit())
+
+    assert pause.admit() == "probe"
+
+
+def test_a_pause_ends_when_the_clock_is_set_back(clock: Clock) -> None:
+    """Nobody waits for the hour that the clock lost; a pause that is as long as they get is kept."""
+    pause = Pause("relevancy", backoff=Backoff(first=300, limit=300), clock=clock)
+    pause.note(failed(Reason.JUDGE_RATE_LIMITED, retry_after=300), "go")
+    assert pause.closed
+    clock.pass_(timedelta(hours=-1))
 
     assert pause.admit() == "probe"
 

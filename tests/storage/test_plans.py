@@ -14,11 +14,12 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
-from germane.storage import Decision, Expense, Limit, Pick, Selection, Step, Store
+from germane.storage import Decision, Expense, Limit, Pick, Presence, Selection, Step, Store
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 Statement = tuple[str, Any]
+A_PROCESS = Presence(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"})
 A_CALIBRATION = Calibration(
     embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
 )
@@ -35,6 +36,14 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.complete("me", values)
     store.postpone("me", tasks[:2], until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="slow")
     store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
+    store.beat(A_PROCESS, [task.id for task in tasks], lease=LEASE)
+    store.workers(within=LEASE)
+    store.abandoned()
+    clock.advance(hours=2)
+    store.beat(A_PROCESS, [], lease=LEASE)
+    store.expire(limit=1)
+    store.dismiss("me")
+    clock.advance(hours=-2)
     store.release("me")
     store.elect("job", "me", ttl=LEASE)
     pool = [make(number) for number in range(4)]
@@ -188,3 +197,72 @@ def test_a_new_database_is_fast_before_it_has_statistics(
     store.close()
 
     assert scans == []
+
+
+FOREIGN = f"""
+WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {MANY})
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
+SELECT 'foreign-' || number, 'foreign', 'f1', 'pending', 0, '2025-01-01 00:00:00', '2025-01-01 00:00:00' FROM numbers
+"""
+
+
+def test_tasks_of_other_scorers_cost_a_claim_nothing(sqlite_store: Store, make: Make, clock: Any) -> None:
+    """However many stand in front of the queue: SQLite takes the same steps to claim what is behind them."""
+    taken = []
+    for foreign in ("SELECT 1", FOREIGN):
+        exchanges = [make(number) for number in range(64)]
+        sqlite_store.add(exchanges)
+        sqlite_store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
+        with sqlite_store._database.write() as connection:
+            connection.exec_driver_sql(foreign)
+        taken.append(
+            steps(sqlite_store, lambda: sqlite_store.claim("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE))
+        )
+
+    assert taken[0] / 2 < taken[1] < taken[0] * 2
+
+
+def steps(store: Store, work: Callable[[], list[Any]]) -> int:
+    """Return how many hundreds of steps SQLite takes to do the work, which finds something."""
+    counted = []
+    with store._database.read() as connection:
+        driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(lambda: counted.append(1), 100)
+    assert work()
+    driver.set_progress_handler(None, 100)
+    return len(counted)
+
+
+def test_postgresql_reads_no_tasks_of_other_scorers_to_claim(
+    postgresql: Any, migrated_database: str, make: Make, clock: Any
+) -> None:
+    """Neither before it has statistics nor with them."""
+    store = Store(postgresql.url(migrated_database), clock=clock)
+    with store._database.write() as connection:
+        connection.exec_driver_sql(FOREIGN)
+    for statistics in ("SELECT 1", "ANALYZE"):
+        exchanges = [make(number) for number in range(64)]
+        store.add(exchanges)
+        store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
+        with store._database.write() as connection:
+            connection.exec_driver_sql(statistics)
+        claiming = recorded(
+            store, lambda: tasks_taken(store.claim("me", {"a": "f1", "b": "f1"}, limit=4, lease=LEASE), 8)
+        )
+        (heads,) = [statement for statement in claiming.values() if "heads" in statement[0]]
+        with store._database.read() as connection:
+            (plan,) = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {heads[0]}", heads[1]).scalar_one()
+        assert rows_read(plan["Plan"]) < 100
+    store.close()
+
+
+def tasks_taken(claims: list[Any], count: int) -> None:
+    """Make sure that a claim found something."""
+    assert sum(len(claim.tasks) for claim in claims) == count
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """Return how many tasks the scans of a plan looked at."""
+    removed = sum(plan.get(name, 0) for name in plan if name.startswith("Rows Removed"))
+    own = (plan["Actual Rows"] + removed) * plan["Actual Loops"] if plan.get("Relation Name") == "scoring_task" else 0
+    return own + sum(map(rows_read, plan.get("Plans", [])))

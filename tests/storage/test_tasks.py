@@ -45,6 +45,37 @@ def test_whole_exchanges_are_claimed_oldest_first(store: Store, sampled: Sampled
     assert [claim.exchange for claim in store.claim("b", TWO, limit=9, lease=LEASE)] == [late]
 
 
+def test_only_tasks_of_ones_own_scorers_are_claimed(store: Store, sampled: Sampled, make: Make) -> None:
+    """Name and fingerprint both count; what is another's stays free for it."""
+    both, other, older = sampled(make(1), scorers=TWO), make(2), make(0)
+    sampled(other, scorers={"faithfulness": "f2"})
+    sampled(older, scorers={"relevancy": "f0"})
+
+    mine = store.claim("a", {"relevancy": "f1"}, limit=9, lease=LEASE)
+
+    assert [claim.exchange for claim in mine] == both
+    assert [task.scorer for task in tasks_of(mine)] == ["relevancy"]
+    assert store.claim("a", {}, limit=9, lease=LEASE) == []
+    theirs = store.claim("b", {"faithfulness": "f2"}, limit=9, lease=LEASE)
+    assert [claim.exchange for claim in theirs] == [*both, other]
+
+
+def test_an_exchange_is_claimed_by_whichever_of_its_tasks_is_due_first(
+    store: Store, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """Tasks that wait behind a sibling do not keep the queue from moving, however many they are."""
+    sampled(*(make(number) for number in range(3)), scorers=TWO)
+    first = [task for task in tasks_of(store.claim("a", TWO, limit=3, lease=LEASE)) if task.scorer == "relevancy"]
+    until = clock.now + timedelta(seconds=30)
+    store.postpone("a", first, until=until, reason=Reason.JUDGE_TIMEOUT, error="slow")
+    store.release("a")
+    clock.advance(seconds=30)
+
+    found = [store.claim(owner, TWO, limit=1, lease=LEASE) for owner in ("b", "c", "d")]
+
+    assert [len(tasks_of(claims)) for claims in found] == [2, 2, 2]
+
+
 def test_a_claimed_task_knows_its_history(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
     """Attempts count claims, and the age counts from the first time it was pending."""
     [exchange] = sampled(make())
@@ -55,7 +86,21 @@ def test_a_claimed_task_knows_its_history(store: Store, sampled: Sampled, make: 
     [claim] = store.claim("b", TWO, limit=1, lease=LEASE)
 
     [task] = claim.tasks
-    assert (task.exchange_id, task.attempts, task.first_pending_at) == (exchange.id, 2, began)
+    assert (task.exchange_id, task.attempts, task.first_pending_at, task.tries) == (exchange.id, 2, began, 0)
+
+
+def test_a_task_knows_how_often_it_was_tried_in_vain(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """By whatever process, so that waits grow on after a restart; a task that was handed back was not tried."""
+    sampled(make())
+    tries = []
+    for owner in ("a", "b", "c"):
+        [task] = tasks_of(store.claim(owner, TWO, limit=1, lease=LEASE))
+        tries.append((task.tries, task.attempts))
+        store.postpone(owner, [task], until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="slow")
+        store.claim(owner, TWO, limit=1, lease=LEASE)
+        store.release(owner)
+
+    assert tries == [(0, 1), (1, 1), (2, 1)]
 
 
 def test_a_task_is_completed_exactly_once(store: Store, sampled: Sampled, make: Make) -> None:
@@ -327,3 +372,76 @@ def test_what_a_killed_process_held_is_done_by_another(
     [task] = tasks_of(store.claim("b", TWO, limit=1, lease=LEASE))
 
     assert len(store.complete("b", [scored(task)])) == 1
+
+
+BEGINNING = """
+import os, signal, sys
+from datetime import timedelta
+from germane.storage import Store
+store = Store(sys.argv[1])
+print("ready", flush=True)
+for claim in store.claim(sys.argv[2], {"relevancy": "f1"}, limit=9, lease=timedelta()):
+    if claim.exchange.question == "deadly":
+        os.kill(os.getpid(), signal.SIGKILL)
+    store.release(sys.argv[2])
+"""
+
+
+def test_an_exchange_that_kills_whoever_scores_it_ends_as_failed(
+    store: Store, sampled: Sampled, make: Make, migrated_url: str
+) -> None:
+    """Begun five times, each time by a process that did not survive it, it is given up, and blocks nobody."""
+    sampled(make(-600, question="deadly"))
+    for number in range(claims.ATTEMPTS):
+        killed = start_worker(migrated_url, f"killed-{number}", BEGINNING)
+        killed.communicate(timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+    [harmless] = sampled(make(-599))
+    real = Store(migrated_url)
+
+    found = real.claim("a", TWO, limit=9, lease=LEASE)
+
+    real.close()
+    assert [claim.exchange for claim in found] == [harmless]
+    assert store.counts().failed_reasons == {Reason.SCORER_ERROR: 1}
+    assert errors(store) == ["its scoring was begun 5 times and ended with the process each time"]
+    [coverage] = store.coverage()
+    assert (coverage.seen, coverage.pending, coverage.failed) == (2, 1, {"scorer_error": 1})
+
+
+def errors(store: Store) -> list[str]:
+    """Return what is told of tasks that ended without a score."""
+    with store._database.read() as connection:
+        query = "SELECT error FROM scoring_task WHERE error IS NOT NULL AND not_before IS NULL"
+        return list(connection.exec_driver_sql(query).scalars())
+
+
+def test_what_stood_in_the_way_before_is_told_with_the_end(
+    store: Store, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """The last reason is kept beside how often it was begun; claims that were handed back do not count."""
+    sampled(make())
+    for _ in range(claims.ATTEMPTS):
+        tasks = tasks_of(store.claim("a", TWO, limit=1, lease=LEASE))
+        store.postpone("a", tasks, until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="no reply")
+    for _ in range(claims.ATTEMPTS):
+        assert len(store.claim("b", TWO, limit=1, lease=LEASE)) == 1
+        clock.advance(seconds=60)
+
+    assert store.claim("b", TWO, limit=1, lease=LEASE) == []
+
+    assert errors(store) == [
+        "its scoring was begun 5 times and ended with the process each time: before that, judge_timeout: no reply"
+    ]
+
+
+def test_a_sibling_of_what_is_given_up_is_scored(store: Store, sampled: Sampled, make: Make, clock: Any) -> None:
+    """Only the task that ended with its process each time is; the same exchange's others are still claimed."""
+    sampled(make(), scorers=TWO)
+    for _ in range(claims.ATTEMPTS):
+        store.claim("a", {"relevancy": "f1"}, limit=1, lease=LEASE)
+        clock.advance(seconds=60)
+
+    [claim] = store.claim("b", TWO, limit=1, lease=LEASE)
+
+    assert [task.scorer for task in claim.tasks] == ["faithfulness"]

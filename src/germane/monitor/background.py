@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from typing import Final
 
 from germane.exchange import Exchange
@@ -21,6 +22,7 @@ from germane.monitor.channels import Channel
 from germane.monitor.delivery import Delivery
 from germane.monitor.failing import Failing
 from germane.monitor.fitness import Fitness
+from germane.monitor.heartbeat import Heartbeat
 from germane.monitor.job import Job, JobStatus
 from germane.monitor.measuring import Measuring
 from germane.monitor.objections import Objections
@@ -37,7 +39,7 @@ from germane.monitor.voice import Voice
 from germane.score import Score
 from germane.scorers import Scorer, asks_judge
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import Presence, Store
 from germane.threads import Threads
 from germane.tracer import Waiting
 
@@ -50,6 +52,8 @@ STORE_CALLS: Final = 4
 """Calls to the database at a time."""
 SHORTEST_TERM: Final = 10.0
 """Seconds for which a process that is gone may still be thought to sample or watch."""
+LAST_BEAT: Final = 1.0
+"""Seconds that stopping waits for a heartbeat under way."""
 SHARE_FOR_JUDGES: Final = 0.6
 """Of the time for stopping, what requests under way may take. The rest is for saving, alerts and closing."""
 
@@ -77,7 +81,7 @@ class Status:
 
     running: bool
     jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(JOBS, JobStatus()))
-    """By name: ``sample``, ``score``, ``save`` and ``watch``."""
+    """By name: ``sample``, ``score``, ``save`` and ``watch``; ``beat`` where there is something to score."""
     in_flight: int = 0
     """Scorers at work for an exchange now."""
     unsaved: int = 0
@@ -106,6 +110,9 @@ class Background:
         self._objections = self._make_objections()
         self._measuring = Measuring(parts.store, parts.settings, office=self._sampler, threads=self._threads)
         self._scoring = self._make_scoring()
+        self._lease = timedelta(seconds=parts.settings.lease)
+        self._woken = parts.clock()
+        self._heartbeat = Heartbeat(self._job("beat", self._beat), lease=self._lease)
         work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
         self._sample, self._score, self._save, self._watch = (
             self._job(name, do) for name, do in zip(JOBS, work, strict=True)
@@ -115,6 +122,8 @@ class Background:
             asyncio.create_task(_again(self._scoring.changed, self._score)),
             asyncio.create_task(_again(self._results.changed, self._save)),
         )
+        if parts.scorers:
+            self._heartbeat.start()
 
     def ticks(self) -> Mapping[str, Tick]:
         """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
@@ -142,19 +151,20 @@ class Background:
             loop.cancel()
         await self._delivery.close()
         self._threads.close()
+        self._heartbeat.stop(0)
         ended = self._threads.join(deadline - asyncio.get_running_loop().time())
         return finished and saved and ended
 
     def status(self) -> Status:
         """Return how it is doing; may be called from any thread."""
         jobs = (self._sample, self._score, self._save, self._watch)
-        problems = [pause.problem for pause in self._scoring.pauses.values() if pause.problem is not None]
+        beating = {"beat": self._heartbeat.status()} if self._parts.scorers else {}
         return Status(
             running=True,
-            jobs={job.name: job.status() for job in jobs},
+            jobs={job.name: job.status() for job in jobs} | beating,
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
-            judge_problem=next(iter(problems), None),
+            judge_problem=self._scoring.problem,
             channel_problems=self._delivery.problems,
             open_alerts=self._rules.open,
         )
@@ -169,11 +179,36 @@ class Background:
         return not (len(self._results) or handing.problem or closing.problem)
 
     async def _hand_back(self) -> None:
+        await self._threads.run(self._heartbeat.stop, LAST_BEAT)
         await self._threads.run(self._parts.store.release, self._owner)
+        await self._threads.run(self._parts.store.dismiss, self._owner)
         for office in (self._sampler, self._watcher):
             await self._threads.run(office.resign)
 
+    async def _beat(self) -> None:
+        held, backoff = self._scoring.held() | self._results.held(), self._parts.backoff
+        self._parts.store.beat(
+            self._presence(), held, lease=self._lease, longest_wait=timedelta(seconds=backoff.longest)
+        )
+
+    def _presence(self) -> Presence:
+        return Presence(
+            id=self._owner,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            service=self._parts.settings.service,
+            version=version("germane"),
+            scorers={scorer.name: scorer.fingerprint for scorer in self._parts.scorers},
+            concurrency=places_for(self._parts.settings),
+            in_flight=self._scoring.in_flight,
+            problem=self._scoring.problem,
+        )
+
     async def _wake(self) -> None:
+        now = self._parts.clock()
+        if now < self._woken:  # the clock was set back, and what is dated by it has to be brought back
+            self._heartbeat.soon()
+        self._woken = now
         self._scoring.wake()
         self._results.wake()
 
@@ -242,7 +277,12 @@ class Background:
             self._parts.store,
             self._parts.scorers,
             self._results,
-            limits=Limits(places_for(settings), settings.judge_timeout, longest_wait(settings)),
+            limits=Limits(
+                places_for(settings),
+                settings.judge_timeout,
+                longest_wait(settings),
+                lease=timedelta(seconds=settings.lease),
+            ),
             retry_for=timedelta(seconds=settings.retry_for),
             backoff=self._parts.backoff,
             owner=self._owner,

@@ -19,6 +19,11 @@ class Backoff:
     longest_asked: float | None = None
     """Seconds up to which a server that names a time is left alone; by default ``limit``."""
 
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest wait there is."""
+        return self.limit if self.longest_asked is None else max(self.limit, self.longest_asked)
+
     def wait(self, tries: int, *, at_least: float | None = None) -> timedelta:
         """Return how long to wait after the given number of failed tries, 1 for the first.
 

@@ -25,7 +25,8 @@ class Patience:
     """Says when a task that met a passing trouble is tried again.
 
     The time counts from the first trouble, not from the question: an exchange that waited overnight for this process
-    to start again has as much of it as any other. It is kept in memory; a restart begins anew.
+    to start again has as much of it as any other. It is kept in memory; a restart begins anew. The number of tries, by
+    which the waits grow, is the task's own and goes on.
     """
 
     def __init__(self, retry_for: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
@@ -35,17 +36,18 @@ class Patience:
         self._troubles: dict[object, Trouble] = {}
         self._many = FEW
 
-    def next_try(self, task_id: object, *, at_least: float | None = None) -> datetime | None:
+    def next_try(self, task_id: object, *, tries: int = 0, at_least: float | None = None) -> datetime | None:
         """Return when to try again, or None when the trouble has lasted too long.
 
         Args:
+            tries: earlier ones, made in vain by whatever process.
             at_least: seconds to wait at least.
         """
         now = self._clock()
         trouble = self._troubles.setdefault(task_id, Trouble(now))
         if now - trouble.since >= self._retry_for:
             return None
-        trouble.tries += 1
+        trouble.tries = max(trouble.tries, tries) + 1
         self._forget_old(now)
         return now + self._backoff.wait(trouble.tries, at_least=at_least)
 

@@ -43,7 +43,7 @@ class Pause:
     @property
     def closed(self) -> bool:
         """Whether no exchange may go ahead now."""
-        return self.until is not None and (self._probing or self._clock() < self.until)
+        return self.until is not None and (self._probing or self._lasts(self.until - self._clock()))
 
     def admit(self) -> Admission:
         """Say whether an exchange may go ahead, and whether it does so as the probe."""
@@ -59,6 +59,10 @@ class Pause:
         if self.until is None:
             return timedelta()
         return max(self.until - self._clock(), timedelta(seconds=self._backoff.first))
+
+    def _lasts(self, left: timedelta) -> bool:
+        """Whether there is something left; more than the longest pause there is means that the clock was set back."""
+        return timedelta() < left <= timedelta(seconds=self._backoff.longest)
 
     def abandon(self, admission: Admission) -> None:
         """Take back an admission whose exchange was not scored."""

@@ -58,6 +58,12 @@ class Results:
         """Return how many exchanges are not saved yet."""
         return len(self._waiting)
 
+    def held(self) -> set[int]:
+        """Return the ids of tasks whose results are not saved yet; may be called from any thread."""
+        waiting = tuple(self._waiting)
+        scored = {task.id for finished in waiting for task, _ in finished.scores}
+        return scored | {postponed.task.id for finished in waiting for postponed in finished.postponed}
+
     def add(self, finished: Finished) -> None:
         """Take what is to be saved next."""
         self._waiting.append(finished)

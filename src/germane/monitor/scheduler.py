@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -16,9 +17,14 @@ from apscheduler.executors.asyncio import AsyncIOExecutor  # type: ignore[import
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]  # the same
 
 NAME: Final = "germane-monitor"
+LOOK: Final = 1.0
+"""Seconds between two looks whether the clock was set back."""
+SET_BACK: Final = 0.5
+"""Seconds by which a clock goes back when it is set, and not merely slowed."""
 _EXECUTOR: Final = "germane"
 _SILENT: Final = logging.CRITICAL + 1
 Tick = Callable[[], Awaitable[object]]
+Seconds = Callable[[], float]
 
 
 class Work(Protocol):
@@ -34,7 +40,14 @@ class Work(Protocol):
 
 
 class Scheduler:
-    """Runs work in one daemon thread, from :meth:`start` to :meth:`stop`. A forked child has no such thread."""
+    """Runs work in one daemon thread, from :meth:`start` to :meth:`stop`. A forked child has no such thread.
+
+    Args:
+        make: makes the work, on the thread's own loop.
+        tick: seconds between two ticks.
+        wall: the time of day, in seconds since 1970, by which ticks are due.
+        steady: a time that nobody sets.
+    """
 
     work: Work | None
     """What runs now."""
@@ -44,9 +57,12 @@ class Scheduler:
     _patience: float | None
     """Seconds for stopping, once that is asked for."""
 
-    def __init__(self, make: Callable[[], Work], *, tick: float) -> None:
+    def __init__(
+        self, make: Callable[[], Work], *, tick: float, wall: Seconds = time.time, steady: Seconds = time.monotonic
+    ) -> None:
         self._make = make
         self._tick = tick
+        self._clock = SteppingClock(wall, steady)
         self._forget()
         _all.add(self)
 
@@ -98,8 +114,10 @@ class Scheduler:
         work = self.work = self._make()
         timer = _timer(work.ticks(), self._tick)
         timer.start()
+        watching = asyncio.create_task(_keep_ticking(timer, self._clock, min(self._tick, LOOK)))
         self._tell()
         deadline = await told
+        watching.cancel()
         timer.pause()
         self._went_well = await work.stop(deadline)
         timer.shutdown(wait=False)
@@ -112,6 +130,29 @@ class Scheduler:
         self._lock = threading.Lock()
         self._thread = self._loop = self._told = self._patience = self.work = None
         self._went_well = True
+
+
+class SteppingClock:
+    """Tells when the time of day was set back: it then differs by less than before from a time that nobody sets."""
+
+    def __init__(self, wall: Seconds, steady: Seconds) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._ahead = wall() - steady()
+
+    def was_set_back(self) -> bool:
+        """Whether that happened since it was asked last."""
+        before, self._ahead = self._ahead, self._wall() - self._steady()
+        return before - self._ahead > SET_BACK
+
+
+async def _keep_ticking(timer: AsyncIOScheduler, clock: SteppingClock, every: float) -> None:
+    """Have all ticks done at once when the clock was set back: APScheduler would wait for it to catch up."""
+    while True:
+        await asyncio.sleep(every)
+        if clock.was_set_back():
+            for job in timer.get_jobs():
+                job.modify(next_run_time=datetime.now(UTC))
 
 
 def _timer(ticks: Mapping[str, Tick], seconds: float) -> AsyncIOScheduler:

@@ -40,16 +40,13 @@ class Limits:
     """Seconds."""
     turns: float = 0.0
     """Seconds more for waiting under a limit of requests or tokens a minute."""
+    lease: timedelta = timedelta(seconds=60)
+    """How long a claimed task is ours after the last heartbeat."""
 
     @property
     def longest(self) -> float:
         """Seconds that one scorer may take for one exchange, its waits for a place and at the judge included."""
         return REQUESTS * self.judge_timeout + self.turns
-
-    @property
-    def lease(self) -> timedelta:
-        """How long a claimed task is ours: long enough to save the result as well."""
-        return timedelta(seconds=self.longest + max(2.0, self.judge_timeout / 2))
 
 
 class Scoring:
@@ -89,11 +86,17 @@ class Scoring:
         self._places = asyncio.Semaphore(limits.concurrency)
         self._judged_places = asyncio.Semaphore(at_work(limits.concurrency))
         self._held = 0
+        self._until: dict[int, float] = {}
         self._usual = math.inf
         self._under_way: set[asyncio.Task[None]] = set()
         self._lost: BaseException | None = None
         self._more = False
         self._changed = asyncio.Event()
+
+    @property
+    def problem(self) -> str | None:
+        """Why a scorer leaves its judge alone for a while; None while none does."""
+        return next((pause.problem for pause in self.pauses.values() if pause.problem is not None), None)
 
     def wake(self) -> None:
         """Look for tasks."""
@@ -118,6 +121,14 @@ class Scoring:
                 self._start(claim)
             if not self._more:
                 break
+
+    def held(self) -> set[int]:
+        """Return the ids of the tasks that are worked on; may be called from any thread.
+
+        Work that is a whole lease behind its time is left out: a scorer that never returns must not keep a task.
+        """
+        longest = time.monotonic() - self._limits.lease.total_seconds()
+        return {id_ for id_, until in self._until.copy().items() if longest < until}
 
     async def stop(self, patience: float) -> bool:
         """Start nothing more, and give up what is not finished within ``patience`` seconds.
@@ -157,7 +168,9 @@ class Scoring:
 
     def _start(self, claim: Claim) -> None:
         self._held += len(claim.tasks)
-        task = asyncio.create_task(self._score(claim, time.monotonic() + self._limits.longest))
+        deadline = time.monotonic() + self._limits.longest
+        self._until |= {task.id: deadline for task in claim.tasks}
+        task = asyncio.create_task(self._score(claim, deadline))
         self._under_way.add(task)
         task.add_done_callback(self._ended)
 
@@ -179,6 +192,8 @@ class Scoring:
             outcomes = await asyncio.gather(*(self._try(claim.exchange, task, deadline) for task in claim.tasks))
         finally:
             self._held -= len(claim.tasks)
+            for task in claim.tasks:
+                self._until.pop(task.id, None)
         pairs = list(zip(claim.tasks, outcomes, strict=True))
         scores = [(task, outcome) for task, outcome in pairs if isinstance(outcome, Score)]
         postponed = [outcome for outcome in outcomes if isinstance(outcome, Postponed)]
@@ -234,7 +249,7 @@ class Scoring:
 
     def _later(self, task: Task, score: Score, *, at_least: float | None) -> Outcome:
         """Postpone a task; when that has gone on for too long, the score without a value is final."""
-        until = self._patience.next_try(task.id, at_least=at_least)
+        until = self._patience.next_try(task.id, tries=task.tries, at_least=at_least)
         if until is None or score.reason is None:
             self._patience.forget(task.id)
             return score

@@ -20,6 +20,7 @@ from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import HourCount, Traffic, Usage
 from germane.storage.troubles import Trouble
+from germane.storage.workers import Presence, Worker
 from germane.storage.writer import Writer
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Traffic",
     "Trouble",
     "Usage",
+    "Worker",
     "Writer",
     "allowed",
     "dumped",

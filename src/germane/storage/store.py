@@ -49,6 +49,7 @@ from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Sc
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
 from germane.storage.restoring import Restored
+from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
@@ -63,7 +64,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store(Upkeep, Turns, Picking):
+class Store(Upkeep, Turns, Picking, Roster):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
@@ -220,7 +221,7 @@ class Store(Upkeep, Turns, Picking):
         with self._database.write() as connection:
             considered.ask_for(connection, scored)
         with self._database.write() as connection:
-            ready = considered.reopen(connection, self._process, scored, scorers, self._clock())
+            ready = considered.reopen(connection, self._process, scored, scorers, self._moment(connection))
             considered.note(connection, feedback_ids, self._clock())
             return ready
 
@@ -253,7 +254,9 @@ class Store(Upkeep, Turns, Picking):
     def postpone(self, owner: str, tasks_: Sequence[Task], *, until: datetime, reason: Reason, error: str) -> None:
         """Hand tasks of this owner back, not to be claimed before ``until``, with what stood in the way."""
         with self._database.write() as connection:
-            tasks.postpone(connection, owner, tasks_, until, reason, error)
+            # ``until`` is by the clock of this process, which another's may be ahead of or behind.
+            moment = self._moment(connection) + (until - self._clock())
+            tasks.postpone(connection, owner, tasks_, moment, reason, error)
 
     def release(self, owner: str) -> int:
         """Hand back all that this owner holds, as if it had never been claimed; return how many tasks."""
@@ -263,7 +266,7 @@ class Store(Upkeep, Turns, Picking):
     def elect(self, name: str, owner: str, *, ttl: timedelta) -> bool:
         """Take or renew the lease ``name``; False while another owner has it."""
         with self._database.write() as connection:
-            return leases.elect(connection, name, owner, ttl, self._clock())
+            return leases.elect(connection, name, owner, ttl, self._moment(connection))
 
     def exchanges(
         self,
@@ -392,7 +395,7 @@ class Store(Upkeep, Turns, Picking):
     def outstanding(self) -> Outstanding:
         """Return what is still to be decided on and to be scored."""
         with self._database.read() as connection:
-            return outstanding.outstanding(connection, self._clock())
+            return outstanding.outstanding(connection, self._moment(connection))
 
     def backlog(self, *, lately: timedelta) -> Backlog:
         """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""

@@ -31,6 +31,8 @@ class Task:
     """How often it was claimed, this time included, and not handed back: a judge that is away uses up none."""
     first_pending_at: datetime
     """UTC."""
+    tries: int = 0
+    """How often it was tried in vain and postponed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,11 @@ def postpone(
     held = held_by(connection, owner, tasks)
     statement = _back().where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
-        not_before=until, reason=reason.value, error=clean(error), attempts=scoring_task.c.attempts - 1
+        not_before=until,
+        reason=reason.value,
+        error=clean(error),
+        attempts=scoring_task.c.attempts - 1,
+        tries=scoring_task.c.tries + 1,
     )
     if held:
         connection.execute(statement, [{"task_id": task_id} for task_id in held])

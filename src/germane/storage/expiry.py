@@ -1,0 +1,110 @@
+"""Tasks that nobody runs any more: of a scorer that was dropped, changed or renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, text, tuple_, update
+
+from germane.score import Reason
+from germane.storage.rows import batched
+from germane.storage.tables import exchange, scoring_task
+from germane.storage.tally import Deltas
+from germane.storage.workers import workers
+
+Pair = tuple[str, str]
+"""Scorer and fingerprint."""
+TOLD: Final = "no process has run this scorer with this fingerprint for an hour or more"
+_OPEN: Final = text("not_before IS NOT NULL")
+_CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
+
+
+def expire(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
+    """End up to ``limit`` tasks of scorers that nobody has run for so long; return how many.
+
+    Nothing ends before some process has been there for that long to see it: after a night in which all rested, those
+    whose scorers are missing may just not have started yet.
+    """
+    seen = workers(connection, since=now - after)
+    if not any(one.started_at <= now - after for one in seen):
+        return 0
+    run = {pair for one in seen for pair in one.scorers.items()}
+    ended = 0
+    for pair in sorted(_pairs(connection) - run):
+        for query in _QUERIES:
+            if ended < limit:
+                ended += _end(connection, process, query, pair, now - after, now, limit - ended)
+    return ended
+
+
+def abandoned(connection: Connection, after: timedelta, now: datetime) -> list[Pair]:
+    """Return scorers and fingerprints that have open tasks and were run by no process within that time."""
+    run = {pair for one in workers(connection, since=now - after) for pair in one.scorers.items()}
+    return sorted(_pairs(connection) - run)
+
+
+def _pairs(connection: Connection) -> set[Pair]:
+    return set(_distinct(connection, _OPEN)) | set(_distinct(connection, _CANDIDATE))
+
+
+def _distinct(connection: Connection, condition: Any) -> Iterator[Pair]:
+    """Step from pair to pair through an index: they are few, the tasks may be many."""
+    pair = tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint)
+    query = select(scoring_task.c.scorer, scoring_task.c.fingerprint).where(condition)
+    query = query.order_by(scoring_task.c.scorer, scoring_task.c.fingerprint).limit(1)
+    found = connection.execute(query).first()
+    while found is not None:
+        yield found.scorer, found.fingerprint
+        found = connection.execute(query.where(pair > tuple_(found.scorer, found.fingerprint))).first()
+
+
+def _gone(condition: Any, order: ColumnElement[Any], *more: Any) -> Select[Any]:
+    columns = (scoring_task.c.id, scoring_task.c.scorer, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    query = select(*columns).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    query = query.where(
+        condition,
+        scoring_task.c.scorer == bindparam("scorer"),
+        scoring_task.c.fingerprint == bindparam("fingerprint"),
+        scoring_task.c.first_pending_at <= bindparam("before"),
+        *more,
+    )
+    return query.order_by(order).limit(bindparam("limit")).with_for_update(of=scoring_task, skip_locked=True)
+
+
+_QUERIES = (
+    # Pending and due, or running under a lease that has ended: whoever holds one still gives an answer.
+    _gone(_OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now")),
+    _gone(_CANDIDATE, scoring_task.c.first_pending_at),
+)
+
+
+def _end(
+    connection: Connection, process: str, query: Select[Any], pair: Pair, before: datetime, now: datetime, limit: int
+) -> int:
+    values = {"scorer": pair[0], "fingerprint": pair[1], "before": before, "now": now, "limit": limit}
+    rows = connection.execute(query, values).all()
+    for some in batched(rows):
+        connection.execute(_CLOSE.where(scoring_task.c.id.in_([row.id for row in some])))
+    _move(connection, process, rows)
+    return len(rows)
+
+
+_CLOSE = update(scoring_task).values(
+    state=Reason.EXPIRED.state,
+    reason=Reason.EXPIRED.value,
+    error=TOLD,
+    not_before=None,
+    lease_owner=None,
+    lease_until=None,
+)
+
+
+def _move(connection: Connection, process: str, rows: list[Row[Any]] | Any) -> None:
+    deltas = Deltas()
+    for row in rows:
+        names = (row.service, row.route, row.scorer)
+        deltas.count(row.started_at, names, "pending", by=-1)
+        deltas.count(row.started_at, names, Reason.EXPIRED.state, Reason.EXPIRED.value)
+    deltas.write(connection, process)
