@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -420,6 +421,41 @@ def test_a_place_that_comes_as_its_request_is_given_up_goes_back(store: Store) -
 
     asyncio.run(ask_and_leave())
     assert (store.spent().calls, store.spent().tokens) == (1, 2)
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("limits", [[], [Limit("requests", 12_000)]], ids=["budget alone", "with a limit"])
+def test_each_place_is_used_or_given_back(store: Store, other_store: Store, limits: list[Limit]) -> None:
+    """Whenever requests are given up, sent again or never sent, in two processes: what is spent is what was sent."""
+    chance, most = random.Random(7), 60
+    sent: list[float] = []
+
+    async def ask(pace: SharedPace, tokens: float) -> None:
+        await asyncio.sleep(chance.random() * 0.1)
+        place, sendings = await pace.admit(tokens), chance.choice([0, 1, 1, 1, 2])
+        if not sendings:
+            pace.settle(place, requests=-1, tokens=-place.tokens)
+            return
+        sent.append(place.tokens)
+        for _ in range(sendings - 1):
+            place = await pace.repeat(place)
+            sent.append(place.tokens)
+
+    async def live(store: Store) -> None:
+        pace = SharedPace(store, limits, budget=Budget(calls_per_day=most))
+        asked = [asyncio.create_task(ask(pace, chance.randint(1, 9))) for _ in range(60)]
+        for task in chance.sample(asked, 20):
+            asyncio.get_running_loop().call_later(chance.random() * 0.2, task.cancel)
+        await asyncio.wait(asked, timeout=0.3 if limits else None)
+        await pace.aclose()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    async def both() -> None:
+        await asyncio.gather(live(store), live(other_store))
+
+    asyncio.run(both())
+    assert len(sent) == store.spent().calls <= most
+    assert store.spent().tokens == pytest.approx(sum(sent), abs=1e-6)
 
 
 def test_a_refused_probe_leaves_a_pause_as_it_is(clock: Clocked) -> None:
