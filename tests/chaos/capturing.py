@@ -1,4 +1,4 @@
-"""An application that captures and never scores: python capturing.py NAME PAUSE.
+"""An application that captures and never scores; its arguments are a name and seconds between two rounds.
 
 It prints the id of an exchange once the database has it, and ends when whoever started it has gone.
 """
@@ -30,8 +30,9 @@ def ask(question: str) -> str:
     return "" if number % 10 == 0 else f"Parcel {question.removeprefix('Where is parcel ')} waits at the counter."
 
 
-def main(name: str, pause: float) -> None:
+def main() -> None:
     """Capture until the parent is gone."""
+    name, pause = sys.argv[1], float(sys.argv[2])
     parent = os.getppid()
     germane.start(role="capture")
     number = 0
@@ -50,7 +51,3 @@ def _tell() -> None:
     if running is not None and running.writer.flush(FLUSH):
         os.write(1, "".join(f"{id_}\n" for id_ in handled).encode())
     handled.clear()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 from accounts import held_by
+from nursery import Nursery
 
 from germane.storage import Store
 from germane.testing import FakeJudge, Fault
 from germane.testing.judge_request import Request
 
-HERE = Path(__file__).parent
 PATIENCE = 180.0
 """Seconds after which what should happen soon is taken not to happen."""
 Role = Literal["worker", "capture"]
@@ -69,7 +67,7 @@ class Member:
 
     role: Role
     number: int
-    process: subprocess.Popen[bytes]
+    pid: int
     born: float = field(default_factory=time.monotonic)
 
 
@@ -91,8 +89,7 @@ class Fleet:
     kills: list[Kill] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._ends = ExitStack()
-        self._store = Store(self.url)
+        self._store, self._nursery = Store(self.url), Nursery()
 
     def __enter__(self) -> Self:
         self._store.migrate()
@@ -103,7 +100,7 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ends.close()
+        self._nursery.__exit__(kind, error, traceback)
         self._store.close()
         self.judge.close()
 
@@ -114,23 +111,20 @@ class Fleet:
 
     def kill(self, member: Member) -> None:
         """Kill a process without warning, note what it held, and start another in its place."""
-        member.process.kill()
+        self._nursery.kill(member.pid)
         asked = {answer for answer, count in self.judge.asked.copy().items() if count > 0}
-        member.process.wait()
-        held = held_by(self.url, member.process.pid) if member.role == "worker" else ()
+        held = held_by(self.url, member.pid) if member.role == "worker" else ()
         self.kills.append(Kill(member.role, held, len(asked & set(held))))
-        member.process, member.born = self._started(member.role, member.number), time.monotonic()
+        member.pid, member.born = self._started(member.role, member.number), time.monotonic()
 
     def drain(self) -> None:
         """End all, the workers by request and the applications at once; then score what is left."""
         for member in self.members:
-            member.process.send_signal(signal.SIGTERM if member.role == "worker" else signal.SIGKILL)
-        for member in self.members:
-            member.process.wait(PATIENCE)
-        last = [self._started("worker", number, "--until-empty") for number in range(2)]
-        self._until(lambda: all(process.poll() is not None for process in last), "is never done")
-        if codes := [process.returncode for process in last if process.returncode]:
-            raise RuntimeError(f"workers ended with {codes}:\n{self.log('worker')}")
+            os.kill(member.pid, signal.SIGTERM if member.role == "worker" else signal.SIGKILL)
+        self._all_end(
+            [member.pid for member in self.members], {0, -signal.SIGKILL, -signal.SIGTERM}
+        )  # the last before it listens
+        self._all_end([self._started("worker", number, "--until-empty") for number in range(2)], {0})
 
     def committed(self) -> set[str]:
         """Return the ids of exchanges that an application knew to be in the database."""
@@ -144,18 +138,17 @@ class Fleet:
         path = self.folder / f"capture-{number}.out"
         return path.read_text().splitlines() if path.exists() else []
 
-    def _started(self, role: Role, number: int, *more: str) -> subprocess.Popen[bytes]:
-        name = self.folder / f"{role}-{number}"
-        command = {
-            "worker": ["-m", "germane", "worker", "--concurrency", str(self.concurrency), *more],
-            "capture": [str(HERE / "capturing.py"), f"{number}", str(self.pause)],
+    def _started(self, role: Role, number: int, *more: str) -> int:
+        arguments = {
+            "worker": ["germane", "worker", "--concurrency", str(self.concurrency), *more],
+            "capture": ["capturing", f"{number}", str(self.pause)],
         }[role]
-        with name.with_suffix(".out").open("ab") as out, name.with_suffix(".log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, *command], env=self._environment(), cwd=self.folder, stdout=out, stderr=log
-            )
-        self._ends.callback(_end, process)
-        return process
+        return self._nursery.start(arguments, self._environment(), self.folder / f"{role}-{number}")
+
+    def _all_end(self, pids: list[int], well: set[int]) -> None:
+        self._until(lambda: all(self._nursery.ended(pid) is not None for pid in pids), "has no end")
+        if codes := {code for pid in pids if (code := self._nursery.ended(pid)) not in well}:
+            raise RuntimeError(f"processes ended with {codes}:\n{self.log('worker')}")
 
     def _environment(self) -> dict[str, str]:
         foreign = ("GERMANE_", "OPENAI_", "OTEL_")
@@ -171,11 +164,6 @@ class Fleet:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the fleet {otherwise}:\n{self.log('worker')}\n{self.log('capture')}")
             time.sleep(0.02)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
 
 
 def failures(fleet: Fleet) -> Iterator[str]:
