@@ -1,0 +1,155 @@
+"""Many processes on one database: each exchange is there once, and is scored once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from tests.runtime.test_processes import HANDLER
+
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+Start = Callable[..., "subprocess.Popen[str]"]
+Run = Callable[..., tuple[str, str]]
+Until = Callable[..., None]
+
+PREFORK = (
+    HANDLER
+    + """
+import signal
+
+def leave(number, frame):
+    sys.exit(0)  # as servers that fork do, so that what is registered for the end is done
+
+def worker(number):
+    signal.signal(signal.SIGTERM, leave)
+    if not PRELOADED:
+        germane.start()
+    os.write(ready, b'.')
+    ask_all(f'worker {number}', 20)
+    os.write(done, b'.')
+    threading.Event().wait()
+
+PRELOADED = os.environ['PRELOADED'] == '1'
+if PRELOADED:
+    germane.start()
+    ask_all('master', 5)
+(_, ready), (finished, done) = os.pipe(), os.pipe()
+children = []
+for number in range(2):
+    child = os.fork()
+    if not child:
+        worker(number)
+    children.append(child)
+for child in children:
+    os.read(finished, 1)
+for child in children:
+    os.kill(child, signal.SIGTERM)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+)
+
+
+@pytest.fixture
+def url(database_url: str) -> str:
+    """A database of either kind, with tables."""
+    with closing(Store(database_url)) as store:
+        store.migrate()
+    return database_url
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """A look into it."""
+    with closing(Store(url)) as opened:
+        yield opened
+
+
+def asked(judge: FakeJudge) -> list[int]:
+    """Return how often the judge was asked for each exchange that it was asked for."""
+    return sorted(set(Counter(str(request.body["messages"]) for request in judge.chats).values()))
+
+
+def test_applications_that_score_beside_one_another_score_nothing_twice(
+    program: Start, judge: FakeJudge, url: str, store: Store, until: Until
+) -> None:
+    """Three processes capture and score on one database: the judge is asked for each exchange once."""
+    code = HANDLER + "germane.start()\nask_all(sys.argv[0][-4], 40)\ninput()\nprint(germane.stop(drain=60))"
+    processes = [program(code, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop") for _ in range(3)]
+    until(lambda: store.counts().done == 120)
+    ended = [process.communicate("\n", timeout=100) for process in processes]
+
+    assert ended == [("True\n", "")] * 3
+    assert (store.counts().captured, store.counts().rows) == (120, 120)
+    assert (len(judge.chats), asked(judge)) == (120, [1])
+    (covered,) = [one for one in store.coverage() if one.scorer]
+    assert (covered.seen, covered.scored, covered.pending) == (120, 120, 0)
+
+
+@pytest.mark.parametrize("preloaded", ["1", "0"])
+def test_a_server_that_forks_loses_nothing_when_it_is_told_to_stop(
+    preloaded: str, run: Run, judge: FakeJudge, database: str
+) -> None:
+    """Started before the forks or after them, each worker writes what it captured until the very signal."""
+    printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
+    captured = 40 + 5 * int(preloaded)
+
+    assert (printed, logged) == ("[0, 0]\n", "")
+    with closing(Store(database)) as store:
+        assert (store.counts().captured, store.counts().running) == (captured, 0)
+        run("import sys, germane.cli; sys.argv[1:] = ['worker', '--until-empty']; germane.cli.main()", judge)
+        assert (store.counts().done, store.counts().rows) == (captured, captured)
+    assert (len(judge.chats), asked(judge)) == (captured, [1])
+
+
+def test_spawned_servers_stop_by_the_end_of_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:
+    """As uvicorn's workers do: SIGTERM ends the lifespan, then the process dies of the signal itself."""
+    pytest.importorskip("uvicorn", reason="needs a server")
+    code = """
+import asyncio, multiprocessing, os, signal, socket, sys
+import germane
+
+@germane.observe
+async def ask(question: str) -> str:
+    return f"By card, at counter {question}."
+
+async def app(scope, receive, send):
+    if scope['type'] == 'lifespan':
+        await receive()
+        async with germane.lifespan():
+            await send({'type': 'lifespan.startup.complete'})
+            await receive()
+        await send({'type': 'lifespan.shutdown.complete'})
+        return
+    for number in range(10):
+        await ask(f'{os.getpid()} {number}')
+    await send({'type': 'http.response.start', 'status': 200, 'headers': []})
+    await send({'type': 'http.response.body', 'body': b'ok'})
+
+def serve(listener):
+    import uvicorn
+    server = uvicorn.Server(uvicorn.Config(app, log_level='error'))
+    asyncio.run(server.serve(sockets=[listener]))
+
+if __name__ == '__main__':
+    import urllib.request
+    listener = socket.create_server(('127.0.0.1', 0))
+    child = multiprocessing.get_context('spawn').Process(target=serve, args=(listener,))
+    child.start()
+    with urllib.request.urlopen(f'http://127.0.0.1:{listener.getsockname()[1]}/', timeout=60) as reply:
+        reply.read()
+    child.terminate()
+    child.join()
+    listener.close()
+    print(child.exitcode)
+"""
+    printed, logged = run(code, judge)
+
+    assert (printed, logged) == (f"{-signal.SIGTERM.value}\n", "")
+    with closing(Store(database)) as store:
+        assert (store.counts().captured, store.counts().running) == (10, 0)
