@@ -83,7 +83,7 @@ def _combined(sums: Sums, mean: float) -> Interval:
         return _spread(sums, mean)
     share = 1 - sums.w_zero / sums.w
     committed = sums.wy / (sums.w - sums.w_zero)
-    share_low, share_high = _wilson(share, sums.w**2 / sums.ww)
+    share_low, share_high = _wilson(share, _trials(sums, share))
     half = _half(sums, committed, n)
     down = math.hypot(committed * (share - share_low), share * half)
     up = math.hypot(committed * (share_high - share), share * half)
@@ -98,8 +98,21 @@ def _half(sums: Sums, committed: float, n: int) -> float:
 
 def _spread(sums: Sums, mean: float) -> Interval:
     """Return the interval of scores that are nearly all 0, which say little of how the others lie."""
-    low, high = _wilson(1 - sums.w_zero / sums.w, sums.w**2 / sums.ww)
+    share = 1 - sums.w_zero / sums.w
+    low, high = _wilson(share, _trials(sums, share))
     return min(mean, 0.0 if sums.wy >= 0 else -high), max(mean, high if sums.wy >= 0 else -low)
+
+
+def _trials(sums: Sums, share: float) -> float:
+    """Return how many trials with equal weights tell as much of the share.
+
+    Where the scores that are 0 were picked more often than the others, that is more than of all that was picked.
+    Source: E. Korn, B. Graubard, Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data, Survey Methodology 24, 1998.
+    """
+    squares = sums.ww_zero * share**2 + (sums.ww - sums.ww_zero) * (1 - share) ** 2
+    usual = sums.w**2 / sums.ww
+    return min(float(sums.n), share * (1 - share) * sums.w**2 / squares) if squares > 0 and 0 < share < 1 else usual
 
 
 def _wilson(share: float, n: float) -> Interval:

@@ -1,0 +1,45 @@
+"""A slice of the sampling benchmark: what picks, allots and estimates, on made-up streams with a fixed seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sampling import CALLS, REPORTED, RHOS, budgeted, figures_of, simulated
+
+REPETITIONS = 80
+
+
+@pytest.mark.parametrize("rho", RHOS)
+def test_picks_find_the_low_and_the_rare_without_bias(rho: float) -> None:
+    """300 a day exactly; low answers and routes as reported; both means within four errors of the truth."""
+    found = simulated(7, rho, REPETITIONS)
+    ours, at = found["priority"], RHOS.index(rho)
+
+    assert set(ours.scores) == {CALLS}
+    assert np.mean(ours.low) > 0.9 * REPORTED["priority"]["low"][at]
+    assert np.mean(ours.low) > np.mean(found["uniform"].low)
+    assert np.mean(ours.routes) > 0.9 * REPORTED["priority"]["routes"]
+    for errors in (ours.hajek, ours.regression):
+        assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(REPETITIONS) < 0.0075
+    assert np.std(ours.regression) < np.std(found["fixed"].hajek)
+    assert {figure.name for figure in figures_of(rho, found)} >= {f"rho {rho} priority regression: coverage"}
+
+
+def test_intervals_cover() -> None:
+    """Of 240 days at least nine in ten intervals hold the mean of the process, by both estimators."""
+    found = [simulated(8, rho, REPETITIONS)["priority"] for rho in RHOS]
+
+    for way in ("hajek_covers", "regression_covers"):
+        assert 0.9 <= np.mean([covers for one in found for covers in getattr(one, way)]) <= 0.99
+
+
+def test_a_budget_lasts_until_the_evening() -> None:
+    """Over 100 days with a rush in the morning: never over the cap, the evening seen, its drop in the daily mean."""
+    ours, first = budgeted(9, 100)
+    figures = {figure.name.partition(": ")[2]: figure.value for figure in ours}
+
+    assert figures["most calls a day"] <= CALLS
+    assert figures["evening samples"] > 60
+    assert abs(figures["bias of the daily mean"]) < 4 * 0.007 / 10
+    assert figures["error of the daily mean"] < 0.0085
+    assert first[0].value > 0.02
