@@ -215,6 +215,19 @@ def test_what_is_not_paid_for_is_skipped_and_not_tried_again(
     assert row.error.startswith("the budget is spent until ")
 
 
+def test_a_rule_of_always_does_not_pay(
+    store: Store, judge: FakeJudge, start_judged: Any, new_exchange: Any, until: Any
+) -> None:
+    """What is scored whatever the draw says is skipped too when nothing is left."""
+    store.add([new_exchange(status="error") for _ in range(7)])
+    always = [{"status": ["error"]}]
+    start_judged(store, judge, budget={"calls_per_day": 4}, always=always, scorers=["answer_relevancy"])
+    until(lambda: store.counts().skipped + store.counts().done == 7)
+
+    _, scored, skipped, failed, pending = told(store)
+    assert (scored + skipped["budget"], failed, pending, len(judge.chats)) == (7, {}, 0, 4)
+
+
 def test_an_exchange_that_is_paid_for_in_part_is_skipped_as_a_whole(
     store: Store, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any
 ) -> None:
