@@ -1,0 +1,116 @@
+"""While others capture, decide, score and record, what is taken away leaves no loose ends."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from germane.annotation import Feedback, Recorded
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.storage import Decision, Store
+
+Make = Callable[..., Exchange]
+ROUNDS = 12
+SCORERS = {"faithfulness": "f2", "relevancy": "f1"}
+LEASE = timedelta(seconds=60)
+
+
+class Crew:
+    """Threads that each do one thing over and over, on a store of its own as another process has it."""
+
+    def __init__(self, url: str, make: Make, clock: Any) -> None:
+        self.url, self.make, self.clock = url, make, clock
+        self.problems: list[BaseException] = []
+        self.captured: list[str] = []
+
+    def run(self, *jobs: Callable[[Store, random.Random], None]) -> None:
+        threads = [threading.Thread(target=self._repeat, args=(job, seed)) for seed, job in enumerate(jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert self.problems == []
+
+    def _repeat(self, job: Callable[[Store, random.Random], None], seed: int) -> None:
+        store, chance = Store(self.url, clock=self.clock, erase_after_scoring=bool(seed % 2)), random.Random(seed)
+        try:
+            for _ in range(ROUNDS):
+                job(store, chance)
+        except BaseException as problem:  # noqa: BLE001 - told by the test, which a thread cannot fail
+            self.problems.append(problem)
+        finally:
+            store.close()
+
+    def capture(self, store: Store, chance: random.Random) -> None:
+        ages = [chance.choice((0.5, 40, 500)) + chance.random() for _ in range(8)]
+        exchanges = [
+            self.make(started_at=self.clock.now - timedelta(days=age), user=f"u{number % 4}")
+            for number, age in enumerate(ages)
+        ]
+        store.add(exchanges)
+        self.captured += [one.id for one in exchanges]
+
+    def decide(self, store: Store, _: random.Random) -> None:
+        store.assign([Decision(one.id, 1.0, "drawn") for one in store.unsampled(50)], SCORERS)
+
+    def score(self, store: Store, chance: random.Random) -> None:
+        owner = str(chance)
+        claims = store.claim(owner, SCORERS, limit=10, lease=LEASE)
+        found = [
+            (task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5, explanation="said"))
+            for claim in claims
+            for task in claim.tasks
+        ]
+        chance.shuffle(found)
+        store.complete(owner, found[::2])
+        store.complete(owner, found[1::2])
+
+    def tell(self, store: Store, chance: random.Random) -> None:
+        for _ in range(4):
+            if self.captured:
+                of = chance.choice(self.captured)
+                name = f"mine {chance.random()}"
+                store.record([Recorded(exchange_id=of, name=name, value=0.5, recorded_at=self.clock.now)])
+                said = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
+                store.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **said)])
+
+    def prune(self, store: Store, _: random.Random) -> None:
+        now = self.clock.now
+        store.prune(texts_before=now - timedelta(days=30), before=now - timedelta(days=400))
+
+    def forget(self, store: Store, _: random.Random) -> None:
+        store.forget(user="u2")
+
+
+def test_nothing_is_left_hanging(migrated_url: str, make: Make, clock: Any) -> None:
+    """No score or task without its exchange, no text of what is erased, and every count right."""
+    crew = Crew(migrated_url, make, clock)
+    crew.run(crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune)
+    store = Store(migrated_url, clock=clock)
+    for job in (crew.decide, crew.score, crew.prune, crew.forget):
+        crew.run(job)
+
+    assert loose(store, "scoring_task") == loose(store, "score") == 0
+    assert number(store, "SELECT count(*) FROM exchange WHERE erased_at IS NOT NULL AND question IS NOT NULL") == 0
+    assert number(store, "SELECT count(*) FROM exchange WHERE \"user\" = 'u2'") == 0
+    done = number(store, "SELECT count(*) FROM scoring_task WHERE state = 'done'")
+    assert done == store.counts().rows > 0
+    for one in store.coverage():
+        assert one.seen == one.scored + one.pending + sum(one.skipped.values()) + sum(one.failed.values())
+        assert one.pending == 0
+    store.close()
+
+
+def loose(store: Store, table: str) -> int:
+    return number(store, f"SELECT count(*) FROM {table} WHERE exchange_id NOT IN (SELECT id FROM exchange)")
+
+
+def number(store: Store, query: str) -> int:
+    with store._database.read() as connection:
+        return int(connection.execute(text(query)).scalar_one())
