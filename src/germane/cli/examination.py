@@ -68,6 +68,7 @@ def examine(database: str | None, *, offline: bool) -> list[Finding]:
 
 
 def _look_at_database(settings: Settings) -> Iterator[Finding]:
+    from germane.cli.processes import look_at_processes
     from germane.storage import Store
 
     try:
@@ -81,6 +82,7 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
         yield Finding("database", "ok", f"{store.name} is there, up to date, and can be written to")
         yield from _look_at_handlers(store, settings)
         yield from _look_at_background(store, settings)
+        yield from look_at_processes(store, settings)
     except DatabaseNotMigrated as error:
         yield Finding("database", "fault", str(error), "germane db upgrade")
     except StorageError as error:
