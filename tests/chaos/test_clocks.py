@@ -17,13 +17,14 @@ from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.monitor import Monitor
 from germane.score import Reason
 from germane.settings import load
-from germane.storage import Store
+from germane.storage import Decision, Store
 
 Until = Callable[..., None]
 Told = Callable[[], list[str]]
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 PLACES = 4
-LEASE = 60.0
+LEASE = 4.0
+"""Seconds; a fourth of it lies between two signs of life, by which a clock that was set back is noticed."""
 
 
 class Clock:
@@ -160,3 +161,44 @@ def test_after_the_clock_is_set_back_by_an_hour_what_comes_is_scored_as_before(w
         assert monitor.status().judge_problem is None
 
     assert Accounts(world.url).faults(set()) == []
+
+
+def test_after_the_clock_is_set_back_the_work_of_a_dead_process_is_taken_up_as_soon_as_ever(
+    world: World, until: Until
+) -> None:
+    """Not an hour later: the leases that it left, of tasks and of its office, end when they would have."""
+    world.add(10)
+    ours, term = {world.scorer.name: world.scorer.fingerprint}, timedelta(seconds=LEASE)
+    drawn = [Decision(one.id, probability=1.0, sampling_reason="drawn") for one in world.store.exchanges()]
+    world.store.assign(drawn, ours)
+    assert len(world.store.claim("dead", ours, limit=10, lease=term)) == 10
+    assert world.store.elect("sampler", "dead", ttl=term)
+    world.add(10)
+
+    world.clock.now -= HOUR
+    with world.monitored() as monitor:
+        for _ in range(5):
+            until(lambda: world.rested(monitor))
+            world.clock.now += MINUTE
+        until(lambda: world.closed == 20)
+
+    assert Accounts(world.url).faults(set()) == []
+
+
+def test_after_the_clock_is_set_back_what_was_to_be_tried_again_is_tried_as_soon_as_ever(
+    world: World, until: Until
+) -> None:
+    """Not an hour later: neither the scorer's pause nor the wait of a single task grows by what the clock lost."""
+    world.scorer.away = True
+    world.add(20)
+    with world.monitored() as monitor:
+        until(lambda: monitor.status().judge_problem and world.rested(monitor))
+        world.scorer.away = False
+        world.clock.now -= HOUR
+        for _ in range(10):
+            until(lambda: world.rested(monitor))
+            world.clock.now += MINUTE
+        until(lambda: world.closed == 20)
+
+    accounts = Accounts(world.url)
+    assert (accounts.outcomes, accounts.faults(set())) == ({("scored", ""): 20}, [])
