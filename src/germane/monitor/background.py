@@ -23,6 +23,7 @@ from germane.monitor.delivery import Delivery
 from germane.monitor.failing import Failing
 from germane.monitor.fitness import Fitness
 from germane.monitor.heartbeat import Heartbeat
+from germane.monitor.housekeeping import Housekeeping, Rhythm
 from germane.monitor.job import Job, JobStatus
 from germane.monitor.measuring import Measuring
 from germane.monitor.objections import Objections
@@ -73,6 +74,7 @@ class Parts:
     close: Callable[[], Awaitable[None]]
     give_up: Callable[[], object]
     backoff: Backoff
+    rhythm: Rhythm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ class Status:
 
     running: bool
     jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(JOBS, JobStatus()))
-    """By name: ``sample``, ``score``, ``save`` and ``watch``; ``beat`` where there is something to score."""
+    """By name: ``sample``, ``score``, ``save``, ``watch``, ``housekeeping``; ``beat`` where there is work to score."""
     in_flight: int = 0
     """Scorers at work for an exchange now."""
     unsaved: int = 0
@@ -117,10 +119,13 @@ class Background:
         self._sample, self._score, self._save, self._watch = (
             self._job(name, do) for name, do in zip(JOBS, work, strict=True)
         )
+        self._housekeeping = self._make_housekeeping()
+        self._keep = self._job("housekeeping", self._housekeeping.run)
         self._measure = self._job("measure", self._measuring.run)
         self._loops = (
             asyncio.create_task(_again(self._scoring.changed, self._score)),
             asyncio.create_task(_again(self._results.changed, self._save)),
+            asyncio.create_task(self._housekeeping.again(self._keep)),
         )
         if parts.scorers:
             self._heartbeat.start()
@@ -140,6 +145,7 @@ class Background:
         """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
         left = deadline - asyncio.get_running_loop().time()
         self._sampling.stopping = self._objections.stopping = self._scoring.stopping = True
+        self._housekeeping.stopping = True
         self._parts.give_up()
         finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
         try:
@@ -151,13 +157,14 @@ class Background:
             loop.cancel()
         await self._delivery.close()
         self._threads.close()
+        self._housekeeping.close()
         self._heartbeat.stop(0)
         ended = self._threads.join(deadline - asyncio.get_running_loop().time())
         return finished and saved and ended
 
     def status(self) -> Status:
         """Return how it is doing; may be called from any thread."""
-        jobs = (self._sample, self._score, self._save, self._watch)
+        jobs = (self._sample, self._score, self._save, self._watch, self._keep)
         beating = {"beat": self._heartbeat.status()} if self._parts.scorers else {}
         return Status(
             running=True,
@@ -171,7 +178,7 @@ class Background:
 
     async def _clear_up(self) -> bool:
         """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
-        for job in (self._sample, self._score, self._watch, self._measure):
+        for job in (self._sample, self._score, self._watch, self._keep, self._measure):
             await job.rest()
         handing, closing = self._job("hand back", self._hand_back), self._job("close", self._parts.close)
         await self._save.run()
@@ -182,7 +189,7 @@ class Background:
         await self._threads.run(self._heartbeat.stop, LAST_BEAT)
         await self._threads.run(self._parts.store.release, self._owner)
         await self._threads.run(self._parts.store.dismiss, self._owner)
-        for office in (self._sampler, self._watcher):
+        for office in (self._sampler, self._watcher, self._housekeeping.office):
             await self._threads.run(office.resign)
 
     async def _beat(self) -> None:
@@ -241,6 +248,11 @@ class Background:
     def _office(self, name: str) -> Office:
         term = timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))
         return Office(self._parts.store, name, self._owner, term=term, clock=self._parts.clock)
+
+    def _make_housekeeping(self) -> Housekeeping:
+        parts = self._parts
+        retention, rhythm = parts.settings.retention, parts.rhythm
+        return Housekeeping(parts.store, retention, owner=self._owner, rhythm=rhythm, clock=parts.clock)
 
     def _make_sampling(self) -> Sampling:
         parts, settings = self._parts, self._parts.settings

@@ -10,6 +10,7 @@ from germane.monitor import fitness, rules
 from germane.monitor.background import Attach, Background, Parts, Quiet, Status
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Channel, Log, Webhook
+from germane.monitor.housekeeping import Rhythm
 from germane.monitor.scheduler import Scheduler
 from germane.scorers import Scorer
 from germane.settings import Settings
@@ -37,6 +38,7 @@ class Monitor:
         close: closes the scorers' clients, on their own event loop, when the monitor stops.
         give_up: called when it begins to stop: judge requests that have not had their turn are not made.
         backoff: waits between tries of a task, and of a judge that refused.
+        rhythm: when old text, old exchanges and the like are cleared away.
 
     Raises:
         SettingsError: two rules speak of one route under one name, or a predicate cannot be imported.
@@ -55,6 +57,7 @@ class Monitor:
         close: Callable[[], Awaitable[None]] = _nothing,
         give_up: Callable[[], object] = lambda: None,
         backoff: Backoff | None = None,
+        rhythm: Rhythm | None = None,
     ) -> None:
         rules.check(settings.rules)
         rules.tell_unfed(settings.rules, [scorer.name for scorer in scorers])
@@ -71,6 +74,7 @@ class Monitor:
             close=close,
             give_up=give_up,
             backoff=backoff or Backoff(),
+            rhythm=rhythm or Rhythm(),
         )
         self._scheduler = Scheduler(lambda: Background(parts), tick=settings.tick)
 
