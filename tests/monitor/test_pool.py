@@ -369,3 +369,31 @@ def test_a_cursor_is_read_as_it_was_written() -> None:
     assert Cursor.read(cursor.written()) == cursor
     assert Cursor.read(Cursor(DAY, pools.Remainder(Reason.BUDGET)).written()).remainder.mixture is None
     assert Cursor.read(Cursor(DAY).written()) == Cursor(DAY)
+
+
+@pytest.fixture
+def timed_store(url: str, clock: Clock) -> Iterator[Store]:
+    """A store that goes by the clock."""
+    store = Store(url, clock=clock)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_under_a_budget_a_monitor_picks_and_scores(
+    timed_store: Store, clock: Clock, start: Any, settings: Any, attached: Any, new_exchange: Any, until: Any
+) -> None:
+    """With the settings alone: candidates wait, and once their interval is over they are picked and scored."""
+    start(timed_store, [Plain()], settings=settings(budget={"calls_per_day": 10**6}), clock=clock)
+    until(lambda: timed_store.cursor("sampler"))
+    exchanges = [new_exchange(started_at=DAY) for _ in range(5)]
+    timed_store.add(exchanges)
+    until(lambda: len(timed_store.candidates(9)) == 5)
+    assert timed_store.counts().rows == 0
+
+    clock.now += timedelta(hours=1)
+    until(lambda: timed_store.counts().rows == 5)
+
+    assert timed_store.spent().picked == 5
+    until(lambda: len(attached.calls) == 5)
+    assert {one.id for one, _ in attached.calls} == {one.id for one in exchanges}
