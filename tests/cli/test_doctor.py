@@ -222,6 +222,34 @@ def test_handlers_that_keep_no_text_by_choice(
     assert about(call("doctor", "--offline", "--json"), "handler silent")["status"] == "ok"
 
 
+def test_coverage_is_told_with_its_reasons(call: Call, store: Store, scored: Scored) -> None:
+    """Of the last day it is told what was scored, skipped, failed and waits, in words and as figures."""
+    scored(store, [0.5, Reason.UNPARSABLE])
+    for reason, count in ((Reason.BUDGET, 4), (Reason.EXPIRED, 3), (Reason.CAPTURE_LIMIT, 2)):
+        store.count_dropped({("shop", "ask"): count}, ["answer_relevancy"], reason)
+
+    finding = about(call("doctor", "--offline", "--json"), "coverage of ask, answer_relevancy")
+
+    assert finding["message"] == (
+        "in the last day 11 seen, 1 scored, 4 skipped (budget), 2 skipped (capture_limit), 3 skipped (expired), "
+        "1 failed (unparsable)"
+    )
+    assert finding["coverage"]["skipped"] == {"budget": 4, "capture_limit": 2, "expired": 3}
+    assert (finding["status"], finding["coverage"]["failed"]) == ("ok", {"unparsable": 1})
+
+
+def test_choices_that_cannot_be_made(call: Call, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A predicate that is not there is a fault; a filter of a scorer that does not run is noted."""
+    monkeypatch.setenv("GERMANE_ALWAYS", '[{"predicate": "nowhere:is_odd"}]')
+    monkeypatch.setenv("GERMANE_FILTERS", '{"answer_relevance": {"routes": ["ask"]}}')
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+
+    ended = call("doctor", "--offline", "--json")
+
+    assert "setting always.0.predicate = 'nowhere:is_odd': cannot be imported" in about(ended, "choices")["message"]
+    assert about(ended, "filters.answer_relevance")["status"] == "note"
+
+
 def test_answers_that_nobody_scores(call: Call, store: Store, scored: Scored) -> None:
     """Tasks that have waited for long wait for a process that is not there."""
     (scored_one,) = scored(store, [0.5])

@@ -111,6 +111,41 @@ def test_routes_of_two_services_are_told_apart(call: Call, store: Store, scored:
     assert [cells(row)[0] for row in table(call("report").out)] == ["ask (help)", "ask (shop)", "other"]
 
 
+def test_what_was_dropped_before_a_scorer_was_known_is_told(call: Call, store: Store, scored: Scored) -> None:
+    """A process that only captures knows no scorer; what its queue or its limit dropped is told all the same."""
+    scored(store, [0.5])
+    store.declare("shop", ["never asked"])
+    for reason, count in ((Reason.CAPTURE_LIMIT, 9), (Reason.QUEUE_FULL, 2)):
+        store.count_dropped({("shop", "ask"): count}, [], reason)
+
+    ended = call("report")
+    dropped, known = call("report", "--json").content["coverage"]
+
+    assert "  ask, before any scorer was known: 9 skipped (capture_limit), 2 skipped (queue_full)\n" in ended.out
+    assert "never asked" not in ended.out
+    assert (dropped["scorer"], dropped["seen"], dropped["skipped"]) == ("", 11, {"capture_limit": 9, "queue_full": 2})
+    assert (known["scorer"], known["seen"]) == ("answer_relevancy", 1)
+
+
+def test_candidates_that_wait_are_told(call: Call, store: Store, scored: Scored) -> None:
+    """What waits for the budget's picks is told apart from what waits for a judge, and so is what was not paid for."""
+    (exchange,) = scored(store, [0.5])
+    store.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
+    waiting = store.unsampled(10)
+    store.assign([Decision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"})
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE scoring_task SET not_before = NULL WHERE state = 'pending'")
+    unpaid = {"answer_relevancy": Reason.BUDGET}
+    store.assign([Decision(waiting[2].id, 0.5, "budget", unpaid)], {"answer_relevancy": "f1"})
+
+    ended, content = call("report"), call("report", "--json").content
+
+    assert "  ask, answer_relevancy: 1 skipped (budget), 2 pending (waiting)\n" in ended.out
+    assert "  2 of answer_relevancy are candidates: when their interval ends, the budget picks some\n" in ended.out
+    (task,) = content["waiting"]["tasks"]
+    assert (content["waiting"]["undecided"], task["candidates"], task["ready"]) == (0, 2, 0)
+
+
 def test_absences_are_told_with_their_reasons(call: Call, store: Store, scored: Scored) -> None:
     """What has no score was skipped, failed or waits, and why."""
     exchanges = scored(store, [0.9, Reason.JUDGE_TIMEOUT, Reason.JUDGE_TIMEOUT, Reason.UNPARSABLE])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from germane import tracer
+from germane.cli import covered
 from germane.errors import DatabaseNotMigrated, GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import Reason
 from germane.settings import LOCAL, Settings, load
@@ -47,10 +48,12 @@ class Finding:
     status: Literal["ok", "note", "fault"]
     message: str
     fix: str | None = None
+    coverage: Mapping[str, Any] | None = None
+    """Of a route and scorer: seen, scored, skipped and failed by reason, pending."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
 
 
 def examine(database: str | None, *, offline: bool) -> list[Finding]:
@@ -143,8 +146,18 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
         fix = "run a process with germane.start(role='all') and a judge on this database"
         yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
     else:
-        yield Finding("scoring", "ok", f"{counts.rows} scores, {waiting} waiting")
-    for found in store.coverage(since=now - WINDOW):
+        told = [f"{counts.rows} scores, {waiting} waiting", *covered.candidates(store.outstanding())]
+        yield Finding("scoring", "ok", "; ".join(told))
+    yield from _look_at_coverage(store.coverage(since=now - WINDOW))
+    if settings.rules and not counts.rows:
+        yield Finding("rules", "note", "there are rules, and no scores for them to look at yet")
+
+
+def _look_at_coverage(covering: Sequence[Coverage]) -> Iterator[Finding]:
+    """Tell what became of the last day's exchanges, and of each scorer that mostly fails."""
+    for found in filter(covered.is_told, covering):
+        about = f"coverage of {found.route}, {found.scorer or covered.NO_SCORER}"
+        yield Finding(about, "ok", f"in the last day {covered.sentence(found)}", coverage=covered.as_dict(found))
         if found.failed and sum(found.failed.values()) > found.scored:
             reason = max(found.failed, key=lambda name: found.failed[name])
             yield Finding(
@@ -153,8 +166,6 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
                 f"most scores of route {found.route} failed in the last day: {dict(found.failed)}",
                 _FIXES.get(reason, "look at the log of the process that scores"),
             )
-    if settings.rules and not counts.rows:
-        yield Finding("rules", "note", "there are rules, and no scores for them to look at yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +279,26 @@ def _look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("judge", "fault", "no judge is configured", workbench.problem)
         return
     yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in workbench.scorers))
+    yield from _look_at_choices(settings, workbench)
     yield from _look_at_calibration(settings, workbench)
     if workbench.judge is None:
         yield Finding("judge", "note", "no judge is configured: answer_relevancy is not scored", _NO_JUDGE)
     if not offline:
         yield from asyncio.run(_ask(workbench))
+
+
+def _look_at_choices(settings: Settings, workbench: Workbench) -> Iterator[Finding]:
+    """Look at what chooses exchanges: whether predicates are there, and filters are of scorers that run."""
+    from germane.monitor.fitness import Fitness
+
+    try:
+        Fitness(workbench.scorers, filters=settings.filters, always=settings.always)
+    except SettingsError as error:
+        yield Finding("choices", "fault", str(error), "correct the name; its module is imported from where this runs")
+    names = {scorer.name for scorer in workbench.scorers}
+    for name in settings.filters.keys() - names:
+        message = f"chooses exchanges for a scorer that does not run here: {', '.join(sorted(names))}"
+        yield Finding(f"filters.{name}", "note", message, "correct the name, or run that scorer")
 
 
 def _look_at_calibration(settings: Settings, workbench: Workbench) -> Iterator[Finding]:

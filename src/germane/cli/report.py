@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from germane.cli import covered
 from germane.cli.opening import opened
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
-    from germane.storage import Coverage, RouteSummary, Store
+    from germane.storage import Coverage, Outstanding, RouteSummary, Store
 
 ENOUGH = 20
 """Fewer scores than this are not enough data to judge by."""
@@ -39,14 +40,17 @@ def command(
     """Show mean, interval and coverage of every route."""
     with opened(database) as store:
         summaries = [found for found in store.summary(since=since) if route in {None, found.route}]
-        coverage = [found for found in store.coverage(since=since) if route in {None, found.route} and found.scorer]
+        covering = store.coverage(since=since)
+        coverage = [found for found in covering if route in {None, found.route} and covered.is_told(found)]
+        left = store.outstanding()
         calibrations = _calibrations(store, summaries, since)
     if as_json:
         routes = [_as_dict(found) for found in summaries]
-        counts, floors = [_counts(c) for c in coverage], [asdict(one) for one in calibrations]
-        print_json({"since": since, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors})
+        counts, floors = [covered.as_dict(found) for found in coverage], [asdict(one) for one in calibrations]
+        told = {"since": since, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors}
+        print_json({**told, "waiting": covered.waiting(left)})
     else:
-        _print(since, summaries, coverage, calibrations)
+        _print(since, summaries, coverage, calibrations, left)
     context.exit(0 if fail_under is None else _code(summaries, coverage, fail_under))
 
 
@@ -73,7 +77,11 @@ def _calibrations(store: Store, summaries: list[RouteSummary], since: datetime) 
 
 
 def _print(
-    since: datetime, summaries: list[RouteSummary], coverage: list[Coverage], calibrations: list[Calibration]
+    since: datetime,
+    summaries: list[RouteSummary],
+    coverage: list[Coverage],
+    calibrations: list[Calibration],
+    left: Outstanding,
 ) -> None:
     click.echo(f"Answers given since {since:%Y-%m-%d %H:%M} UTC\n")
     if not summaries:
@@ -83,7 +91,7 @@ def _print(
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
     for one in calibrations:
         click.echo(f"\nLabels and low answers of {harmless(one.scorer, 40)}: {one}; means are of raw values")
-    missing = [line for found in coverage for line in _absences(found)]
+    missing = [*filter(None, map(covered.line, coverage)), *(f"  {told}" for told in covered.candidates(left))]
     if missing:
         click.echo("\nWithout a score:")
         click.echo("\n".join(missing))
@@ -113,12 +121,6 @@ def _scorer(found: RouteSummary, summaries: list[RouteSummary]) -> str:
     return harmless(found.scorer, 40) + way
 
 
-def _absences(found: Coverage) -> list[str]:
-    groups = (("skipped", found.skipped), ("failed", found.failed), ("pending", {"waiting": found.pending}))
-    parts = [f"{count} {state} ({reason})" for state, reasons in groups for reason, count in reasons.items() if count]
-    return [f"  {harmless(found.route, 40)}, {harmless(found.scorer, 40)}: {', '.join(parts)}"] if parts else []
-
-
 def _as_dict(found: RouteSummary) -> dict[str, Any]:
     return {
         "service": found.service,
@@ -132,18 +134,5 @@ def _as_dict(found: RouteSummary) -> dict[str, Any]:
         "interval": found.interval,
         "low_share": found.low_share,
         "noncommittal_share": found.noncommittal_share,
-        "coverage": _counts(found.coverage),
-    }
-
-
-def _counts(found: Coverage) -> dict[str, Any]:
-    return {
-        "service": found.service,
-        "route": found.route,
-        "scorer": found.scorer,
-        "seen": found.seen,
-        "scored": found.scored,
-        "pending": found.pending,
-        "skipped": dict(found.skipped),
-        "failed": dict(found.failed),
+        "coverage": covered.as_dict(found.coverage),
     }
