@@ -75,12 +75,17 @@ def _figures(fleet: Fleet, accounts: Accounts) -> dict[str, object]:
 
 
 def _requested(fleet: Fleet, accounts: Accounts) -> Iterator[str]:
-    """Each exchange may be judged once, and once more for each kill of a process that was at it."""
-    asked = Counter(request.answer for request in fleet.judge.chats)
+    """Each exchange may be judged once, and once more for each kill of a process that was at it.
+
+    A request without a body is of a process that died while it sent it.
+    """
+    asked = Counter(
+        request.answer for request in fleet.judge.chats if request.body
+    )  # else its sender died in the middle
     allowed = Counter(work.answer for work in accounts.works if work.answer)
     allowed.update(answer for kill in fleet.kills for answer in kill.held)
     for answer, count in (asked - allowed).items():
-        yield f"judged {count} times too often: {answer}"
+        yield f"judged {count} times too often: {answer!r}"
     scored = Counter(work.answer for work in accounts.works if work.state == "done")
     yield from (f"scored without a judge: {answer}" for answer in scored - asked)
 
