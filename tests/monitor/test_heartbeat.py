@@ -76,22 +76,28 @@ def test_what_was_left_by_an_error_of_our_own_is_not_kept(
     store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """A round of scoring that broke off leaves its task to the lease, which ends: it is begun again."""
-    broken = threading.Event()
+    breaks = threading.Event()
+
+    class Breaking(Waiting):
+        async def score(self, exchange: Exchange) -> float:
+            self.begun += 1
+            if self.begun == 1:
+                breaks.set()
+            return 0.5
 
     def clock() -> datetime:
-        if scorer.begun == 1 and not broken.is_set() and threading.current_thread().name == "germane-monitor":
-            broken.set()
+        if breaks.is_set() and threading.current_thread().name == "germane-monitor":  # where scores get their time
+            breaks.clear()
             raise LookupError
         return datetime.now(UTC)
 
-    scorer = Waiting()
-    scorer.go_on.set()
+    scorer = Breaking()
     store.add([new_exchange()])
     start(store, [scorer], settings=settings(lease=1), clock=clock)
 
     until(lambda: store.counts().done == 1)
 
-    assert broken.is_set()
+    assert scorer.begun == 2
 
 
 def test_a_process_that_scores_is_known_while_it_runs(

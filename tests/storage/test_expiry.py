@@ -115,19 +115,12 @@ def test_candidates_of_a_budget_expire_likewise(store: Store, make: Make, run_fo
     exchange = make(0)
     store.add([exchange])
     store.assign([Decision(exchange.id, 0.5, "candidate")], OLD)
-    store_as_candidate(store)
     run_for(60, NEW)
     assert store.abandoned() == [("relevancy", "f1")]
 
     assert store.expire() == 1
 
     assert [(one.seen, one.pending, one.skipped) for one in store.coverage()] == [(1, 0, {"expired": 1})]
-
-
-def store_as_candidate(store: Store) -> None:
-    """Have all tasks wait for the end of an interval, as those of candidates do."""
-    with store._database.write() as connection:
-        connection.exec_driver_sql("UPDATE scoring_task SET not_before = NULL")
 
 
 def test_they_expire_in_parts(store: Store, sampled: Sampled, make: Make, run_for: Callable[..., None]) -> None:
