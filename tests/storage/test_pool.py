@@ -140,6 +140,24 @@ def test_what_a_rule_asks_for_counts_as_picked(store: Store, make: Make) -> None
     assert store.spent().picked == 1
 
 
+def test_what_was_not_paid_for_does_not_count_as_picked(store: Store, pooled: Callable[..., list[Exchange]]) -> None:
+    """Once for an exchange, however many scorers it has: a pick does not look cheaper than it is."""
+    exchanges = pooled(3)
+    store.pick(step(), [Pick(one.id, 0.5, "uniform") for one in exchanges])
+    claims = store.claim("me", SCORERS, limit=2, lease=LEASE)
+    reasons = (Reason.BUDGET, Reason.JUDGE_TIMEOUT)
+    results = [
+        (task, Score(scorer=task.scorer, fingerprint=task.fingerprint, reason=reason))
+        for claim, reason in zip(claims, reasons, strict=True)
+        for task in claim.tasks
+    ]
+
+    for _ in range(2):
+        store.complete("me", results)
+
+    assert store.spent().picked == 2
+
+
 def test_a_proxy_is_written_with_the_decision(store: Store, make: Make) -> None:
     """With the probability of having one; what is there stays where a decision has none."""
     one, other = make(0), make(1)

@@ -53,7 +53,7 @@ class Spent:
     tokens: float = 0.0
     usd: float = 0.0
     picked: int = 0
-    """Exchanges that were picked to be scored."""
+    """Exchanges that were picked to be scored, less those that were then not paid for."""
 
     @property
     def expense(self) -> Expense:

@@ -248,6 +248,10 @@ class Store(Upkeep, Turns, Picking, Roster):
         with self._database.write() as connection:
             written = tasks.complete(connection, self._process, owner, self._kept(results), self._clock())
             self._erase_closed(connection, (task.exchange_id for task, _ in written))
+            # What was picked and not paid for took nothing, and must not make a pick look cheaper than it is.
+            unpaid = {task.exchange_id for task, found in written if found.reason is Reason.BUDGET}
+            if unpaid:
+                budget.count_picked(connection, -len(unpaid), self._given_time())
         given = {task.id: (task, found) for task, found in reversed(results)}
         return [given[task.id] for task, _ in written]
 
