@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -20,15 +20,28 @@ HOURS: Final = 24
 
 
 class Measuring:
-    """Keeps what gauges show, so that no exporter has to wait for a database."""
+    """Keeps what gauges show, so that no exporter has to wait for a database.
 
-    def __init__(self, store: Store, settings: Settings, *, office: Office, threads: Threads) -> None:
+    Args:
+        wanted: says whether anybody looks.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        office: Office,
+        threads: Threads,
+        wanted: Callable[[], bool] = is_measured,
+    ) -> None:
         self.waiting: Waiting | None = None
         """What waited when it was read last; None in a process that is not elected to read it."""
         self._store = store
         self._settings = settings
         self._office = office
         self._threads = threads
+        self._wanted = wanted
         self._next = 0.0
 
     async def run(self) -> None:
@@ -39,7 +52,7 @@ class Measuring:
     def _read(self) -> Waiting | None:
         began = time.monotonic()
         try:
-            return self._found() if is_measured() and self._office.held() else None
+            return self._found() if self._wanted() and self._office.held() else None
         except StorageError:  # the jobs that cannot do without the database say so
             return None
         finally:
