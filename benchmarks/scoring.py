@@ -52,7 +52,7 @@ class Setting:
     def settings(self, **more: Any) -> Settings:
         """Return germane's settings for this judge."""
         given = {"base_url": self.url, "api_key": "none", "judge": "quick", "embedder": "quick-embedder"}
-        return load(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, **more)
+        return load(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, proxy_cpu=0, **more)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
