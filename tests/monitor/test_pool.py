@@ -321,6 +321,23 @@ def test_a_pool_waits_while_its_share_is_none(process: Any, new_exchange: Any) -
     assert sum(one.reasons()[reason] for reason in PICKED) == 1
 
 
+def test_a_clock_that_is_set_back_holds_the_pool_up_for_an_interval_at_most(process: Any, new_exchange: Any) -> None:
+    """Not until the time is reached again that it showed."""
+    one = process(Budget(calls_per_hour=100))
+    later(one, hours=12)
+    one.run()
+    later(one, hours=-6)
+    successor = process(Budget(calls_per_hour=100))
+    later(successor, minutes=2)
+    successor.run()
+    add(successor, new_exchange, 30)
+    successor.run()
+    later(successor, hours=1)
+    successor.run()
+
+    assert successor.reasons()["candidate"] == 0
+
+
 def test_without_the_budget_the_rate_decides_on_what_it_left(process: Any, new_exchange: Any) -> None:
     """Candidates of an earlier budget are not forgotten when it is taken out of the settings."""
     one = process(Budget(calls_per_day=20))
