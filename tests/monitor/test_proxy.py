@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -194,6 +196,29 @@ def test_the_value_is_that_of_the_scorer(new_exchange: Make) -> None:
 
     assert found == pytest.approx(asyncio.run(scored()), abs=0.01)  # int8: there a batch's other texts move it a little
     assert found[1] > found[0]
+
+
+ENDING = """
+import threading
+from germane.exchange import Exchange
+from germane.scorers import LocalSimilarity
+similarity, one = LocalSimilarity(), Exchange.of("How?", "word " * 300)
+similarity.of([one])
+started = threading.Event()
+def work():
+    while True:
+        started.set()
+        similarity.of([one] * 3)
+threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""
+
+
+@needs_local
+def test_a_program_may_end_while_proxies_are_made() -> None:
+    """Cut off inside the engine it would abort."""
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @needs_local

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -61,5 +62,11 @@ class LocalSimilarity:
         from germane.scorers.minilm import MiniLM
 
         model = MiniLM()
-        atexit.register(self._lock.acquire, timeout=LAST)
+        atexit.register(_finish, self._lock, os.getpid())
         return model
+
+
+def _finish(lock: threading.Lock, process: int) -> None:
+    """Wait for what is being embedded, and let nothing more begin; a forked child has no such thread."""
+    if os.getpid() == process:
+        lock.acquire(timeout=LAST)
