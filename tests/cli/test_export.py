@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import an_exchange, write
 
@@ -24,6 +25,7 @@ from germane.exchange import Context, Turn
 from germane.score import Reason
 from germane.shown import cell
 from germane.storage import Decision, Record, Selection, Store, dumped, read
+from germane.storage.record import COLUMNS
 
 Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
@@ -212,6 +214,27 @@ def test_what_no_export_holds_is_refused(change: dict[str, Any], why: str, store
         read(json.dumps(line))
 
 
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=50)
+@given(data=st.data())
+def test_whatever_a_line_holds_it_is_read_or_refused(data: st.DataObject) -> None:
+    """Any value in any place of a line ends in a record that can be dumped again, or in one sentence."""
+    line = {"version": 1, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
+    columns = {"exchange": COLUMNS["exchange"], "tasks": COLUMNS["task"], "scores": COLUMNS["score"]}
+    for part, known in columns.items():
+        drawn = {column.name: data.draw(_JSON) for column in known if data.draw(st.booleans())}
+        line[part] = drawn if part == "exchange" else [drawn]
+    with suppress(UsageError):
+        found = read(json.dumps(line))
+        assert dumped(read(dumped(found))) == dumped(found)
+
+
 def test_what_a_line_says_is_what_was_dumped(full: Store) -> None:
     """A line that is read and dumped again is the same line."""
     for record in full.records(Selection()):
@@ -290,3 +313,28 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
     assert 0 < found["r1"].draw < 1
     assert flat.code == 1
     assert "export as JSONL" in flat.err
+
+
+def test_a_reader_that_goes_away_ends_an_export_quietly(database: str, store: Store) -> None:
+    """As with `germane export | head`: no traceback."""
+    write(store, [0.5] * 3, question="long " * 40_000)
+    command = [sys.executable, "-m", "germane", "export", "-"]
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}  # as in many containers
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(60)) == (b"", 1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_flat_export_may_go_through_a_pipe(kind: str, database: str, store: Store) -> None:
+    """Neither needs a file that it can go back in."""
+    if kind == "parquet":
+        pytest.importorskip("pyarrow", reason="needs germane[pandas]")
+    write(store, [0.5])
+    command = [sys.executable, "-m", "germane", "export", "--format", kind]
+    ended = subprocess.run(command, capture_output=True, check=True)
+
+    assert ended.stdout.startswith(b"PAR1" if kind == "parquet" else b"exchange_id,trace_id,")

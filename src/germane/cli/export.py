@@ -64,8 +64,8 @@ def _kind_of(file: Path) -> str:
 def _target(file: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes its name when it is whole: half an export is none."""
     if file == STDOUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with _piped() as pipe:
+            yield pipe
         return
     part = file.with_name(f"{file.name}.part")
     try:
@@ -76,6 +76,17 @@ def _target(file: Path) -> Iterator[IO[bytes]]:
         raise UsageError(f"{file} cannot be written: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _piped() -> Iterator[IO[bytes]]:
+    """Yield stdout; when whoever reads it goes, that is the end without a word, as with other commands."""
+    try:
+        # A buffer of our own: an unbuffered stdout may take a part only of what is written, and nobody would notice.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
+            yield pipe
+    except BrokenPipeError:
+        raise click.exceptions.Exit(1) from None
 
 
 def pages(store: Store, chosen: Selection) -> Iterator[list[Record]]:

@@ -30,7 +30,7 @@ COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     name: tuple(column for column in table.columns if column.name not in _LEFT_OUT.get(name, ()))
     for name, table in (("exchange", exchange), ("task", scoring_task), ("score", score), ("feedback", feedback))
 }
-_CLOSED: Final = {"failed": "failed", "skipped": "skipped"}
+_CLOSED: Final = ("failed", "skipped")
 _OPTIONAL_PARTS: Final = {"tasks", "scores", "feedback"}
 
 
@@ -205,10 +205,14 @@ def _check_exchange(row: Row) -> None:
     for name in ("draw", "capture_probability", "sampling_probability", "proxy_probability"):
         if row[name] is not None and not 0 < row[name] <= 1:
             raise UsageError(f"exchange.{name} = {row[name]!r} is not above 0 and at most 1")
-    if not all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in row["contexts"]):
+    if not all(_has_texts(one, "text") for one in row["contexts"]):
         raise UsageError("exchange.contexts is no list of objects with a text")
-    if not all(isinstance(one, dict) and {"role", "text"} <= one.keys() for one in row["history"]):
+    if not all(_has_texts(one, "role", "text") for one in row["history"]):
         raise UsageError("exchange.history is no list of objects with a role and a text")
+
+
+def _has_texts(one: Any, *names: str) -> bool:
+    return isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names)
 
 
 def _check_scores(found: Record) -> None:
