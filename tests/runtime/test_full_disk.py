@@ -1,0 +1,45 @@
+"""An application whose disk is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import event
+
+import germane
+from germane.runtime import running
+
+Query = Callable[[str], list[Any]]
+
+
+@germane.observe
+def ask(question: str) -> str:
+    """Answer at length."""
+    return "By card, in the shop. " * 500
+
+
+def test_handlers_do_not_notice_and_nothing_is_lost(
+    database: str, query: Query, warnings: Callable[[], list[str]], until: Callable[[Callable[[], Any]], None]
+) -> None:
+    """Answers wait in memory until there is room again; one warning."""
+    germane.start(role="capture", database=database)
+    runtime = running()
+    assert runtime is not None
+    assert runtime.writer.flush(60)
+    pages = [1]  # SQLite takes that as the size that it has now, and says that the disk is full
+
+    @event.listens_for(runtime.store._database.engine, "checkout")
+    def limit(connection: Any, *_: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages[0]}")
+
+    answers = {ask(f"How do I pay {number}?") for number in range(100)}
+    until(lambda: runtime.writer.problem)
+    assert answers == {"By card, in the shop. " * 500}
+    [warning] = warnings()
+    assert "disk is full; free some space" in warning
+    pages[0] = 1_000_000
+
+    assert germane.stop(60)
+    assert query("SELECT count(*) FROM exchange") == [100]
+    assert len(warnings()) == 1
