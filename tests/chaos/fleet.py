@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +84,8 @@ class Fleet:
     """Seconds."""
     pause: float = 0.3
     """Seconds between two rounds of captures."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further ones, by the names of their variables."""
     judge: Witness = field(default_factory=Witness)
     members: list[Member] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
@@ -156,7 +158,7 @@ class Fleet:
         judge = {f"GERMANE_{name.upper()}": str(value) for name, value in self.judge.settings().items()}
         ours = {"DATABASE": self.url, "SERVICE": "post", "LEASE": str(self.lease), "TICK": "0.2"}
         scorers = {"GERMANE_SCORERS": "answer_relevancy"}
-        return kept | judge | scorers | {f"GERMANE_{name}": value for name, value in ours.items()}
+        return kept | judge | scorers | {f"GERMANE_{name}": value for name, value in (ours | {**self.settings}).items()}
 
     def _until(self, condition: Callable[[], object], otherwise: str) -> None:
         deadline = time.monotonic() + PATIENCE

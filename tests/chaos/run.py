@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,10 +48,10 @@ def postgresql() -> Iterator[str]:
 DATABASES = {"sqlite": sqlite, "postgresql": postgresql}
 
 
-def chaos(name: str, *, kills: int, seed: int, pause: float) -> int:
+def chaos(name: str, *, kills: int, seed: int, pause: float, settings: Mapping[str, str]) -> int:
     """Kill on one database, print what is left, and return how many promises were broken."""
     with tempfile.TemporaryDirectory(prefix="germane-fleet-") as folder, DATABASES[name]() as url:
-        with Fleet(url, Path(folder)) as fleet:
+        with Fleet(url, Path(folder), settings=settings) as fleet:
             report = kill_and_drain(fleet, kills=kills, seed=seed, pause=pause)
         sys.stdout.write(f"{name}: {kills} kills, seed {seed}\n{report}\n\n")
         sys.stdout.flush()
@@ -65,9 +65,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="on each database; default: 200")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed when; default: 1")
     parser.add_argument("--pause", type=float, default=PAUSE, help=f"seconds between kills; default: {PAUSE}")
+    parser.add_argument("--calls-per-hour", type=int, help="a budget; its picks wait for a minute to end")
     given = parser.parse_args()
+    settings = {"BUDGET__CALLS_PER_HOUR": f"{given.calls_per_hour}"} if given.calls_per_hour else {}
     broken = [
-        chaos(name, kills=given.kills, seed=given.seed, pause=given.pause) for name in given.databases or DATABASES
+        chaos(name, kills=given.kills, seed=given.seed, pause=given.pause, settings=settings)
+        for name in given.databases or DATABASES
     ]
     return 1 if any(broken) else 0
 
