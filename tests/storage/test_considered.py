@@ -12,7 +12,7 @@ from sqlalchemy import update
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Decision, Store, tables
+from germane.storage import Decision, Pick, Step, Store, tables
 
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
 Make = Callable[..., Exchange]
@@ -155,3 +155,27 @@ def test_a_label_does_not_wait_for_ever(store: Store, make: Make, clock: Any) ->
     decisions = [Decision(one.id, 0.1, "not_drawn", dict.fromkeys(SCORERS, Reason.NOT_DRAWN)) for one in (lost, late)]
     store.assign(decisions, SCORERS)
     assert [one.exchange.id for one in store.unconsidered_feedback(5)] == [late.id]
+
+
+def test_under_a_budget_what_is_asked_for_counts_as_picked(store: Store, decided: Any) -> None:
+    """Each exchange once, whatever its tasks; and nothing is done for who does not hold the office any more."""
+    exchange = decided()
+    assert store.elect("sampler", "me", ttl=timedelta(seconds=60))
+
+    assert store.consider([], [exchange.id], SCORERS, holder=("sampler", "another")) is None
+    assert counted(store)["pending"] == 0
+    assert store.consider([], [exchange.id], SCORERS, holder=("sampler", "me")) == 2
+    assert store.spent().picked == 1
+    assert store.consider([], [exchange.id], SCORERS, holder=("sampler", "me")) == 0
+    assert store.spent().picked == 1
+
+
+def test_a_pick_has_not_waited_before_it_was_picked(store: Store, decided: Any, clock: Any) -> None:
+    """Time in the pool is no delay: a pick is as late as the time since its interval ended."""
+    exchange = decided("candidate", {})
+    store.elect("sampler", "me", ttl=timedelta(hours=3))
+    clock.advance(hours=1)
+    assert store.pick(Step("sampler", "me", ""), [Pick(exchange.id, 0.5, "uniform")])
+    clock.advance(seconds=7)
+
+    assert store.backlog(lately=timedelta(seconds=60)).lag == timedelta(seconds=7)

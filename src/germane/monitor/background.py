@@ -281,7 +281,14 @@ class Background:
     def _make_objections(self) -> Objections:
         parts = self._parts
         fingerprints = {scorer.name: scorer.fingerprint for scorer in parts.scorers}
-        return Objections(parts.store, parts.fitness, fingerprints, office=self._sampler, threads=self._threads)
+        return Objections(
+            parts.store,
+            parts.fitness,
+            fingerprints,
+            office=self._sampler,
+            threads=self._threads,
+            holder=None if parts.settings.budget is None else (SAMPLER, self._owner),
+        )
 
     def _make_scoring(self) -> Scoring:
         settings = self._parts.settings

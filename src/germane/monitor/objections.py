@@ -19,10 +19,18 @@ class Objections:
 
     Args:
         fingerprints: by name, of the scorers that run.
+        holder: under a budget the office and its holder, as what is asked for is then counted as picked.
     """
 
     def __init__(
-        self, store: Store, fitness: Fitness, fingerprints: Mapping[str, str], *, office: Office, threads: Threads
+        self,
+        store: Store,
+        fitness: Fitness,
+        fingerprints: Mapping[str, str],
+        *,
+        office: Office,
+        threads: Threads,
+        holder: tuple[str, str] | None = None,
     ) -> None:
         self.stopping = False
         self._store = store
@@ -30,6 +38,7 @@ class Objections:
         self._fingerprints = fingerprints
         self._office = office
         self._threads = threads
+        self._holder = holder
 
     async def run(self) -> int:
         """Consider all labels that wait for it; return how many tasks became ready."""
@@ -45,7 +54,9 @@ class Objections:
         if not labels:
             return 0, 0
         asked_for = [label.exchange.id for label in labels if self._asks(label)]
-        return len(labels), self._store.consider([one.feedback.id for one in labels], asked_for, self._fingerprints)
+        considered = [one.feedback.id for one in labels]
+        ready = self._store.consider(considered, asked_for, self._fingerprints, holder=self._holder)
+        return (0, 0) if ready is None else (len(labels), ready)
 
     def _asks(self, label: Labelled) -> bool:
         return any(label.feedback.score < below and rule.fits(label.exchange) for below, rule in self._rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -44,13 +45,15 @@ def ask_for(connection: Connection, exchange_ids: Sequence[str]) -> None:
 
 def reopen(
     connection: Connection, process: str, exchange_ids: Sequence[str], scorers: Mapping[str, str], now: datetime
-) -> int:
-    """Make ready what these scorers were not to score, or were to score perhaps; return how many tasks that are."""
-    deltas, ready = Deltas(), 0
+) -> Counter[str]:
+    """Make ready what these scorers were not to score, or were to score perhaps; return by exchange how many tasks."""
+    deltas, ready = Deltas(), Counter[str]()
     for some in batched(sorted(set(exchange_ids))):
         tasks = _tasks(connection, some, scorers)
         _correct(connection, [task for task in tasks if task["state"] == "done"])
-        ready += _make_ready(connection, [task for task in tasks if _is_left_out(task)], deltas, now)
+        left_out = [task for task in tasks if _is_left_out(task)]
+        _make_ready(connection, left_out, deltas, now)
+        ready.update(task["exchange_id"] for task in left_out)
     deltas.write(connection, process)
     return ready
 
@@ -86,7 +89,7 @@ def _is_left_out(task: RowMapping) -> bool:
     return waits_in_pool or (task["state"] == "skipped" and task["reason"] in LEFT_OUT)
 
 
-def _make_ready(connection: Connection, tasks: Sequence[RowMapping], deltas: Deltas, now: datetime) -> int:
+def _make_ready(connection: Connection, tasks: Sequence[RowMapping], deltas: Deltas, now: datetime) -> None:
     for task in tasks:
         if task["state"] == "skipped":
             names = (task["service"], task["route"], task["scorer"])
@@ -95,7 +98,6 @@ def _make_ready(connection: Connection, tasks: Sequence[RowMapping], deltas: Del
     values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "not_before": now}
     for some in batched([task["id"] for task in tasks]):
         connection.execute(update(scoring_task).where(scoring_task.c.id.in_(some)).values(values))
-    return len(tasks)
 
 
 _CORRECT = (

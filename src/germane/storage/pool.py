@@ -88,7 +88,8 @@ def release(connection: Connection, step: Step, picks: Sequence[Pick], now: date
     _decide(connection, {one: (found[one].probability, found[one].sampling_reason) for one in there})
     for ids in batched(there):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
-        connection.execute(update(scoring_task).where(*waiting).values(not_before=now))
+        # From now on it waits to be scored: what it waited in the pool is no delay.
+        connection.execute(update(scoring_task).where(*waiting).values(not_before=now, first_pending_at=now))
     if there:
         budget.count_picked(connection, len(there), now)
     return True

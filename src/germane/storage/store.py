@@ -205,7 +205,14 @@ class Store(Upkeep, Turns, Picking, Roster):
         with self._database.read() as connection:
             return considered.unconsidered(connection, limit)
 
-    def consider(self, feedback_ids: Sequence[str], scored: Sequence[str], scorers: Mapping[str, str]) -> int:
+    def consider(
+        self,
+        feedback_ids: Sequence[str],
+        scored: Sequence[str],
+        scorers: Mapping[str, str],
+        *,
+        holder: tuple[str, str] | None = None,
+    ) -> int | None:
         """Note that feedback is considered, and have its exchanges ``scored`` that the draw or the budget left out.
 
         Two transactions: where the second does not come about, the feedback is not considered yet.
@@ -214,16 +221,24 @@ class Store(Upkeep, Turns, Picking, Roster):
             feedback_ids: What was looked at.
             scored: Exchanges that are scored whatever the draw said. What is erased stays as it is.
             scorers: Fingerprints by name: tasks of others stay as they are.
+            holder: Under a budget the office and who must hold it; what became ready is then counted as picked.
 
         Returns:
-            How many tasks became ready.
+            How many tasks became ready; None, and nothing is considered, when another process holds the office.
         """
         with self._database.write() as connection:
+            if holder is not None and not leases.holds(connection, *holder):
+                return None
             considered.ask_for(connection, scored)
         with self._database.write() as connection:
-            ready = considered.reopen(connection, self._process, scored, scorers, self._moment(connection))
-            considered.note(connection, feedback_ids, self._clock())
-            return ready
+            if holder is not None and not leases.holds(connection, *holder):
+                return None
+            now = self._moment(connection)
+            ready = considered.reopen(connection, self._process, scored, scorers, now)
+            considered.note(connection, feedback_ids, now)
+            if holder is not None and ready:
+                budget.count_picked(connection, len(ready), now)
+            return ready.total()
 
     def claim(self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta) -> list[Claim]:
         """Take all ready tasks that ``scorers`` have of up to ``limit`` exchanges, oldest first, for the lease's time.
