@@ -138,7 +138,7 @@ def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> lis
 
 def is_our_list(step: str) -> bool:
     """Whether the step reads the few rows that an earlier step of the same statement picked."""
-    return step.split()[1] == "heads" or "CONSTANT ROW" in step
+    return step.split()[1].startswith(("heads", "waiting")) or "CONSTANT ROW" in step
 
 
 def postgresql_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
@@ -206,20 +206,28 @@ SELECT 'foreign-' || number, 'foreign', 'f1', 'pending', 0, '2025-01-01 00:00:00
 """
 
 
-def test_tasks_of_other_scorers_cost_a_claim_nothing(sqlite_store: Store, make: Make, clock: Any) -> None:
-    """However many stand in front of the queue: SQLite takes the same steps to claim what is behind them."""
+BEHIND = f"""
+WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {MANY})
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
+SELECT 'behind-' || number, scorer, 'f1', 'pending', 0, '2026-03-01 11:59:00.000000', '2026-03-01 11:59:00.000000'
+FROM numbers, (SELECT 'a' AS scorer UNION ALL SELECT 'b') AS two
+"""
+
+
+def test_a_claim_costs_the_same_however_much_waits(sqlite_store: Store, make: Make, clock: Any) -> None:
+    """Tasks of other scorers in front of the queue, and its own length: SQLite takes about the same steps."""
     taken = []
-    for foreign in ("SELECT 1", FOREIGN):
-        exchanges = [make(number) for number in range(64)]
+    for more in ("SELECT 1", FOREIGN, BEHIND):
+        exchanges = [make(number / 2) for number in range(64)]
         sqlite_store.add(exchanges)
         sqlite_store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
         with sqlite_store._database.write() as connection:
-            connection.exec_driver_sql(foreign)
+            connection.exec_driver_sql(more)
         taken.append(
             steps(sqlite_store, lambda: sqlite_store.claim("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE))
         )
 
-    assert taken[0] / 2 < taken[1] < taken[0] * 2
+    assert max(taken) < 2 * min(taken)
 
 
 def steps(store: Store, work: Callable[[], list[Any]]) -> int:
@@ -233,15 +241,16 @@ def steps(store: Store, work: Callable[[], list[Any]]) -> int:
     return len(counted)
 
 
-def test_postgresql_reads_no_tasks_of_other_scorers_to_claim(
+def test_postgresql_reads_no_more_tasks_than_it_claims(
     postgresql: Any, migrated_database: str, make: Make, clock: Any
 ) -> None:
-    """Neither before it has statistics nor with them."""
+    """However many are another scorer's or wait behind; neither before it has statistics nor with them."""
     store = Store(postgresql.url(migrated_database), clock=clock)
     with store._database.write() as connection:
         connection.exec_driver_sql(FOREIGN)
+        connection.exec_driver_sql(BEHIND.replace("2026-03-01 11:59:00.000000", "2026-03-01 11:59Z"))
     for statistics in ("SELECT 1", "ANALYZE"):
-        exchanges = [make(number) for number in range(64)]
+        exchanges = [make(number / 2) for number in range(64)]
         store.add(exchanges)
         store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
         with store._database.write() as connection:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    CompoundSelect,
     Connection,
     FromClause,
     Integer,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     exists,
+    func,
     literal_column,
     or_,
     select,
@@ -53,7 +55,7 @@ def claim(
     """Take the ready tasks that these scorers have of up to ``limit`` exchanges, oldest first."""
     if not scorers:
         return []
-    window = MOST_OWNERS * limit * len(scorers)
+    window = limit * len(scorers) * (1 if connection.dialect.name == "sqlite" else MOST_OWNERS)
     values = {"now": now, "limit": limit, "window": window, **_values(scorers)}
     found = connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
     for ids in batched([row["id"] for row in found]):
@@ -97,14 +99,18 @@ def _of_scorer(number: int) -> tuple[ColumnElement[bool], ...]:
     return columns.scorer == bindparam(f"scorer_{number}"), columns.fingerprint == bindparam(f"fingerprint_{number}")
 
 
-def _arms(count: int, *conditions: ColumnElement[bool]) -> list[Select[Any]]:
-    """Return the ready tasks of so many scorers, each scorer's from its own part of the index.
+def _waiting(count: int) -> CompoundSelect[Any]:
+    """Return the first ready tasks of so many scorers, each scorer's from its own part of the index.
 
     Both databases merge such parts in the order of time, and read no further than the limit: tasks of other scorers are
     not met on the way, however many there are.
     """
     columns = (scoring_task.c.id, scoring_task.c.exchange_id, scoring_task.c.not_before)
-    return [select(*columns).where(*_of_scorer(number), _ready, *conditions) for number in range(count)]
+    window = bindparam("window", type_=Integer)
+    arms = [select(*columns).where(*_of_scorer(number), _ready) for number in range(count)]
+    ordered = [arm.order_by(scoring_task.c.not_before).limit(window) for arm in arms]
+    limited = [arm.subquery(f"waiting_{number}") for number, arm in enumerate(ordered)]
+    return union_all(*map(select, limited)).order_by("not_before").limit(window)
 
 
 def _is_first() -> ColumnElement[bool]:
@@ -124,13 +130,12 @@ def _is_first() -> ColumnElement[bool]:
 
 
 def _heads(dialect: str, count: int) -> CTE:
-    """Return the exchanges to take, each by its first ready task."""
-    if dialect == "sqlite":
-        return union_all(*_arms(count, _is_first())).order_by("not_before").limit(bindparam("limit")).cte("heads")
-    window, limit = bindparam("window", type_=Integer), bindparam("limit", type_=Integer)
+    """Return the exchanges to take: on PostgreSQL each by its first ready task, which is locked."""
+    waiting, limit = _waiting(count).subquery("waiting"), bindparam("limit", type_=Integer)
+    if dialect == "sqlite":  # nobody else can write now
+        found = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
+        return found.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
     # Cut off at every step, and lateral: before PostgreSQL has statistics it would rather read and join everything.
-    arms = [arm.order_by(scoring_task.c.not_before).limit(window).subquery() for arm in _arms(count)]
-    waiting = union_all(*map(select, arms)).order_by("not_before").limit(window).subquery("waiting")
     first = select(scoring_task.c.exchange_id).where(scoring_task.c.id == waiting.c.id, _ready, _is_first())
     locked = first.with_for_update(of=scoring_task, skip_locked=True).lateral("locked")
     heads = select(locked.c.exchange_id).select_from(waiting.join(locked, true()))
