@@ -245,7 +245,7 @@ def test_whole_minutes_of_counts_go_and_declared_routes_stay(store: Store, old: 
 
 def test_by_size_the_oldest_text_goes_first_and_the_youngest_stays(store: Store, old: Make, clock: Any) -> None:
     """Text before exchanges, only as much as needed, and nothing of the last hour."""
-    store.add([old(100 - place / 100, answer=os.urandom(5000).hex()) for place in range(420)])
+    store.add([old(100 - place / 100, answer=os.urandom(1000).hex()) for place in range(420)])
     young = old(0.01)
     store.add([young])
     size = store.size(1)
@@ -265,6 +265,17 @@ def test_by_size_the_oldest_text_goes_first_and_the_youngest_stays(store: Store,
 
     assert gone.exchanges == 420
     assert store.exchanges() == [young]
+
+
+def test_room_of_erased_text_is_used_again(store: Store, old: Make, clock: Any) -> None:
+    """Also where rows are so short that each page of the file holds a few: nothing has to be packed first."""
+    store.add([old(31, question=os.urandom(500).hex()) for _ in range(400)])
+    full = store.size(1)
+
+    store.prune(texts_before=clock.now - 30 * DAY)
+
+    assert store.size(1) < full / 2
+    assert sorted(column(store, "SELECT count(*) FROM exchange")) == [400]
 
 
 def test_rows_of_processes_that_are_gone_go(store: Store, clock: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, literal, select, update
 
 from germane.score import Score
 from germane.storage.rows import batched
@@ -42,7 +42,7 @@ def _bare(value: Any) -> Any:
 def erase(connection: Connection, ids: Sequence[str], now: datetime) -> None:
     """Erase the text of exchanges, of their closed tasks and scores, and of people's labels of them."""
     for some in batched(ids):
-        connection.execute(_EXCHANGES.where(exchange.c.id.in_(some)), {"now": now})
+        _blank(connection, some, now)
         connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(some)))
         connection.execute(_COMMENTS.where(feedback.c.exchange_id.in_(some)))
         _erase_scores(connection, some)
@@ -81,9 +81,20 @@ def tasks_of(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMappin
 
 
 _TASK = ("id", "exchange_id", "scorer", "state", "lease_until")
-_EXCHANGES = update(exchange).values(
-    question=None, answer=None, contexts=[], history=[], error=None, erased_at=bindparam("now")
-)
+
+
+def _blank(connection: Connection, ids: Sequence[str], now: datetime) -> None:
+    blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
+    blank |= {"contexts": [], "history": [], "erased_at": now}
+    if connection.dialect.name != "sqlite":
+        connection.execute(update(exchange).where(exchange.c.id.in_(ids)).values(blank))
+        return
+    # Written anew behind the last row: SQLite does not use the room again that a row leaves which only becomes shorter.
+    columns = [literal(blank[one.name], one.type) if one.name in blank else one for one in exchange.columns]
+    moved = insert(exchange).prefix_with("OR REPLACE")
+    connection.execute(moved.from_select(list(exchange.columns), select(*columns).where(exchange.c.id.in_(ids))))
+
+
 _ERRORS = (
     update(scoring_task)
     .where(scoring_task.c.error.is_not(None), scoring_task.c.state.not_in(["pending", "running"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -25,10 +26,13 @@ from sqlalchemy import (
 
 from germane.errors import UsageError
 from germane.storage.ageing import BATCH, Batch, Place, Removed, close, delete_exchanges, later
-from germane.storage.erasing import OPEN
+from germane.storage.erasing import OPEN, tasks_of
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, feedback, score, scoring_task
 from germane.storage.text import clean
+
+BEGINNING: Place = (datetime(1, 1, 1, tzinfo=UTC), "")
+"""Before any exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +76,29 @@ def _on_postgresql(name: str, value: str) -> ColumnElement[bool]:
 
 
 def forget_some(connection: Connection, process: str, person: Person, after: Place | None) -> Batch:
-    """Delete the oldest of a person's exchanges after that one, also those that are being scored now."""
+    """Delete the oldest of a person's exchanges after that one, also those that are being scored now.
+
+    Where somebody else has locked a task to change it, the next batch begins at the same place.
+    """
     found = _found(connection, person, after)
-    ids = [row["id"] for row in found]
-    _lock(connection, ids)
     exchanges = {row["id"]: row for row in found}
-    waiting = [(exchanges[row["exchange_id"]], row) for row in _locked_tasks(connection, ids) if row["state"] in OPEN]
+    _lock(connection, sorted(exchanges))
+    free, held = tasks_of(connection, list(exchanges))
+    waiting = [(exchanges[of], row) for row in free if (of := row["exchange_id"]) not in held and row["state"] in OPEN]
     close(connection, process, waiting)
-    removed = delete_exchanges(connection, ids) + Removed(expired=len(waiting))
-    return Batch(removed, (found[-1]["started_at"], found[-1]["id"]) if len(found) == BATCH else None)
+    removed = delete_exchanges(connection, sorted(exchanges.keys() - held)) + Removed(expired=len(waiting))
+    return Batch(removed, after or BEGINNING) if held else Batch(removed, _end(found))
+
+
+def _lock(connection: Connection, ids: Sequence[str]) -> None:
+    """Keep the sampler away, and whoever erases. Whoever scores holds tasks, and may wait for this: these are not."""
+    for some in batched(ids):
+        query = select(exchange.c.id).where(exchange.c.id.in_(some)).order_by(exchange.c.id)
+        connection.execute(query.with_for_update()).all()
+
+
+def _end(found: Sequence[RowMapping]) -> Place | None:
+    return (found[-1]["started_at"], found[-1]["id"]) if len(found) == BATCH else None
 
 
 def _found(connection: Connection, person: Person, after: Place | None) -> list[RowMapping]:
@@ -89,24 +107,6 @@ def _found(connection: Connection, person: Person, after: Place | None) -> list[
     if after is not None:
         query = query.where(later(after))
     return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH)).mappings())
-
-
-def _lock(connection: Connection, ids: list[str]) -> None:
-    """Keep scorers and the sampler away, in the order in which they lock: tasks, then exchanges by their ids."""
-    _locked_tasks(connection, ids)
-    for some in batched(sorted(ids)):
-        query = select(exchange.c.id).where(exchange.c.id.in_(some)).order_by(exchange.c.id)
-        connection.execute(query.with_for_update()).all()
-
-
-def _locked_tasks(connection: Connection, ids: list[str]) -> list[RowMapping]:
-    names = ("id", "exchange_id", "scorer", "state")
-    query = select(*(scoring_task.c[name] for name in names)).order_by(scoring_task.c.id).with_for_update()
-    return [
-        row
-        for some in batched(ids)
-        for row in connection.execute(query.where(scoring_task.c.exchange_id.in_(some))).mappings()
-    ]
 
 
 def forget_labels(connection: Connection, user: str, after: Place | None) -> Batch:
@@ -139,7 +139,7 @@ def count_some(connection: Connection, person: Person, after: Place | None) -> B
         feedback=_count(connection, feedback, ids),
         expired=sum(state in OPEN for state in connection.execute(states).scalars()),
     )
-    return Batch(removed, (found[-1]["started_at"], found[-1]["id"]) if len(found) == BATCH else None)
+    return Batch(removed, _end(found))
 
 
 def count_labels(connection: Connection, user: str, after: Place | None) -> Batch:
