@@ -43,6 +43,7 @@ class _Floors(Mapping[tuple[str, str], "Calibration"]):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[tuple[str, str], Calibration] | None = None
+        self._told = False
 
     def __getitem__(self, key: tuple[str, str]) -> Calibration:
         return self._read()[key]
@@ -58,7 +59,9 @@ class _Floors(Mapping[tuple[str, str], "Calibration"]):
             try:
                 self._known = {(one.embedder, one.scorer): one for one in self._store.calibrations()}
             except StorageError as error:
-                _logger.warning("a label is not calibrated: %s", error)
+                if not self._told:
+                    self._told = True
+                    _logger.warning("labels are not calibrated until the database can be read: %s", error)
                 return {}
         return self._known
 

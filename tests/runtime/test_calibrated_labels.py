@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import germane
 from germane.calibration import Calibration
+from germane.runtime import _Floors
+from germane.storage import Store
 from germane.testing import FakeJudge
 
 Query = Callable[[str], list[Any]]
@@ -29,6 +33,20 @@ def calibrate(database: str) -> None:
         Calibration(embedder=embedder, floor=floor, high=0.99, **given)
         for embedder, floor in (("fake-embedder", 0.95), ("other", -1.0))
     ])  # fmt: skip
+    store.close()
+
+
+def test_floors_that_cannot_be_read_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each score asks for them: the log has one line, however many there are, and they are read when they are there."""
+    database = f"sqlite:///{tmp_path / 'later.db'}"
+    store = Store(database)
+    floors = _Floors(store)
+
+    assert [len(floors) for _ in range(3)] == [0, 0, 0]
+    (line,) = caplog.messages
+    assert line.startswith("labels are not calibrated until the database can be read: ")
+    calibrate(database)
+    assert len(floors) == 2
     store.close()
 
 
