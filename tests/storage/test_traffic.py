@@ -35,6 +35,15 @@ def test_a_sample_is_uniform_and_always_the_same(store: Store, make: Make) -> No
     assert store.sample(since=exchanges[0].started_at, limit=99) == exchanges
 
 
+def test_a_sample_has_no_erased_text(store: Store, make: Make) -> None:
+    """How long texts are would be estimated too low."""
+    exchanges = [make(minutes) for minutes in range(4)]
+    store.add(exchanges)
+    store.prune(texts_before=exchanges[2].started_at)
+
+    assert store.sample(since=exchanges[0].started_at, limit=99) == exchanges[2:]
+
+
 def test_what_scores_took_is_averaged_by_scorer(store: Store, make: Make, clock: Any) -> None:
     """Over those whose server told; a score that took no request says nothing of those that do."""
     exchanges = [make(minutes) for minutes in range(4)]

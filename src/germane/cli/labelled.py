@@ -76,7 +76,8 @@ def _with_scores(store: Store, exchanges: Mapping[str, Exchange], labels: Mappin
 def _row(exchange: Exchange, label: float, scores: Iterable[Score], group: str = "", unit: str = "") -> Row:
     from germane.scorers.text import folded
 
-    group = group or folded(exchange.question)
+    # An erased question is taken for one that nobody else asked.
+    group = group or (exchange.id if exchange.question is None else folded(exchange.question))
     return Row(exchange, label, tuple(scores), group, unit or group)
 
 

@@ -50,9 +50,12 @@ def traffic(connection: Connection, since: datetime) -> Traffic:
 
 
 def sample(connection: Connection, since: datetime, limit: int) -> list[Exchange]:
-    """Return up to ``limit`` exchanges since then, those of the lowest draws: a uniform sample, always the same."""
-    query = select(exchange.c.id).where(exchange.c.started_at >= since).order_by(exchange.c.draw).limit(limit)
-    ids = list(connection.execute(query).scalars())
+    """Return up to ``limit`` exchanges since then, those of the lowest draws: a uniform sample, always the same.
+
+    Those whose text was erased are left out: nothing can be told from them of how long texts are.
+    """
+    query = select(exchange.c.id).where(exchange.c.started_at >= since, exchange.c.erased_at.is_(None))
+    ids = list(connection.execute(query.order_by(exchange.c.draw).limit(limit)).scalars())
     found = connection.execute(select(exchange).where(exchange.c.id.in_(ids))).mappings()
     return sorted(map(exchange_of, found), key=lambda one: (one.started_at, one.id))
 
