@@ -280,10 +280,8 @@ class Stream:
 
     def _sampling(self) -> Sampling:
         settings = load(budget=BUDGET)
-        pool = Pool(
-            self.store, budget=BUDGET, rate=settings.rate, assumed=Cost(1, 0, 0), holder=("sampler", OWNER),
-            clock=self.now,
-        )  # fmt: skip
+        holder = ("sampler", OWNER)
+        pool = Pool(self.store, budget=BUDGET, rate=settings.rate, assumed=Cost(1, 0, 0), holder=holder)
         return Sampling(
             self.store, [self.scorer], rate=None, fitness=Fitness([self.scorer]), pool=pool,
             office=Office(self.store, "sampler", OWNER, term=timedelta(minutes=1), clock=self.now),

@@ -62,7 +62,7 @@ class Process:
         self.threads = Threads(1, name=self.owner)
         self.pool = Pool(
             self.store, budget=budget, rate=given.get("rate", 1.0), assumed=Cost(1, 0, 0),
-            holder=("sampler", self.owner), clock=clock,
+            holder=("sampler", self.owner),
         )  # fmt: skip
         self.office = Office(self.store, "sampler", self.owner, term=TERM, clock=clock)
         self.sampling = Sampling(

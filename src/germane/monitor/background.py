@@ -262,7 +262,6 @@ class Background:
             rate=settings.rate,
             assumed=assumed(sum(map(asks_judge, parts.scorers))),
             holder=(SAMPLER, self._owner),
-            clock=parts.clock,
         )
         proxy = proxy_for(settings, parts.scorers)
         return Sampling(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -111,7 +111,6 @@ class Pool:
         rate: float,
         assumed: Cost,
         holder: tuple[str, str],
-        clock: Callable[[], datetime],
     ) -> None:
         self.holder = holder
         """The office and this process, which must hold it."""
@@ -119,8 +118,8 @@ class Pool:
         self._budget = budget
         self._rate = rate
         self._assumed = assumed
-        self._clock = clock
-        self._waits_since: datetime | None = None
+        self._nothing_for: datetime | None = None
+        """End of the interval that got no pick, and waits for the next one."""
         self._forecast = Forecast()
         self._forecast_of: date | None = None
         self._looked_at: datetime | None = None
@@ -144,7 +143,8 @@ class Pool:
         return len(candidates) if done else 0
 
     def _draw_if_due(self, cursor: Cursor | None, budget: Budget) -> int:
-        now = self._clock().astimezone(UTC)
+        # By the clock that budgets are reserved by: an hour that has not begun there pays for nothing.
+        now = self._store.moment().astimezone(UTC)
         if end_before(now, LENGTHS[0]) == self._looked_at:  # no interval can have ended since
             return 0
         self._looked_at = end_before(now, LENGTHS[0])
@@ -156,16 +156,16 @@ class Pool:
         if cursor is None or cursor.drawn > now + timedelta(seconds=length):  # or the clock was set back since
             self._store.move(self._to(Cursor(end)))
             return 0
-        if end <= cursor.drawn or end == self._waits_since:
+        if end <= cursor.drawn or end == self._nothing_for:
             return 0
         given = self._allotted(budget, cost, since=cursor.drawn, end=end)
         if not given.picks and not given.exhausted:
-            self._waits_since = end
+            self._nothing_for = end
             return 0
         return self._draw(given, end)
 
     def _allotted(self, budget: Budget, cost: Cost, *, since: datetime, end: datetime) -> Allotment:
-        spent, under_way = self._store.spent().expense, self._store.under_way()
+        spent, under_way = self._store.spent(end.date()).expense, self._store.under_way()
         return allot(budget, spent, under_way, cost, self._forecast, since=since, end=end)
 
     def _draw(self, given: Allotment, end: datetime) -> int:
@@ -191,7 +191,7 @@ class Pool:
         candidates = self._store.candidates(BATCH)
         if not candidates:
             return 0
-        step = self._to(cursor or Cursor(self._clock().astimezone(UTC)))
+        step = self._to(cursor or Cursor(self._store.moment().astimezone(UTC)))
         shares = {one.id: min(self._rate, one.capture_probability) for one in candidates}
         drawn = [Pick(one.id, shares[one.id], "drawn") for one in candidates if one.draw <= self._rate]
         rest = {one.id: shares[one.id] for one in candidates if one.draw > self._rate}
