@@ -120,13 +120,16 @@ class Fleet:
         member.pid, member.born = self._started(member.role, member.number), time.monotonic()
 
     def drain(self) -> None:
-        """End all, the workers by request and the applications at once; then score what is left."""
+        """End the applications at once and the workers by request; others score what is left meanwhile."""
         for member in self.members:
-            os.kill(member.pid, signal.SIGTERM if member.role == "worker" else signal.SIGKILL)
-        self._all_end(
-            [member.pid for member in self.members], {0, -signal.SIGKILL, -signal.SIGTERM}
-        )  # the last before it listens
-        self._all_end([self._started("worker", number, "--until-empty") for number in range(2)], {0})
+            if member.role == "capture":
+                self._nursery.kill(member.pid)
+        last = [self._started("worker", self.workers + number, "--until-empty") for number in range(2)]
+        workers = [member.pid for member in self.members if member.role == "worker"]
+        for pid in workers:
+            os.kill(pid, signal.SIGTERM)
+        self._all_end(workers, {0, -signal.SIGTERM})  # one that has just begun does not listen yet
+        self._all_end(last, {0})
 
     def committed(self) -> set[str]:
         """Return the ids of exchanges that an application knew to be in the database."""
