@@ -25,7 +25,7 @@ broken
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/home/me/germane.db", "ext4"),
+        ("/var/lib/germane.db", "ext4"),
         ("/srv/data/germane.db", "nfs4"),
         ("/srv/data/local/germane.db", "xfs"),
         ("/srv/database/germane.db", "ext4"),
