@@ -108,8 +108,8 @@ def take_away(store: Store, clock: Any) -> None:
     store.prune(texts_before=clock.now - timedelta(minutes=50))
     store.prune(before=clock.now - timedelta(minutes=55), max_size=1)
     for person in ({"user": "u1"}, {"session": "s1"}, {"attribute": ("tenant", "acme")}):
-        store.forget(**person, dry_run=True)  # type: ignore[arg-type]
-        store.forget(**person)  # type: ignore[arg-type]
+        store.forget(**person, dry_run=True)
+        store.forget(**person)
 
 
 def recorded(store: Store, work: Callable[[], None]) -> dict[str, Statement]:
