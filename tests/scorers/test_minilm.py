@@ -58,6 +58,39 @@ def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) 
     assert (np.sum(together * alone, axis=1) > 0.99).all()
 
 
+def test_a_long_text_has_the_same_vector_in_any_company(minilm: MiniLM) -> None:
+    """It is embedded by itself; no text at all is no error."""
+    texts = [f"word{number} and more " * 90 for number in range(3)] + ["short", "also short"]
+
+    together = minilm.embed_now(texts)
+    assert all((together[place] == minilm.embed_now([texts[place]])[0]).all() for place in range(3))
+    assert (together[3:] == minilm.embed_now(texts[3:])).all()
+    assert minilm.embed_now([]).shape == (0, 384)
+
+
+MANY_LONG = """
+import resource
+from germane.scorers.minilm import MiniLM
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+model = MiniLM()
+model.embed_now(["word " * 300])
+before = peak()
+model.embed_now([f"word{number} " * 300 for number in range(16)])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
+def test_many_long_texts_take_no_more_memory_than_one() -> None:
+    """The engine gives nothing back: what one batch takes, the process has for good."""
+    done = subprocess.run([sys.executable, "-c", MANY_LONG], capture_output=True, text=True, timeout=100, check=True)
+
+    assert int(done.stdout) < 64  # MB; 600 when all go at once
+
+
 def test_a_paraphrase_is_nearer_than_another_question(minilm: MiniLM) -> None:
     """And an answer nearer to its own question than to any other."""
     questions, paraphrases, answers = (minilm.embed_now([topic[place] for topic in TOPICS]) for place in range(3))

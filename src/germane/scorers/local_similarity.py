@@ -53,7 +53,7 @@ class LocalSimilarity:
             return [self._cosine(*shown(exchange)) for exchange in exchanges]
 
     def _cosine(self, question: str, answer: str) -> float:
-        # Each by itself: a batch of 32 long texts takes 1.5 GB that the engine keeps, and is not faster on one core.
+        # Each by itself: a batch is rounded as a whole, and a value would depend a little on who else waits.
         (asked,), (given,) = self._model.embed_now([question]), self._model.embed_now([answer])
         return float(asked @ given)
 
