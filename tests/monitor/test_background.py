@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -46,6 +47,22 @@ class Held:
         while not self.free.is_set():  # noqa: ASYNC110 - it is set on another thread
             await asyncio.sleep(0.01)
         return 0.5
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The user's module ``hanging``, whose predicate returns when the test ends."""
+    module: Any = ModuleType("hanging")
+    module.asked, go_on = threading.Event(), threading.Event()
+
+    def hangs(exchange: Exchange) -> bool:
+        module.asked.set()
+        return go_on.wait(60)
+
+    module.hangs = hangs
+    monkeypatch.setitem(sys.modules, "hanging", module)
+    yield module
+    go_on.set()
 
 
 class Slow:
@@ -133,6 +150,24 @@ def test_stop_hands_back_what_takes_too_long(
     assert store.counts().pending == 4
     start(store, [Slow(0)], settings=settings())
     until(lambda: store.counts().done == 4)
+
+
+def test_stop_saves_and_hands_back_beside_a_predicate_that_never_returns(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
+) -> None:
+    """What is scored is saved and the rest handed back, also where the sampler cannot be waited for."""
+    scorer = Held()
+    store.add([new_exchange() for _ in range(2)])
+    monitor = start(store, [scorer], settings=settings(always=[{"routes": ["odd"], "predicate": "hanging:hangs"}]))
+    until(lambda: scorer.begun == 2)
+    store.add([new_exchange(route="odd")])
+    until(hanging.asked.is_set)
+
+    assert not monitor.stop(1)
+
+    counts = store.counts()
+    assert (counts.pending, counts.running, counts.unsampled) == (2, 0, 1)
+    assert store.workers() == []
 
 
 def test_stop_closes_the_clients_on_their_own_loop(

@@ -20,6 +20,8 @@ from germane.settings import Settings
 from germane.storage import Store
 
 MODULE = """
+import asyncio
+
 import numpy
 
 calls = []
@@ -30,6 +32,12 @@ def is_long(exchange):
 
 def fails(exchange):
     raise ValueError("the question was " + exchange.question)
+
+def exits(exchange):
+    raise SystemExit("warranty")
+
+def gives_up(exchange):
+    raise asyncio.CancelledError("warranty")
 
 def says_nothing(exchange):
     pass
@@ -153,7 +161,14 @@ def test_a_predicate_chooses(predicates: Any, fit_of: Callable[..., Fit], new_ex
 
 
 @pytest.mark.parametrize(
-    ("name", "error"), [("fails", "ValueError"), ("says_nothing", "TypeError"), ("says_many_things", "ValueError")]
+    ("name", "error"),
+    [
+        ("fails", "ValueError"),
+        ("says_nothing", "TypeError"),
+        ("says_many_things", "ValueError"),
+        ("exits", "SystemExit"),
+        ("gives_up", "CancelledError"),
+    ],
 )
 def test_a_predicate_that_fails_decides_nothing(
     predicates: Any,

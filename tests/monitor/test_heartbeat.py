@@ -43,13 +43,16 @@ class Waiting:
         return 0.5
 
 
-def beating(work: Callable[[], None]) -> Heartbeat:
+def beating(work: Callable[[], None], leave: Callable[[], None] = lambda: None) -> Heartbeat:
     """Return a heart that beats every twentieth of a second."""
 
-    async def beat() -> None:
-        work()
+    def job(name: str, do: Callable[[], None]) -> Job:
+        async def done() -> None:
+            do()
 
-    return Heartbeat(Job("beat", beat, clock=lambda: datetime.now(UTC), quiet=nullcontext), lease=SHORT)
+        return Job(name, done, clock=lambda: datetime.now(UTC), quiet=nullcontext)
+
+    return Heartbeat(job("beat", work), leave=job("leave", leave), lease=SHORT)
 
 
 @pytest.mark.parametrize("blocking", [False, True])
@@ -162,6 +165,25 @@ def test_a_beat_that_hangs_keeps_nobody_from_stopping(until: Until) -> None:
     assert not heartbeat.stop(0.01)
     go_on.set()
     assert heartbeat.stop(10)
+
+
+def test_whoever_leaves_is_not_heard_of_again(until: Until) -> None:
+    """A beat that outlasts the patience of the stop comes before the leaving, so that nothing of it stays."""
+    hangs, go_on, told = threading.Event(), threading.Event(), list[str]()
+
+    def beat() -> None:
+        hangs.set()
+        go_on.wait(60)
+        told.append("beat")
+
+    heartbeat = beating(beat, lambda: told.append("left"))
+    heartbeat.start()
+    until(hangs.is_set)
+
+    assert not heartbeat.stop(0.01)
+    go_on.set()
+    assert heartbeat.stop(10)
+    assert told == ["beat", "left"]
 
 
 def test_one_that_never_began_is_stopped_at_once() -> None:

@@ -36,6 +36,7 @@ from germane.monitor.rules import Rules
 from germane.monitor.sampling import Sampling
 from germane.monitor.scheduler import Tick
 from germane.monitor.scoring import Limits, Scoring
+from germane.monitor.spending import told_spent
 from germane.monitor.voice import Voice
 from germane.score import Score
 from germane.scorers import Scorer, asks_judge
@@ -73,6 +74,7 @@ class Parts:
     clock: Callable[[], datetime]
     close: Callable[[], Awaitable[None]]
     give_up: Callable[[], object]
+    spent_until: Callable[[], datetime | None]
     backoff: Backoff
     rhythm: Rhythm
 
@@ -90,6 +92,8 @@ class Status:
     """Exchanges that are scored and not saved yet."""
     judge_problem: str | None = None
     """Why a scorer leaves its judge alone for a while: a rejected key, a server that is away."""
+    budget_problem: str | None = None
+    """Until when the budget is spent; None while there is room, or without one."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
     """Per channel why it did not take its last alert."""
     open_alerts: tuple[Alert, ...] = ()
@@ -114,7 +118,9 @@ class Background:
         self._scoring = self._make_scoring()
         self._lease = timedelta(seconds=parts.settings.lease)
         self._woken = parts.clock()
-        self._heartbeat = Heartbeat(self._job("beat", self._beat), lease=self._lease)
+        self._heartbeat = Heartbeat(
+            self._job("beat", self._beat), leave=self._job("leave", self._leave), lease=self._lease
+        )
         work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
         self._sample, self._score, self._save, self._watch = (
             self._job(name, do) for name, do in zip(JOBS, work, strict=True)
@@ -172,23 +178,29 @@ class Background:
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=self._scoring.problem,
+            budget_problem=self._budget_problem,
             channel_problems=self._delivery.problems,
             open_alerts=self._rules.open,
         )
 
     async def _clear_up(self) -> bool:
         """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
-        for job in (self._sample, self._score, self._watch, self._keep, self._measure):
-            await job.rest()
-        handing, closing = self._job("hand back", self._hand_back), self._job("close", self._parts.close)
+        handing, resigning = self._job("hand back", self._hand_back), self._job("resign", self._resign)
+        closing = self._job("close", self._parts.close)
+        # What others wait for comes first: a predicate that never returns holds up nothing but what comes after.
+        await self._score.rest()
         await self._save.run()
-        await asyncio.gather(handing.run(), closing.run(), self._delivery.drain())
-        return not (len(self._results) or handing.problem or closing.problem)
+        await handing.run()
+        for job in (self._sample, self._watch, self._keep, self._measure):
+            await job.rest()
+        await asyncio.gather(resigning.run(), closing.run(), self._delivery.drain())
+        return not (len(self._results) or handing.problem or resigning.problem or closing.problem)
 
     async def _hand_back(self) -> None:
         await self._threads.run(self._heartbeat.stop, LAST_BEAT)
         await self._threads.run(self._parts.store.release, self._owner)
-        await self._threads.run(self._parts.store.dismiss, self._owner)
+
+    async def _resign(self) -> None:
         for office in (self._sampler, self._watcher, self._housekeeping.office):
             await self._threads.run(office.resign)
 
@@ -197,6 +209,9 @@ class Background:
         self._parts.store.beat(
             self._presence(), held, lease=self._lease, longest_wait=timedelta(seconds=backoff.longest)
         )
+
+    async def _leave(self) -> None:
+        self._parts.store.dismiss(self._owner)
 
     def _presence(self) -> Presence:
         return Presence(
@@ -208,8 +223,13 @@ class Background:
             scorers={scorer.name: scorer.fingerprint for scorer in self._parts.scorers},
             concurrency=places_for(self._parts.settings),
             in_flight=self._scoring.in_flight,
-            problem=self._scoring.problem,
+            problem=self._scoring.problem or self._budget_problem,
         )
+
+    @property
+    def _budget_problem(self) -> str | None:
+        until = self._parts.spent_until()
+        return None if until is None or until <= self._parts.clock() else told_spent(until)
 
     async def _wake(self) -> None:
         now = self._parts.clock()

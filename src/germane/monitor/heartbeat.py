@@ -23,11 +23,13 @@ class Heartbeat:
 
     Args:
         job: one beat.
+        leave: what is done once there are no more beats. In the same thread: after a beat that was late, too.
         lease: for how long a beat keeps what the process holds.
     """
 
-    def __init__(self, job: Job, *, lease: timedelta) -> None:
+    def __init__(self, job: Job, *, leave: Job, lease: timedelta) -> None:
         self._job = job
+        self._leave = leave
         self._every = min(lease.total_seconds() / BEATS, LONGEST)
         self._ended = False
         self._due = threading.Event()
@@ -42,7 +44,7 @@ class Heartbeat:
         self._due.set()
 
     def stop(self, timeout: float) -> bool:
-        """Beat no more; return whether a beat under way ended within ``timeout`` seconds. Blocks."""
+        """Beat no more, and leave; return whether that was done within ``timeout`` seconds. Blocks."""
         self._ended = True
         self._due.set()
         if self._thread.ident is not None:
@@ -60,3 +62,4 @@ class Heartbeat:
                 runner.run(self._job.run())
                 if not self._ended:
                     self._due.wait(self._every if self._job.problem is None else min(self._every, AGAIN))
+            runner.run(self._leave.run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -27,7 +28,7 @@ class Predicate:
         """Return what it says; ``otherwise`` where it raises or says neither yes nor no, which is logged once."""
         try:
             return self._asked(exchange)
-        except Exception as error:  # noqa: BLE001 - anybody's code: a bad predicate must not end the sampling
+        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - anybody's code: it must not end the loop
             self._tell(error)
             return otherwise
 
