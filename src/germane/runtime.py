@@ -320,6 +320,7 @@ def _monitor(
         channels=[] if on_alert is None else [Callback(on_alert)],
         close=workbench.aclose,
         give_up=workbench.give_up,
+        spent_until=lambda: workbench.spent_until,
     )
 
 

@@ -147,9 +147,8 @@ def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
         parts = {name: changes.pop(name) for name in ("suppressed", "backoff", "channels") if name in changes}
         settings = fast_settings(**where | changes)
         workbench = build(settings, pace=shared_pace(settings, store))
-        return start(
-            store, workbench.scorers, settings=settings, close=workbench.aclose, give_up=workbench.give_up, **parts
-        )
+        parts |= {"close": workbench.aclose, "give_up": workbench.give_up}
+        return start(store, workbench.scorers, settings=settings, spent_until=lambda: workbench.spent_until, **parts)
 
     return start_judged
 

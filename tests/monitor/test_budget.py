@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -207,6 +208,7 @@ def test_what_is_not_paid_for_is_skipped_and_not_tried_again(
     assert (scored + skipped["budget"], failed, pending) == (12, {}, 0)
     assert len(judge.chats) == 5
     assert monitor.status().judge_problem is None
+    assert re.fullmatch(r"the budget is spent until ....-..-.. 00:00 UTC", str(monitor.status().budget_problem))
     assert all(score.value is not None or score.reason is Reason.BUDGET for score in attached.scores)
     with store._database.read() as connection:
         tries = connection.exec_driver_sql("SELECT DISTINCT attempts, error FROM scoring_task WHERE reason = 'budget'")
@@ -309,15 +311,20 @@ def test_one_line_when_it_is_spent_and_one_when_there_is_room(
         asked = await asyncio.gather(*(pace.admit(1.0) for _ in range(count)), return_exceptions=True)
         return sum(isinstance(one, Place) for one in asked)
 
+    known: list[datetime | None] = []
+
     async def live() -> list[int]:
         pace, admitted = SharedPace(clocked, [], budget=Budget(calls_per_hour=2, calls_per_day=27)), []
         for hours, count in [(0, 26), (0, 5), (0, 3), (1, 1), (0, 3), (12, 1)]:
             clock.now += timedelta(hours=hours)
             admitted.append(await ask(pace, count))
+            known.append(pace.spent_until)
         await pace.aclose()
         return admitted
 
     assert asyncio.run(live()) == [26, 0, 0, 1, 0, 1]
+    hour, midnight = NOON + timedelta(hours=1), NOON + timedelta(hours=12)
+    assert known == [None, hour, hour, None, midnight, None]
     assert [record.getMessage() for record in caplog.records] == [
         "the budget is spent until 2026-03-01 13:00 UTC: what it does not pay for is skipped",
         "there is room in the budget again: judge requests go on",
@@ -384,6 +391,58 @@ def test_what_is_booked_while_scoring_ends_is_given_back(slow: Slow) -> None:
     assert isinstance(asyncio.run(ask_and_close()), ScoringError)
     spent = slow.spent()
     assert (spent.calls, spent.tokens, spent.usd) == (0, 0, 0)
+
+
+def test_what_is_about_to_be_sent_again_does_not_outlast_scoring(slow: Slow) -> None:
+    """Its caller learns at once that it has no turn, while the database is still busy; nothing is left reserved."""
+
+    async def ask_and_close() -> BaseException | None:
+        pace = SharedPace(slow, [], budget=Budget(calls_per_day=10))
+        place, before = await pace.admit(5.0), slow.transactions
+        slow.hold.clear()
+        again = asyncio.create_task(pace.repeat(place))
+        await comes_true(lambda: slow.transactions > before)
+        pace.give_up()
+        await asyncio.wait([again], timeout=10)
+        assert again.done()
+        slow.hold.set()
+        await pace.aclose()
+        return again.exception()
+
+    assert isinstance(asyncio.run(ask_and_close()), ScoringError)
+    assert slow.spent().calls == 1
+
+
+class Breaking(Store):
+    """Its connection breaks after the commits of transactions that are to come, before it says that they were made."""
+
+    breaks = 0
+
+    def reserve_budget(self, *arguments: Any, **named: Any) -> Grant:
+        grant = super().reserve_budget(*arguments, **named)
+        if self.breaks:
+            self.breaks -= 1
+            raise DatabaseUnreachable("it went away")
+        return grant
+
+
+def test_what_is_given_back_is_given_back_once(url: str) -> None:
+    """Also when nobody knows whether it was: rather less is spent than allowed than more."""
+
+    async def ask(store: Breaking) -> None:
+        pace = SharedPace(store, [], budget=Budget(calls_per_day=10), backoff=Backoff(0.01, 0.02))
+        kept, left = await asyncio.gather(pace.admit(10.0), pace.admit(10.0))
+        pace.settle(left, requests=-1, tokens=-10.0)
+        pace.settle(kept, tokens=5.0)
+        store.breaks = 2
+        await pace.admit(0.0)
+        await pace.aclose()
+
+    store = Breaking(url)
+    asyncio.run(ask(store))
+    spent = store.spent()
+    store.close()
+    assert (spent.calls, spent.tokens) == (1 + 3, 15.0)  # what was asked for in between was booked three times
 
 
 def test_while_the_database_is_away_nothing_is_sent(slow: Slow) -> None:

@@ -21,6 +21,8 @@ MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
 class Book:
     """A pace that admits at once, and notes what it is told."""
 
+    spent_until = None
+
     def __init__(self, *, repeats: int = 99) -> None:
         self.repeats = repeats
         self.admitted: list[Place] = []

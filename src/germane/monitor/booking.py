@@ -139,7 +139,12 @@ class Booking:
             limits = self._limits if paced else ()
             owed = {limit.name: self._owed[limit.name] for limit in limits}
             due = {} if self.spending is None else self.spending.due()
-            given = await self._in_thread(partial(self._write, batch, limits, owed, due))
+            try:
+                given = await self._in_thread(partial(self._write, batch, limits, owed, due))
+            except StorageError:
+                if self.spending is not None:
+                    self.spending.doubt(due)
+                raise
             for name, booked in owed.items():
                 self._owed[name] -= booked
             if self.spending is not None:

@@ -37,6 +37,7 @@ class Monitor:
         channels: where alerts go beside the log and the webhook of the settings.
         close: closes the scorers' clients, on their own event loop, when the monitor stops.
         give_up: called when it begins to stop: judge requests that have not had their turn are not made.
+        spent_until: says until when the budget is spent, for :meth:`status`.
         backoff: waits between tries of a task, and of a judge that refused.
         rhythm: when old text, old exchanges and the like are cleared away.
 
@@ -56,6 +57,7 @@ class Monitor:
         clock: Callable[[], datetime] = _now,
         close: Callable[[], Awaitable[None]] = _nothing,
         give_up: Callable[[], object] = lambda: None,
+        spent_until: Callable[[], datetime | None] = lambda: None,
         backoff: Backoff | None = None,
         rhythm: Rhythm | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class Monitor:
             clock=clock,
             close=close,
             give_up=give_up,
+            spent_until=spent_until,
             backoff=backoff or Backoff(),
             rhythm=rhythm or Rhythm(),
         )

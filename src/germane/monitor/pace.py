@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from germane.errors import ScoringError
@@ -124,6 +125,11 @@ class SharedPace:
         """Why nothing may start now."""
         return self._booking.problem
 
+    @property
+    def spent_until(self) -> datetime | None:
+        """Until when a request was not paid for, in UTC; None while there is room, or without a budget."""
+        return None if self._booking.spending is None else self._booking.spending.until
+
     async def admit(self, tokens: float, usd: float = 0.0) -> Place:
         """Wait for the turn of a request that will take about so much; return what was reserved for it.
 
@@ -212,10 +218,10 @@ class SharedPace:
 
     async def _pay_again(self) -> None:
         await asyncio.sleep(GATHER)
-        while batch := self._again:
-            self._again = []
+        while batch := self._again.copy():  # which stay there until they are answered: give_up() looks for them
             for waiting, given in zip(batch, await self._booking.reserve(batch, paced=False), strict=True):
                 self._answer(waiting, given)
+            self._again = self._again[len(batch) :]
             await asyncio.sleep(GATHER)
 
     def _next(self) -> list[Waiting]:

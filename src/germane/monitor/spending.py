@@ -61,8 +61,8 @@ class Spending:
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.problem: str | None = None
-        """Why no request may be made now."""
+        self.until: datetime | None = None
+        """Until when a request was not paid for, in UTC; None while there is room."""
         self._owed: dict[date, Expense] = {}
         self._spent_in: datetime | None = None
 
@@ -79,6 +79,14 @@ class Spending:
         left = {day: self._owed[day] - booked for day, booked in due.items()}
         self._owed = {day: expense for day, expense in (self._owed | left).items() if expense}
 
+    def doubt(self, due: Mapping[date, Expense]) -> None:
+        """Take note that nobody knows whether it was booked: a connection may break while it says that it was.
+
+        What was to be given back is not given back again, or more would be spent than is allowed.
+        """
+        for day, expense in due.items():
+            self._owed[day] = self._owed[day] - expense.returned
+
     def note(self, wanted: Sequence[Expense], grant: Grant) -> None:
         """Learn whether there is room."""
         refused = [expense for expense, granted in zip(wanted, grant.granted, strict=True) if not granted]
@@ -86,16 +94,20 @@ class Spending:
         if refused:
             self._spent(refused[0], grant, hour)
         elif wanted and self._spent_in not in {None, hour}:  # in the same hour it is what somebody gave back
-            self.problem = self._spent_in = None
+            self.until = self._spent_in = None
             logger.warning("there is room in the budget again: judge requests go on")
 
     def _spent(self, refused: Expense, grant: Grant, hour: datetime) -> None:
-        until = frees_at(self.budget, grant.spent, refused, grant.at)
-        told = f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        self.until = frees_at(self.budget, grant.spent, refused, grant.at)
         if self._spent_in is None:
-            logger.warning("%s: what it does not pay for is skipped", told)
-        self.problem, self._spent_in = told, hour
+            logger.warning("%s: what it does not pay for is skipped", told_spent(self.until))
+        self._spent_in = hour
 
     def refusal(self) -> ScoringError:
         """Return what is said to a request that is not paid for."""
-        return ScoringError(Reason.BUDGET, self.problem or "the budget is spent")
+        return ScoringError(Reason.BUDGET, "the budget is spent" if self.until is None else told_spent(self.until))
+
+
+def told_spent(until: datetime) -> str:
+    """Say until when there is no room."""
+    return f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from germane.scorers.protocols import Message, Reply
@@ -31,6 +31,11 @@ class Place:
 
 class Pace(Protocol):
     """Lets requests start no faster than is allowed, and no more of them than are paid for."""
+
+    @property
+    def spent_until(self) -> datetime | None:
+        """Until when a request was not paid for, in UTC; None while there is room, or without a budget."""
+        ...
 
     async def admit(self, tokens: float, usd: float = 0.0) -> Place:
         """Wait for the turn of a request that will take about so much; return what was reserved for it.

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from germane.errors import SettingsError
 from germane.scorers.answer_relevancy import AnswerRelevancy
@@ -47,6 +48,11 @@ class Workbench:
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
     pace: Pace | None = field(default=None, repr=False)
     """What a judge at a server waits for before each request."""
+
+    @property
+    def spent_until(self) -> datetime | None:
+        """Until when a budget did not pay for a judge request, in UTC; None while it does, or without one."""
+        return None if self.pace is None else self.pace.spent_until
 
     def give_up(self) -> None:
         """Let no request wait for its turn any more; those that were made go on. On the loop on which it scores."""

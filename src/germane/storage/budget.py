@@ -39,6 +39,11 @@ class Expense:
     def __sub__(self, other: Expense) -> Expense:
         return Expense(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
+    @property
+    def returned(self) -> Expense:
+        """What of it is below 0."""
+        return Expense(min(self.calls, 0), min(self.tokens, 0.0), min(self.usd, 0.0))
+
     def __bool__(self) -> bool:
         return bool(self.calls or self.tokens or self.usd)
 
