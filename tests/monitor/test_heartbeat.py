@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select, update
 
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
@@ -18,7 +19,7 @@ from germane.monitor import Monitor
 from germane.monitor.heartbeat import Heartbeat
 from germane.monitor.job import Job
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import Store, tables
 
 Start = Callable[..., Monitor]
 Until = Callable[..., None]
@@ -72,6 +73,30 @@ def test_a_score_may_take_longer_than_the_lease(
 
     assert stolen == []
     until(lambda: store.counts().done == 1)
+    assert scorer.begun == 1
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_what_is_worked_on_is_not_begun_again_when_its_lease_has_ended(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """When the database was away for longer than a lease, its task is this process's again, and asked about once."""
+    scorer, tasks = Waiting(), tables.scoring_task
+
+    def attempts() -> int:
+        with store._database.read() as connection:
+            return int(connection.execute(select(tasks.c.attempts)).scalar_one())
+
+    store.add([new_exchange()])
+    start(store, [scorer], settings=settings())
+    until(lambda: scorer.begun == 1)
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    with store._database.write() as connection:
+        connection.execute(update(tasks).values(lease_until=past, not_before=past))
+    until(lambda: attempts() == 2)
+    scorer.go_on.set()
+    until(lambda: store.counts().done == 1)
+
     assert scorer.begun == 1
 
 

@@ -144,17 +144,18 @@ def test_a_label_waits_for_its_exchange(store: Store, make: Make, clock: Any) ->
 
 
 def test_a_label_does_not_wait_for_ever(store: Store, make: Make, clock: Any) -> None:
-    """Feedback whose exchange has not come within a day is looked at no more."""
-    lost, late = make(), make()
-    store.add_feedback([label(lost, 0.0, clock)])
+    """Housekeeping takes care that what has not found its exchange within a day is looked at no more."""
+    lost, late, undecided = [make() for _ in range(450)], make(), make()
+    store.add([undecided])
+    store.add_feedback([label(one, 0.0, clock) for one in (*lost, undecided)])
     clock.advance(days=2)
     store.add_feedback([label(late, 0.0, clock)])
-    store.consider([], [], SCORERS)
+    store.prune()
 
-    store.add([lost, late])
-    decisions = [Decision(one.id, 0.1, "not_drawn", dict.fromkeys(SCORERS, Reason.NOT_DRAWN)) for one in (lost, late)]
-    store.assign(decisions, SCORERS)
-    assert [one.exchange.id for one in store.unconsidered_feedback(5)] == [late.id]
+    store.add([*lost, late])
+    skip = dict.fromkeys(SCORERS, Reason.NOT_DRAWN)
+    store.assign([Decision(one.id, 0.1, "not_drawn", skip) for one in (*lost, late, undecided)], SCORERS)
+    assert [one.exchange.id for one in store.unconsidered_feedback(5)] == [undecided.id, late.id]
 
 
 def test_under_a_budget_what_is_asked_for_counts_as_picked(store: Store, decided: Any) -> None:

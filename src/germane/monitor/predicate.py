@@ -40,7 +40,7 @@ class Predicate:
             raise TypeError("neither yes nor no")
         return bool(said)
 
-    def _tell(self, error: Exception) -> None:
+    def _tell(self, error: BaseException) -> None:
         if not self._told:
             self._told = True  # of the error only its type and place: its text may quote what was asked
             logger.warning(

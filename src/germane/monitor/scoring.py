@@ -118,7 +118,8 @@ class Scoring:
             claims = await self._threads.run(self._claim, room)
             self._more = len(claims) == room
             for claim in claims:
-                self._start(claim)
+                if new := self._new(claim):
+                    self._start(replace(claim, tasks=new))
             if not self._more:
                 break
 
@@ -144,6 +145,11 @@ class Scoring:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         return not rest
+
+    def _new(self, claim: Claim) -> tuple[Task, ...]:
+        """Return the tasks that are not being worked on: those whose lease ran out meanwhile are ours again by now."""
+        ours = self.held() | self._results.held()
+        return tuple(task for task in claim.tasks if task.id not in ours)
 
     def _claim(self, room: int) -> list[Claim]:
         return self._store.claim(self._owner, self._fingerprints, limit=room, lease=self._limits.lease)

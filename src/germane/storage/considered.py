@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists, select, tuple_, update
 
 from germane.score import Reason
+from germane.storage.ageing import BATCH, Batch, Place, Removed
 from germane.storage.feedback import Labelled, labelled_where
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, feedback, score, scoring_task
@@ -59,11 +60,21 @@ def reopen(
 
 
 def note(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
-    """Note that this feedback is considered, and so is what has waited too long for its exchange."""
+    """Note that this feedback is considered."""
     for some in batched(sorted(set(feedback_ids))):
         connection.execute(update(feedback).where(feedback.c.id.in_(some)).values(considered_at=now))
-    waiting = update(feedback).where(feedback.c.considered_at.is_(None), feedback.c.created_at < now - PATIENCE)
-    connection.execute(waiting.where(~_HAS_EXCHANGE).values(considered_at=now))
+
+
+def give_up_some(connection: Connection, _process: str, before: datetime, after: Place | None, now: datetime) -> Batch:
+    """Look no more at the oldest feedback given before then whose exchange has not come: else each look meets it."""
+    moment, key = feedback.c.created_at, feedback.c.id
+    query = select(moment, key, _HAS_EXCHANGE.label("is_of_one")).where(feedback.c.considered_at.is_(None))
+    query = query.where(moment < before)
+    if after is not None:
+        query = query.where(moment >= after[0], tuple_(moment, key) > tuple_(*after))
+    found = connection.execute(query.order_by(moment, key).limit(BATCH)).all()
+    note(connection, [row.id for row in found if not row.is_of_one], now)
+    return Batch(Removed(), (found[-1].created_at, found[-1].id) if len(found) == BATCH else None)
 
 
 def _tasks(connection: Connection, exchange_ids: Sequence[str], scorers: Mapping[str, str]) -> Sequence[RowMapping]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from germane.storage import ageing, erasing, forgetting, size, sweeping
+from germane.storage import ageing, considered, erasing, forgetting, size, sweeping
 from germane.storage.ageing import Batch, Place, Removed
 from germane.storage.engine import Database
 from germane.storage.forgetting import Person
@@ -82,6 +82,7 @@ class Upkeep(ABC):
             gone += self._walk(_Walk(ageing.erase_scored_some, self._now()), stopping)
         if max_size is not None:
             gone += self._fit(max_size, stopping)
+        self._walk(_Walk(considered.give_up_some, self._now() - considered.PATIENCE), stopping)
         return gone + self._sweep(sweeping.delete_workers, self._now(), stopping)
 
     def forget(
