@@ -23,10 +23,17 @@ def markdown(text: str | None, width: int = 200) -> str:
     return escaped.replace("@", "@\u200b")  # names nobody, and is no address
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """What a spreadsheet takes for the beginning of a formula, the last four in full width."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""What a terminal might obey; lines and tabs are left."""
 
 
 def cell(text: str) -> str:
-    """Return captured text for a cell of CSV: an apostrophe keeps a spreadsheet from reading it as a formula."""
-    return f"'{text}" if text.lstrip(" \n").startswith(_FORMULA) else text
+    """Return captured text for a cell of CSV: no control characters, and nothing that a spreadsheet reads as a formula.
+
+    An apostrophe before it keeps it text, also where what is not seen comes first.
+    """
+    text = _CONTROLS.sub("\ufffd", text)
+    first = next((one for one in text if one.isprintable() and not one.isspace()), "")
+    return f"'{text}" if first in _FORMULA or text[:1] in {"\t", "\r"} else text

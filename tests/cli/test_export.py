@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -26,6 +27,7 @@ from germane.score import Reason
 from germane.shown import cell
 from germane.storage import Decision, Record, Selection, Store, dumped, read
 from germane.storage.record import COLUMNS
+from germane.storage.text import clean
 
 Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
@@ -199,6 +201,16 @@ def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: S
         ({"task": {"state": "lost"}}, "task.state = 'lost' is none of"),
         ({"task": {"state": "failed", "reason": "not_drawn"}}, "task.reason = 'not_drawn' is no reason"),
         ({"task": {"state": "pending"}}, "has a score without a task that is done"),
+        ({"task": {"state": "pending"}, "scores": []}, "pending and no moment from which"),
+        ({"task": {"attempts": 2**31}}, "task.attempts = 2147483648 is not a whole number from 0"),
+        ({"task": {"attempts": -1}}, "task.attempts = -1 is not a whole number from 0"),
+        ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 is not from 1e-12 to"),
+        ({"exchange": {"capture_probability": -0.5}}, "exchange.capture_probability = -0.5 is not from 1e-12 to 1"),
+        ({"exchange": {"proxy_probability": float("nan")}}, "proxy_probability = nan is not a finite number"),
+        ({"score": {"sampling_probability": 0}}, "score.sampling_probability = 0.0 is not from 1e-12 to 1"),
+        ({"score": {"value": 7}}, "score.value = 7.0 is not from -1 to 1"),
+        ({"score": {"input_tokens": 2**62}}, "score.input_tokens = .* is not a whole number from 0"),
+        ({"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]}, "feedback.score = 2.0 is not"),
     ],
 )
 def test_what_no_export_holds_is_refused(change: dict[str, Any], why: str, store: Store) -> None:
@@ -206,12 +218,60 @@ def test_what_no_export_holds_is_refused(change: dict[str, Any], why: str, store
     write(store, [0.5])
     line = json.loads(dumped(store.records(Selection())[0]))
     for name, value in change.items():
-        if name == "task":
-            line["tasks"][0] |= value
+        if name in {"task", "score"}:
+            line[f"{name}s"][0] |= value
         else:
             line[name] = line[name] | value if isinstance(value, dict) else value
     with pytest.raises(UsageError, match=why):
         read(json.dumps(line))
+
+
+@pytest.mark.parametrize("count", [-1, 2**31, 2**62, True, "7"])
+def test_counts_that_nobody_counted_are_refused(count: Any) -> None:
+    """A sum of them would fit into no number; nor is a count of what has rows of its own taken."""
+    names = {"minute": "2026-01-01T00:00:00Z", "service": "s", "route": "r", "scorer": "", "process": "p"}
+    with pytest.raises(UsageError, match="in no form that an export has"):
+        read(json.dumps({"version": 1, "dropped": {**names, "reason": "queue_full", "count": count}}))
+    with pytest.raises(UsageError, match="in no form that an export has"):
+        read(json.dumps({"version": 1, "dropped": {**names, "reason": "not_drawn", "count": 7}}))
+
+
+def test_a_file_that_says_things_twice_counts_them_once(full: Store, url: str) -> None:
+    """Lines that come again, in one transaction too, and tasks that stand twice in a line."""
+    lines = [json.loads(dumped(record)) for record in full.records(Selection())]
+    twice = [read(json.dumps(line | {"tasks": line.get("tasks", []) * 2})) for line in lines * 2]
+    with closing(Store(url)) as other:
+        restored = other.restore([one for one in twice if isinstance(one, Record)])
+        seen = {(one.scorer, one.route): one.seen for one in other.coverage()}
+
+    dropped = {("answer_relevancy", "ask"): 7}
+    assert (restored.exchanges, restored.tasks) == (9, 9)
+    assert seen == {key: one.seen - dropped.get(key, 0) for one in full.coverage() for key in [(one.scorer, one.route)]}
+
+
+def test_a_file_says_nothing_new_of_an_exchange_that_is_here(store: Store) -> None:
+    """Its route, service and moment count, whatever a stranger's file says; and what was erased does not come back."""
+    write(store, [0.5])
+    store.prune(texts_before=datetime.now(UTC))
+    (before,) = store.records(Selection())
+    score = {**before.scores[0], "scorer": "theirs", "explanation": "A text.", "details": {"n": 1, "quote": "A text."}}
+    claims = {"route": "other", "service": "theirs", "question": "?", "started_at": datetime(2020, 1, 1, tzinfo=UTC)}
+    foreign = Record({**before.exchange, **claims}, [{**before.tasks[0], "scorer": "theirs"}], [score])
+
+    assert store.restore([foreign]).tasks == 1
+    (after,) = store.records(Selection())
+    theirs = next(one for one in after.scores if one["scorer"] == "theirs")
+    assert after.exchange == before.exchange
+    assert (theirs["explanation"], theirs["details"]) == (None, {"n": 1})
+    assert {(one.service, one.route) for one in store.coverage()} == {("shop", "ask")}
+
+
+@given(st.text())
+def test_no_line_holds_what_a_terminal_obeys(text: str) -> None:
+    """`germane export | head` at a terminal; and each line is one, wherever lines are looked for."""
+    line = dumped(Record({"id": "e", "question": text + "\x9b31m\u202e\u2028\x7f"}))
+    assert not any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in "\u202a\u202e\u2066" for one in line)
+    assert json.loads(line)["exchange"]["question"] == clean(text + "\x9b31m\u202e\u2028\x7f")
 
 
 _JSON = st.recursive(
@@ -288,10 +348,17 @@ def test_no_cell_of_csv_is_a_formula(call: Call, database: str, store: Store, tm
 
 @given(st.text())
 def test_a_cell_never_begins_as_a_formula(text: str) -> None:
-    """Whatever blanks stand before it; other text stays as it is."""
+    """Whatever blanks stand before it; other text stays as it is, but for what a terminal would obey."""
     shown = cell(text)
+    seen = "".join(one if one in "\t\n\r" or unicodedata.category(one) != "Cc" else "\ufffd" for one in text)
     assert shown.lstrip(" \n")[:1] not in set("=+-@\t\r")
-    assert shown in {text, f"'{text}"}
+    assert shown in {seen, f"'{seen}"}
+
+
+@pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u202e", "\u00a0", "\u2028 "])
+def test_what_is_not_seen_does_not_hide_a_formula(before: str) -> None:
+    """A program that drops it would compute what follows."""
+    assert cell(f"{before}=1+1").startswith("'")
 
 
 def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Store, tmp_path: Path) -> None:
@@ -315,6 +382,14 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
     assert "export as JSONL" in flat.err
 
 
+def test_a_data_set_may_have_versions(call: Call, store: Store, tmp_path: Path) -> None:
+    """A column of that name makes no export of it."""
+    rows = tmp_path / "faq.jsonl"
+    rows.write_text('{"version": 3, "question": "How?", "answer": "So."}\n')
+    assert call("import", str(rows)).out == f"1 exchanges from {rows}, to be scored\n"
+    assert [one.question for one in store.unsampled(10)] == ["How?"]
+
+
 def test_a_reader_that_goes_away_ends_an_export_quietly(database: str, store: Store) -> None:
     """As with `germane export | head`: no traceback."""
     write(store, [0.5] * 3, question="long " * 40_000)
@@ -326,6 +401,29 @@ def test_a_reader_that_goes_away_ends_an_export_quietly(database: str, store: St
         process.stdout.read(10)
         process.stdout.close()
         assert (process.stderr.read(), process.wait(60)) == (b"", 1)
+
+
+def test_a_full_disk_is_told(database: str, store: Store) -> None:
+    """On stdout as in a file: one sentence, no traceback."""
+    write(store, [0.5])
+    with open("/dev/full", "wb") as disk:  # noqa: PTH123 - it is no file
+        command = [sys.executable, "-m", "germane", "export"]
+        ended = subprocess.run(command, stdout=disk, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == b"germane: standard output cannot be written: No space left on device\n"
+
+
+def test_a_named_pipe_stays_a_pipe(database: str, store: Store, tmp_path: Path) -> None:
+    """What is no file is written to, and nothing is put in its place."""
+    write(store, [0.5])
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "germane", "export", str(pipe), "--format", "jsonl"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        lines = pipe.read_bytes().splitlines()
+        assert process.wait(60) == 0
+    assert len(lines) == 1
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

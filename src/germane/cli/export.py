@@ -62,9 +62,31 @@ def _kind_of(file: Path) -> str:
 
 @contextmanager
 def _target(file: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name when it is whole: half an export is none."""
-    if file == STDOUT:
-        with _piped() as pipe:
+    """Open what is written to.
+
+    Raises:
+        UsageError: it cannot be written, or the disk is full.
+    """
+    try:
+        with _piped() if file == STDOUT else _opened(file) as target:
+            yield target
+    except BrokenPipeError:  # whoever read it has gone: that is the end without a word, as with other commands
+        raise click.exceptions.Exit(1) from None
+    except OSError as error:
+        name = "standard output" if file == STDOUT else file
+        raise UsageError(f"{name} cannot be written: {error.strerror or error}") from None
+
+
+def _piped() -> IO[bytes]:
+    """Return stdout with a buffer of our own: an unbuffered one may take a part of what is written, unnoticed."""
+    return open(sys.stdout.fileno(), "wb", closefd=False)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name when it is whole: half an export is none. Pipes and devices stay."""
+    if file.exists() and not file.is_file():
+        with file.open("wb") as pipe:
             yield pipe
         return
     part = file.with_name(f"{file.name}.part")
@@ -72,21 +94,8 @@ def _target(file: Path) -> Iterator[IO[bytes]]:
         with part.open("wb") as opened_file:
             yield opened_file
         part.replace(file)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _piped() -> Iterator[IO[bytes]]:
-    """Yield stdout; when whoever reads it goes, that is the end without a word, as with other commands."""
-    try:
-        # A buffer of our own: an unbuffered stdout may take a part only of what is written, and nobody would notice.
-        with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
-            yield pipe
-    except BrokenPipeError:
-        raise click.exceptions.Exit(1) from None
 
 
 def pages(store: Store, chosen: Selection) -> Iterator[list[Record]]:

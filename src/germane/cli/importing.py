@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 PAGE = 500
-"""Exchanges in one transaction."""
+"""Exchanges in one transaction, at most."""
+LARGE = 4_000_000
+"""Bytes of lines after which a transaction ends before that: whoever captures waits for it on SQLite."""
+LONGEST = 64_000_000
+"""Bytes of one line."""
 _LINES = {".jsonl", ".ndjson"}
 
 
@@ -58,15 +62,15 @@ def _is_export(file: Path) -> bool:
             first = json.loads(next(lines, b""))
         except (ValueError, RecursionError):
             return True  # where the line is called broken
-    return isinstance(first, dict) and "version" in first
+    return isinstance(first, dict) and "version" in first and not first.keys().isdisjoint({"exchange", "dropped"})
 
 
 def _restore(store: Store, file: Path, *, skip_bad: bool) -> None:
     taken = _Taken(store)
     with _source(file) as lines:
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(_lines(lines), 1):
             try:
-                taken.add(_read(line))
+                taken.add(_read(line), len(line))
             except UsageError as error:
                 place = f"{'standard input' if file == STDIN else file}, line {number}"
                 if not skip_bad:
@@ -88,16 +92,18 @@ class _Taken:
         self._store = store
         self._records: list[Record] = []
         self._dropped: list[Dropped] = []
+        self._bytes = 0
 
-    def add(self, one: Record | Dropped | None) -> None:
-        """Take what one line says; None for an empty line."""
+    def add(self, one: Record | Dropped | None, size: int) -> None:
+        """Take what one line of so many bytes says; None for an empty line."""
         from germane.storage import Record
 
         if isinstance(one, Record):
             self._records.append(one)
         elif one is not None:
             self._dropped.append(one)
-        if len(self._records) + len(self._dropped) >= PAGE:
+        self._bytes += size
+        if len(self._records) + len(self._dropped) >= PAGE or self._bytes >= LARGE:
             self.flush()
 
     def flush(self) -> None:
@@ -107,7 +113,7 @@ class _Taken:
         self.seen += len(self._records)
         self.exchanges += restored.exchanges
         self.tasks += restored.tasks
-        self._records, self._dropped = [], []
+        self._records, self._dropped, self._bytes = [], [], 0
 
 
 @contextmanager
@@ -122,9 +128,16 @@ def _source(file: Path) -> Iterator[IO[bytes]]:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
 
 
+def _lines(source: IO[bytes]) -> Iterator[bytes]:
+    """Return lines, and of one that is too long its parts: it is never in memory as a whole."""
+    return iter(lambda: source.readline(LONGEST), b"")
+
+
 def _read(line: bytes) -> Record | Dropped | None:
     from germane.storage import read
 
+    if len(line) >= LONGEST:
+        raise UsageError(f"is longer than {LONGEST // 1_000_000} MB")
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:

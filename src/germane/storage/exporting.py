@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, Select, and_, exists, or_, select
 
-from germane.score import Reason
-from germane.storage.record import COLUMNS, Dropped, Record, Row, table_of
+from germane.storage.record import COLUMNS, NEVER_ROWS, Dropped, Record, Row, table_of
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, scoring_task, tally
 from germane.storage.tally import DECLARED
-
-NEVER_ROWS: Final = (Reason.QUEUE_FULL.value, Reason.CAPTURE_LIMIT.value)
-"""Reasons that only the tally knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

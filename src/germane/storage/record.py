@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,6 +31,12 @@ COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     name: tuple(column for column in table.columns if column.name not in _LEFT_OUT.get(name, ()))
     for name, table in (("exchange", exchange), ("task", scoring_task), ("score", score), ("feedback", feedback))
 }
+NEVER_ROWS: Final = (Reason.QUEUE_FULL.value, Reason.CAPTURE_LIMIT.value)
+"""Reasons why an exchange is dropped, which only the tally knows then."""
+SMALLEST: Final = 1e-12
+"""Probability: whatever is less likely is none that a sampler gave, and its weight would outweigh all others."""
+MOST: Final = 2**31 - 1
+"""Of whole numbers: tokens, attempts, and exchanges that one process dropped in one minute."""
 _CLOSED: Final = ("failed", "skipped")
 _OPTIONAL_PARTS: Final = {"tasks", "scores", "feedback"}
 
@@ -60,10 +67,18 @@ class Dropped:
 def dumped(one: Record | Dropped) -> str:
     """Return it as one line of JSON."""
     if isinstance(one, Dropped):
-        return to_json({"version": VERSION, "dropped": _plain({name: getattr(one, name) for name in one.__slots__})})
+        return _line({"version": VERSION, "dropped": _plain({name: getattr(one, name) for name in one.__slots__})})
     parts = {"tasks": one.tasks, "scores": one.scores, "feedback": one.feedback}
     lists = {name: [_plain(row) for row in rows] for name, rows in parts.items() if rows}
-    return to_json({"version": VERSION, "exchange": _plain(one.exchange), **lists})
+    return _line({"version": VERSION, "exchange": _plain(one.exchange), **lists})
+
+
+_TRICKS: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What a terminal obeys and JSON leaves as it is: control characters, changes of direction, other ends of a line."""
+
+
+def _line(content: Mapping[str, Any]) -> str:
+    return _TRICKS.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(content))
 
 
 def _plain(row: Row) -> dict[str, Any]:
@@ -99,6 +114,7 @@ def _record(given: dict[str, Any]) -> Record:
     )
     _check_exchange(found.exchange)
     _check_scores(found)
+    _check_waiting(found)
     return found
 
 
@@ -169,7 +185,7 @@ def _number(value: Any) -> float:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
         raise ValueError(value)
     return value
 
@@ -185,7 +201,7 @@ _KINDS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
     Text: (_text, "text"),
     Float: (_number, "a finite number"),
     Boolean: (_truth, "true or false"),
-    Integer: (_whole, "a whole number"),
+    Integer: (_whole, f"a whole number from 0 to {MOST}"),
 }
 
 
@@ -196,19 +212,25 @@ def _task(given: Any) -> dict[str, Any]:
         raise UsageError(f"task.state = {state!r:.60} is none of {', '.join(STATES)}")
     if state in _CLOSED and (reason not in set(Reason) or Reason(reason).state != state):
         raise UsageError(f"task.reason = {reason!r:.60} is no reason why a task is {state}")
-    return found
+    return found if state == "pending" else found | {"not_before": None}  # else it would be done again
 
 
 def _check_exchange(row: Row) -> None:
     if not row["id"]:
         raise UsageError("exchange.id is empty")
-    for name in ("draw", "capture_probability", "sampling_probability", "proxy_probability"):
-        if row[name] is not None and not 0 < row[name] <= 1:
-            raise UsageError(f"exchange.{name} = {row[name]!r} is not above 0 and at most 1")
+    if not 0 < row["draw"] <= 1:
+        raise UsageError(f"exchange.draw = {row['draw']!r} is not above 0 and at most 1")
+    for name in ("capture_probability", "sampling_probability", "proxy_probability"):
+        _check_range(f"exchange.{name}", row[name], SMALLEST)
     if not all(_has_texts(one, "text") for one in row["contexts"]):
         raise UsageError("exchange.contexts is no list of objects with a text")
     if not all(_has_texts(one, "role", "text") for one in row["history"]):
         raise UsageError("exchange.history is no list of objects with a role and a text")
+
+
+def _check_range(name: str, value: float | None, least: float) -> None:
+    if value is not None and not least <= value <= 1:
+        raise UsageError(f"{name} = {value!r} is not from {least:g} to 1")
 
 
 def _has_texts(one: Any, *names: str) -> bool:
@@ -220,6 +242,18 @@ def _check_scores(found: Record) -> None:
     done = {made_by(task) for task in found.tasks if task["state"] == "done"}
     if any((row["scorer"], row["fingerprint"]) not in done for row in found.scores):
         raise UsageError("has a score without a task that is done")
+    for row in found.scores:
+        _check_range("score.value", row["value"], -1)
+        _check_range("score.sampling_probability", row["sampling_probability"], SMALLEST)
+    for row in found.feedback:
+        _check_range("feedback.score", row["score"], 0)
+
+
+def _check_waiting(found: Record) -> None:
+    """Return if no task waits for the end of an interval that its exchange is not in: it would wait for ever."""
+    lost = any(task["state"] == "pending" and task["not_before"] is None for task in found.tasks)
+    if lost and found.exchange["sampling_reason"] != "candidate":
+        raise UsageError("has a task that is pending and no moment from which it may be done")
 
 
 def made_by(task: Row) -> tuple[str, str]:
@@ -236,7 +270,7 @@ def _dropped(given: dict[str, Any]) -> Dropped:
         found = Dropped(minute=minute, **texts, reason=Reason(row["reason"]).value, count=_whole(row["count"]))
     except (KeyError, TypeError, ValueError):
         raise UsageError("counts dropped exchanges in no form that an export has") from None
-    if found.count < 0 or Reason(found.reason).state != "skipped":
+    if found.reason not in NEVER_ROWS:
         raise UsageError("counts dropped exchanges in no form that an export has")
     return found
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import JSON, Column, Connection, Table, select
+from sqlalchemy import JSON, Column, Connection, RowMapping, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from germane.storage.erasing import numbers
 from germane.storage.record import Dropped, Record, Row, made_by
 from germane.storage.rows import Stamp, batched, insert, stamp_for
 from germane.storage.tables import exchange, feedback, score, scoring_task, tally
@@ -18,8 +19,10 @@ from germane.storage.text import to_json
 
 _AT_ONCE: Final = 50
 """Rows with all their values in one statement: every SQLite takes that many."""
-Key = tuple[str, str, str]
-"""Exchange, scorer and fingerprint of a task."""
+Fresh = tuple[Record, Row]
+"""A task that was not here, after the record that it came with."""
+Here = Mapping[str, RowMapping]
+"""Exchanges by id as they are here, which counts more than what a file says of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,27 @@ class Restored:
 def restore(connection: Connection, process: str, records: Sequence[Record]) -> Restored:
     """Write records; what is here already stays as it is. Each new task is counted in the tally as what it is."""
     records = sorted(records, key=lambda one: str(one.exchange["id"]))  # two processes lock rows in the same order
-    new = _new_exchanges(connection, [one.exchange["id"] for one in records])
+    ids = sorted({one.exchange["id"] for one in records})
+    new = len(ids) - len(_here(connection, ids))
     _write(connection, exchange, [one.exchange for one in records])
-    fresh = _restore_tasks(connection, records)
-    _restore_scores(connection, records, fresh)
+    here = _here(connection, ids)
+    fresh = _restore_tasks(connection, [one for one in records if one.exchange["id"] in here], here)
+    _restore_scores(connection, fresh, here)
     labels = [{**label, "exchange_id": one.exchange["id"]} for one in records for label in one.feedback]
     _write(connection, feedback, labels)
-    _count(connection, process, records, fresh)
+    _count(connection, process, fresh, here)
     return Restored(new, len(fresh))
+
+
+def _here(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
+    """Return the exchanges that are here, held, so that nobody erases or deletes them meanwhile."""
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
+    query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
+    return {
+        row["id"]: row
+        for some in batched(ids)
+        for row in connection.execute(query.where(exchange.c.id.in_(some))).mappings()
+    }
 
 
 def _write(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -57,50 +73,53 @@ def _driven(column: Column[Any], value: Any, stamp: Stamp) -> Any:
     return to_json(value) if isinstance(column.type, JSON) else value
 
 
-def _new_exchanges(connection: Connection, ids: Sequence[str]) -> int:
-    known = sum(
-        len(connection.execute(select(exchange.c.id).where(exchange.c.id.in_(some))).all()) for some in batched(ids)
-    )
-    return len(set(ids)) - known
-
-
-def _restore_tasks(connection: Connection, records: Sequence[Record]) -> set[Key]:
-    """Write the tasks, and return those that were not here."""
-    rows = [{**task, "exchange_id": one.exchange["id"]} for one in records for task in one.tasks]
+def _restore_tasks(connection: Connection, records: Sequence[Record], here: Here) -> list[Fresh]:
+    """Write the tasks, and return those that were not here, each once."""
+    rows = [{**_bare_task(task, here[id_]), "exchange_id": id_} for one, id_, task in _tasks(records)]
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     key = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    statement, fresh = make(scoring_task).on_conflict_do_nothing().returning(*key), set[Key]()
+    statement, written = make(scoring_task).on_conflict_do_nothing().returning(*key), set[tuple[Any, ...]]()
     for start in range(0, len(rows), _AT_ONCE):
-        written = connection.execute(statement.values(rows[start : start + _AT_ONCE]))
-        fresh |= {(row[0], row[1], row[2]) for row in written}
-    return fresh
+        written |= {tuple(row) for row in connection.execute(statement.values(rows[start : start + _AT_ONCE]))}
+    fresh: dict[tuple[str, str, str], Fresh] = {}
+    for one, id_, task in _tasks(records):  # of two with one key the first was written
+        fresh.setdefault((id_, task["scorer"], task["fingerprint"]), (one, task))
+    return [found for key_, found in fresh.items() if key_ in written]
 
 
-def _restore_scores(connection: Connection, records: Sequence[Record], fresh: set[Key]) -> None:
+def _tasks(records: Sequence[Record]) -> Iterator[tuple[Record, str, Row]]:
+    return ((one, one.exchange["id"], task) for one in records for task in one.tasks)
+
+
+def _bare_task(task: Row, exchange_here: RowMapping) -> Row:
+    return task if exchange_here["erased_at"] is None else {**task, "error": None}
+
+
+def _restore_scores(connection: Connection, fresh: Sequence[Fresh], here: Here) -> None:
     rows: list[Row] = []
-    for one in records:
-        id_ = one.exchange["id"]
-        made = {made_by(task) for task in one.tasks if (id_, task["scorer"], task["fingerprint"]) in fresh}
-        more = {"exchange_id": id_, **{name: one.exchange[name] for name in ("service", "route", "started_at")}}
-        rows += [{**row, **more} for row in one.scores if (row["scorer"], row["fingerprint"]) in made]
+    for one, task in fresh:
+        shared = here[one.exchange["id"]]
+        more = {"exchange_id": shared["id"], **{name: shared[name] for name in ("service", "route", "started_at")}}
+        more |= {} if shared["erased_at"] is None else {"explanation": None}
+        for row in one.scores:
+            if task["state"] == "done" and (row["scorer"], row["fingerprint"]) == made_by(task):
+                bare = row["details"] if shared["erased_at"] is None else numbers(row["details"])
+                rows.append({**row, **more, "details": bare})
     _write(connection, score, rows)
 
 
-def _count(connection: Connection, process: str, records: Sequence[Record], fresh: set[Key]) -> None:
+def _count(connection: Connection, process: str, fresh: Sequence[Fresh], here: Here) -> None:
     deltas = Deltas()
-    for one in records:
-        row = one.exchange
-        for task in one.tasks:
-            if (row["id"], task["scorer"], task["fingerprint"]) not in fresh:
-                continue
-            names = (row["service"], row["route"], task["scorer"])
-            deltas.count(row["started_at"], names, "seen")
-            if task["state"] == "done":
-                deltas.count(row["started_at"], names, "scored")
-            elif task["state"] == "pending":
-                deltas.count(row["started_at"], names, "pending")
-            else:
-                deltas.count(row["started_at"], names, task["state"], task["reason"])
+    for one, task in fresh:
+        shared = here[one.exchange["id"]]
+        names, moment = (shared["service"], shared["route"], task["scorer"]), shared["started_at"]
+        deltas.count(moment, names, "seen")
+        if task["state"] == "done":
+            deltas.count(moment, names, "scored")
+        elif task["state"] == "pending":
+            deltas.count(moment, names, "pending")
+        else:
+            deltas.count(moment, names, task["state"], task["reason"])
     deltas.write(connection, process)
 
 
