@@ -123,6 +123,21 @@ def test_candidates_of_a_budget_expire_likewise(store: Store, make: Make, run_fo
     assert [(one.seen, one.pending, one.skipped) for one in store.coverage()] == [(1, 0, {"expired": 1})]
 
 
+def test_a_candidate_of_which_nothing_waits_is_not_picked(
+    store: Store, make: Make, run_for: Callable[..., None]
+) -> None:
+    """It would be scored by nobody, in the place of one that can be; one that another scorer waits for stays."""
+    gone, stays = make(0), make(1)
+    store.add([gone, stays])
+    store.assign([Decision(gone.id, None, "candidate")], OLD)
+    store.assign([Decision(stays.id, None, "candidate")], OLD | {"noncommittal": "f1"})
+    run_for(60, {"noncommittal": "f1"})
+
+    assert store.expire() == 2
+
+    assert [one.id for one in store.candidates(5)] == [stays.id]
+
+
 def test_they_expire_in_parts(store: Store, sampled: Sampled, make: Make, run_for: Callable[..., None]) -> None:
     """So that no transaction is long; the tasks of several scorers count together."""
     sampled(*(make(number) for number in range(5)), scorers={"a": "f1", "b": "f1"})

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, delete, func
 
 from germane.score import Reason
 from germane.storage.erasing import OPEN, erase, erase_closed, tasks_of
+from germane.storage.pool import take_out
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, feedback, score, scoring_task
 from germane.storage.tally import Deltas
@@ -78,8 +79,7 @@ def erase_some(connection: Connection, process: str, before: datetime, after: Pl
     found, last = _oldest(connection, _with_text(), before, after)
     ids, expired = _expire(connection, process, found, now)
     erase(connection, ids, now)
-    for some in batched(ids):
-        connection.execute(_OUT_OF_THE_POOL.where(exchange.c.id.in_(some)))
+    take_out(connection, ids)
     return Batch(Removed(texts=len(ids), expired=expired), last)
 
 
@@ -89,9 +89,6 @@ def erase_scored_some(
     """Erase the text of the oldest exchanges that began before then, as far as nothing of them is to be scored."""
     found, last = _oldest(connection, _with_text(), before, after)
     return Batch(Removed(texts=erase_closed(connection, [row["id"] for row in found], now)), last)
-
-
-_OUT_OF_THE_POOL = update(exchange).where(exchange.c.sampling_reason == "candidate").values(sampling_reason="not_drawn")
 
 
 def delete_some(connection: Connection, process: str, before: datetime, after: Place | None, now: datetime) -> Batch:

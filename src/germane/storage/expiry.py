@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, text, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select, text, tuple_, update
 
 from germane.score import Reason
+from germane.storage.pool import take_out
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, scoring_task
 from germane.storage.tally import Deltas
@@ -31,12 +32,13 @@ def expire(connection: Connection, process: str, after: timedelta, limit: int, n
     if not any(one.started_at <= now - after for one in seen):
         return 0
     run = {pair for one in seen for pair in one.scorers.items()}
-    ended = 0
+    ended: list[Row[Any]] = []
     for pair in sorted(_pairs(connection) - run):
-        for query in _QUERIES:
-            if ended < limit:
-                ended += _end(connection, process, query, pair, now - after, now, limit - ended)
-    return ended
+        values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
+        for query in (_DUE, _POOLED):
+            ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
+    _end(connection, process, ended)
+    return len(ended)
 
 
 def abandoned(connection: Connection, after: timedelta, now: datetime) -> list[Pair]:
@@ -60,9 +62,9 @@ def _distinct(connection: Connection, condition: Any) -> Iterator[Pair]:
         found = connection.execute(query.where(pair > tuple_(found.scorer, found.fingerprint))).first()
 
 
-def _gone(condition: Any, order: ColumnElement[Any], *more: Any) -> Select[Any]:
+def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
     columns = (scoring_task.c.id, scoring_task.c.scorer, exchange.c.service, exchange.c.route, exchange.c.started_at)
-    query = select(*columns).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    query = select(*columns, exchange.c.id.label("of")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     query = query.where(
         condition,
         scoring_task.c.scorer == bindparam("scorer"),
@@ -70,25 +72,25 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any) -> Select[Any]:
         scoring_task.c.first_pending_at <= bindparam("before"),
         *more,
     )
-    return query.order_by(order).limit(bindparam("limit")).with_for_update(of=scoring_task, skip_locked=True)
+    return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
 
 
-_QUERIES = (
-    # Pending and due, or running under a lease that has ended: whoever holds one still gives an answer.
-    _gone(_OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now")),
-    _gone(_CANDIDATE, scoring_task.c.first_pending_at),
-)
+# Pending and due, or running under a lease that has ended: whoever holds one still gives an answer.
+_DUE = _gone(_OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
+_POOLED = _gone(_CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
 
 
-def _end(
-    connection: Connection, process: str, query: Select[Any], pair: Pair, before: datetime, now: datetime, limit: int
-) -> int:
-    values = {"scorer": pair[0], "fingerprint": pair[1], "before": before, "now": now, "limit": limit}
-    rows = connection.execute(query, values).all()
+def _end(connection: Connection, process: str, rows: Sequence[Row[Any]]) -> None:
+    deltas = Deltas()
     for some in batched(rows):
         connection.execute(_CLOSE.where(scoring_task.c.id.in_([row.id for row in some])))
-    _move(connection, process, rows)
-    return len(rows)
+    for row in rows:
+        names = (row.service, row.route, row.scorer)
+        deltas.count(row.started_at, names, "pending", by=-1)
+        deltas.count(row.started_at, names, Reason.EXPIRED.state, Reason.EXPIRED.value)
+    # Nobody can score them any more: they are not to be picked in the place of others.
+    take_out(connection, sorted({row.of for row in rows}))
+    deltas.write(connection, process)
 
 
 _CLOSE = update(scoring_task).values(
@@ -99,12 +101,3 @@ _CLOSE = update(scoring_task).values(
     lease_owner=None,
     lease_until=None,
 )
-
-
-def _move(connection: Connection, process: str, rows: list[Row[Any]] | Any) -> None:
-    deltas = Deltas()
-    for row in rows:
-        names = (row.service, row.route, row.scorer)
-        deltas.count(row.started_at, names, "pending", by=-1)
-        deltas.count(row.started_at, names, Reason.EXPIRED.state, Reason.EXPIRED.value)
-    deltas.write(connection, process)

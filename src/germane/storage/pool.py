@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, tuple_, update
+from sqlalchemy import Connection, Row, bindparam, exists, func, literal_column, select, tuple_, update
 
 from germane.score import Reason
 from germane.storage import budget, leases
@@ -112,6 +112,12 @@ def pass_over(
     return True
 
 
+def take_out(connection: Connection, ids: Sequence[str]) -> None:
+    """Take those of these exchanges, which are locked, out of the pool that have no task waiting in it any more."""
+    for some in batched(ids):
+        connection.execute(_TAKE_OUT.where(exchange.c.id.in_(some)))
+
+
 def _count(deltas: Deltas, tasks: Sequence[Row[str, str, str, datetime]], reason: Reason) -> None:
     for service, route, scorer, started_at in tasks:
         deltas.count(started_at, (service, route, scorer), "pending", by=-1)
@@ -124,6 +130,11 @@ _TASKS = (
     select(exchange.c.service, exchange.c.route, scoring_task.c.scorer, exchange.c.started_at)
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     .where(*_WAITING)
+)
+_TAKE_OUT = (
+    update(exchange)
+    .where(_WAITS, ~exists().where(scoring_task.c.exchange_id == exchange.c.id, *_WAITING))
+    .values(sampling_reason=Reason.NOT_DRAWN.value)
 )
 _DECIDE = (
     update(exchange)
