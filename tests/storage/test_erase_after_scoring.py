@@ -141,6 +141,21 @@ def test_what_a_budget_passes_over_goes_too(erasing: Callable[[], Store], secret
     assert places_of_secret(store) == []
 
 
+def test_feedback_does_not_change_what_a_pick_stands_for(erasing: Callable[[], Store], secret: Make) -> None:
+    """Those that were not picked have lost their text, and it goes on standing for them; a candidate is scored."""
+    store = erasing()
+    picked, candidate = secret(0), secret(1)
+    store.add([picked, candidate])
+    store.assign([Decision(picked.id, 0.25, "drawn"), Decision(candidate.id, None, "candidate")], SCORERS)
+
+    assert store.consider([], [picked.id, candidate.id], SCORERS) == 2
+
+    store.complete("me", results(store))
+    with store._database.read() as connection:
+        rows = connection.execute(text("SELECT DISTINCT exchange_id, sampling_probability FROM score")).all()
+    assert {tuple(row) for row in rows} == {(picked.id, 0.25), (candidate.id, 1.0)}
+
+
 def test_of_two_processes_that_end_at_once_one_erases(erasing: Callable[[], Store], secret: Make) -> None:
     """Whichever commits later sees that nothing is left."""
     first, second = erasing(), erasing()

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists,
 from germane.score import Reason
 from germane.storage.ageing import BATCH, Batch, Place, Removed
 from germane.storage.feedback import Labelled, labelled_where
+from germane.storage.pool import CANDIDATE
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, feedback, score, scoring_task
 from germane.storage.tally import Deltas
@@ -31,14 +32,19 @@ def unconsidered(connection: Connection, limit: int) -> list[Labelled]:
     return labelled_where(connection, *conditions, order=(feedback.c.created_at, feedback.c.id), limit=limit)
 
 
-def ask_for(connection: Connection, exchange_ids: Sequence[str]) -> None:
+def ask_for(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
     """Note that these exchanges are scored whatever the draw said; one whose text is erased stays as it is.
+
+    Those that the draw has decided on are among them only where ``drawn``: had those that were not picked lost their
+    text by now, the others would stand for themselves alone, and not for these any more.
 
     To be committed before :func:`reopen`: scores that are being written meanwhile then either have the new probability,
     or are there to be given it.
     """
     for some in batched(sorted(set(exchange_ids))):
         locked = select(exchange.c.id).where(exchange.c.id.in_(some), exchange.c.erased_at.is_(None))
+        if not drawn:
+            locked = locked.where(exchange.c.sampling_reason == CANDIDATE)
         found = connection.execute(locked.order_by(exchange.c.id).with_for_update()).scalars().all()
         values = {"sampling_reason": REASON, "sampling_probability": exchange.c.capture_probability}
         connection.execute(update(exchange).where(exchange.c.id.in_(found)).values(values))

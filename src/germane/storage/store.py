@@ -219,7 +219,8 @@ class Store(Upkeep, Turns, Picking, Roster):
 
         Args:
             feedback_ids: What was looked at.
-            scored: Exchanges that are scored whatever the draw said. What is erased stays as it is.
+            scored: Exchanges that are scored whatever the draw said. What is erased stays as it is; so
+                does what the draw has decided on, where text goes as soon as nothing is left to be scored.
             scorers: Fingerprints by name: tasks of others stay as they are.
             holder: Under a budget the office and who must hold it; what became ready is then counted as picked.
 
@@ -229,7 +230,7 @@ class Store(Upkeep, Turns, Picking, Roster):
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
-            considered.ask_for(connection, scored)
+            considered.ask_for(connection, scored, drawn=not self._erases)
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
@@ -419,7 +420,7 @@ class Store(Upkeep, Turns, Picking, Roster):
     def backlog(self, *, lately: timedelta) -> Backlog:
         """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""
         with self._database.read() as connection:
-            return backlog.backlog(connection, self._clock(), lately)
+            return backlog.backlog(connection, self._moment(connection), lately)
 
     def counts(self) -> Counts:
         """Return how much there is of everything."""
