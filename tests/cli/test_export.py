@@ -192,6 +192,7 @@ def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: S
         ({"tasks": 1}, "tasks is no list"),
         ({"exchange": {"id": ""}}, "exchange.id is empty"),
         ({"exchange": {"id": 3}}, "exchange.id = 3 is not text"),
+        ({"exchange": {"id": "x" * 501}}, "exchange.id is longer than 500 characters"),
         ({"exchange": {"started_at": "2026-01-01T00:00:00"}}, "exchange.started_at .* its zone"),
         ({"exchange": {"duration": "long"}}, "exchange.duration = 'long' is not a finite number"),
         ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is no list of objects"),

@@ -72,11 +72,21 @@ def test_a_rehearsal_changes_nothing(call: Call, store: Store, scored: Scored) -
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--older-than", "soon"), ("--max-size", "large"), ("--text-older-than", "5 moons")]
+    "arguments",
+    [
+        ("--older-than", "soon"),
+        ("--older-than", "3m"),
+        ("--older-than", "9999-01-01"),
+        ("--text-older-than", "5 moons"),
+        ("--max-size", "large"),
+        ("--max-size", "0"),
+    ],
 )
-def test_what_cannot_be_read_is_refused(call: Call, database: str, arguments: tuple[str, str]) -> None:
-    """Before anything is touched."""
+def test_what_cannot_be_read_is_refused(call: Call, store: Store, scored: Scored, arguments: tuple[str, str]) -> None:
+    """Before anything is touched; so is what may mean another thing: minutes for months, a year that is mistyped."""
+    scored(store, [0.5], started_at=ago(0.5))
     assert call("prune", *arguments).code == 2
+    assert texts(store) == [True]
 
 
 def test_a_user_is_forgotten(call: Call, store: Store, scored: Scored) -> None:

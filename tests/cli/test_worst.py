@@ -8,7 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.cli.conftest import an_exchange
 
+from germane.annotation import Recorded
+from germane.cli.worst import describe
 from germane.storage import Store
 
 Call = Callable[..., Any]
@@ -76,6 +79,15 @@ def test_captured_text_cannot_trick_a_terminal(call: Call, store: Store, scored:
     assert max(map(len, lines)) < 300
     kinds = {unicodedata.category(character) for line in lines for character in line if character != "\u200d"}
     assert {kind for kind in kinds if kind.startswith("C")} == set()
+
+
+def test_an_id_cannot_trick_a_terminal(store: Store) -> None:
+    """It may have come with a file. click takes colours away only where nobody looks: at a terminal nothing does."""
+    exchange = an_exchange(id="\x1b[31mred\x07")
+    store.add([exchange])
+    store.record([Recorded(exchange_id=exchange.id, name="mine", value=0.1, recorded_at=datetime.now(UTC))])
+    found = "\n".join(describe(store.worst(limit=1)[0]))
+    assert "exchange \ufffd[31mred\ufffd" in found
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
+from tests.storage.conftest import NOON
 
 from germane.annotation import Feedback, Recorded
+from germane.errors import UsageError
 from germane.exchange import Context, Exchange, Turn
 from germane.score import Reason, Score
 from germane.storage import Claim, Coverage, Decision, Removed, Store, tables
@@ -369,3 +371,22 @@ def test_moments_need_no_zone_of_ours(store: Store, old: Make) -> None:
     store.add([old(31)])
 
     assert store.prune(texts_before=datetime(2026, 2, 20, tzinfo=UTC).astimezone()).texts == 1
+
+
+@pytest.mark.parametrize("before", [datetime(2999, 1, 1, tzinfo=UTC), NOON.astimezone(timezone(timedelta(hours=14)))])
+def test_what_was_spent_today_is_never_old(store: Store, before: datetime) -> None:
+    """Whatever moment is named, and in whatever zone: else a budget would be spent twice."""
+    days = [NOON - DAY, NOON]
+    with store._database.write() as connection:
+        rows = [{"day": f"{day:%Y-%m-%d}", "calls": 7, "tokens": 0, "usd": 0, "picked": 1} for day in days]
+        connection.execute(tables.budget.insert(), rows)
+
+    store.prune(before=before)
+
+    assert column(store, "SELECT day FROM budget") == [f"{NOON:%Y-%m-%d}"]
+
+
+def test_a_moment_without_a_zone_is_refused(store: Store) -> None:
+    """Nobody can say when it was."""
+    with pytest.raises(UsageError, match="has no time zone"):
+        store.prune(before=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point

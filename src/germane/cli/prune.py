@@ -21,14 +21,27 @@ class Size(click.ParamType[int]):
         from pydantic import ByteSize, TypeAdapter, ValidationError
 
         try:
-            return int(TypeAdapter(ByteSize).validate_python(value))
+            size = int(TypeAdapter(ByteSize).validate_python(value))
         except ValidationError:
-            self.fail(f"{value!r} is no size such as 500MB or 5GB", param, ctx)
+            size = 0
+        return size if size > 0 else self.fail(f"{value!r} is no size such as 500MB or 5GB", param, ctx)
+
+
+class Age(Since):
+    """A span such as ``90d`` or ``12h``, or a moment that is over."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        if isinstance(value, str) and value[-1:] == "m":
+            self.fail(f"{value!r}: minutes or months? Say 90d or 12h, or a moment in ISO 8601", param, ctx)
+        moment = super().convert(value, param, ctx)
+        if moment is not None and moment > datetime.now(UTC):
+            self.fail(f"{value!r} is still to come", param, ctx)
+        return moment
 
 
 @click.command("prune")
-@click.option("--older-than", type=Since(), metavar="AGE", help="Delete exchanges older than 90d, or than a moment.")
-@click.option("--text-older-than", type=Since(), metavar="AGE", help="Erase text older than 30d, or than a moment.")
+@click.option("--older-than", type=Age(), metavar="AGE", help="Delete exchanges older than 90d, or than a moment.")
+@click.option("--text-older-than", type=Age(), metavar="AGE", help="Erase text older than 30d, or than a moment.")
 @click.option("--max-size", type=Size(), help="Then the oldest, until the database takes no more than 5GB.")
 @click.option("--dry-run", is_flag=True, help="Say what would go for its age, and change nothing.")
 @database

@@ -56,7 +56,7 @@ def describe(scored: Scored) -> list[str]:
         f"       reads as  {harmless(str(question.get('text')))}  ({question['similarity']:.2f})"
         for question in _questions(score)
     ]
-    return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {exchange.id}"]
+    return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {harmless(exchange.id)}"]
 
 
 def _calibrated(score: Score) -> str:

@@ -37,6 +37,8 @@ SMALLEST: Final = 1e-12
 """Probability: whatever is less likely is none that a sampler gave, and its weight would outweigh all others."""
 MOST: Final = 2**31 - 1
 """Of whole numbers: tokens, attempts, and exchanges that one process dropped in one minute."""
+LONGEST: Final = 500
+"""Characters of what stands in an index."""
 _CLOSED: Final = ("failed", "skipped")
 _OPTIONAL_PARTS: Final = {"tasks", "scores", "feedback"}
 
@@ -130,7 +132,13 @@ def _row(part: str, given: Any) -> dict[str, Any]:
         raise UsageError(f"has no {part}, or one that is no object")
     if unknown := given.keys() - {column.name for column in COLUMNS[part]}:
         raise UsageError(f"{part}.{min(unknown)!s:.50} is nothing that this germane knows")
-    return {column.name: _value(part, column, given.get(column.name)) for column in COLUMNS[part]}
+    row = {column.name: _value(part, column, given.get(column.name)) for column in COLUMNS[part]}
+    if name := next((name for name in _NAMES if len(row.get(name) or "") > LONGEST), None):
+        raise UsageError(f"{part}.{name} is longer than {LONGEST} characters")
+    return row
+
+
+_NAMES: Final = ("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as")
 
 
 def _value(part: str, column: Column[Any], value: Any) -> Any:

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
 
+from germane.errors import UsageError
 from germane.storage import ageing, considered, erasing, forgetting, size, sweeping
 from germane.storage.ageing import Batch, Place, Removed
 from germane.storage.engine import Database
@@ -62,13 +63,18 @@ class Upkeep(ABC):
 
         Args:
             texts_before: Exchanges that began before then lose question, answer, contexts, history and error, what
-                their scores tell beside numbers, and the comments of labels.
+                their scores tell beside numbers, and the comments of labels. A moment to come stands for now.
             before: Exchanges that began before then go, and counts of minutes before.
             max_size: Bytes, see :meth:`size`. Above, text goes earlier, the oldest first, then exchanges; what is
                 younger than an hour stays.
             dry_run: Change nothing; say what would go for its age.
             stopping: Asked between transactions; once it returns True the rest is left for the next time.
+
+        Raises:
+            UsageError: a moment has no time zone.
         """
+        now = self._now()
+        before, texts_before = _past(before, now), _past(texts_before, now)
         if dry_run:
             return self._foresee(texts_before, before)
         gone = Removed()
@@ -185,6 +191,15 @@ class Upkeep(ABC):
 
     @abstractmethod
     def _moment(self, connection: Connection) -> datetime: ...
+
+
+def _past(moment: datetime | None, now: datetime) -> datetime | None:
+    """Return the moment in UTC, or now if it is still to come: what was spent today is no old count."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise UsageError(f"{moment} has no time zone")
+    return min(moment.astimezone(UTC), now)
 
 
 def _each(
