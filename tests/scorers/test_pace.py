@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from germane.errors import ScoringError
 from germane.score import Reason
 from germane.scorers import OpenAIJudge, Place, Prices, Server
+from germane.scorers.completion import reply_in
 from germane.scorers.pace import FIRST_GUESS, Paced, Turn, count_request
 from germane.scorers.protocols import Message, Reply
 from germane.settings import Price
@@ -113,6 +115,16 @@ def test_money_is_reserved_by_the_price_and_settled_by_what_was_counted() -> Non
     assert book.admitted[0].usd == pytest.approx((2 * 10 + 8 * FIRST_GUESS) / 1_000_000, abs=1e-9)
     assert book.settled[0][2] == pytest.approx((2 * 2 - 8 * 50) / 1_000_000, abs=1e-9)
     assert book.settled[1][2] == pytest.approx(0.5 - book.admitted[1].usd, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
+def test_a_count_that_cannot_be_is_none(count: object) -> None:
+    """Of a broken gateway: one such reply would use up a budget of tokens, or halt a limit for good."""
+    told = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
+    choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
+
+    reply = reply_in(SimpleNamespace(choices=[choice], usage=told))
+    assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 
 def test_a_request_that_never_left_gives_all_back() -> None:

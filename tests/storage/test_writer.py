@@ -118,6 +118,24 @@ def test_a_stop_takes_no_longer_than_it_may(nowhere: Store, make: Make, caplog: 
     assert any("1 exchanges were not written" in message for message in messages(caplog, logging.WARNING))
 
 
+def test_counts_that_find_no_tally_at_the_end_are_told(
+    nowhere: Store, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was dropped, and is not in the tally either, is missing in every coverage: the stop does not hide it."""
+    writer = Writer(nowhere, capacity=1, limit=1, interval=0.01)
+    while writer.admit("shop", "ask", 0, 1.0):
+        pass
+    while writer.put(make()):
+        pass
+
+    assert not writer.stop(0.2)
+
+    assert any(
+        "2 exchanges that were dropped are missing in the tally of" in told
+        for told in messages(caplog, logging.WARNING)
+    )
+
+
 def test_the_queue_is_held_while_the_database_is_away(
     nowhere: Store, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 from germane.exchange import Exchange
 from germane.monitor.allowance import Allowance
+from germane.monitor.job import describe
 from germane.scorers import LocalSimilarity, Scorer, asks_judge, is_local_installed
 from germane.settings import Settings
 
@@ -77,7 +78,7 @@ class Proxy:
             values = self._similarity.of(part)
         except Exception as error:  # noqa: BLE001 - the border to the engine: decisions must go on without it
             self._fails = True
-            logger.warning("there are no proxies from now on: %s: %s", type(error).__name__, str(error)[:200])
+            logger.warning("there are no proxies from now on: %s", describe(error))
             return {}
         self._allowance.spend(self._cost() - began, len(part))
         return {one.id: value for one, value in zip(part, values, strict=True)}

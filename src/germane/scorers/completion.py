@@ -12,6 +12,8 @@ from germane.scorers.parsing import LONGEST
 from germane.scorers.protocols import Reply, Token
 from germane.scorers.text import clean, shorten
 
+_MOST_TOKENS = 100_000_000
+"""No request takes more: a larger count is none, and would use up a budget or a limit for good."""
 _NEVER = -10_000.0
 """Logarithm of a probability of 0."""
 
@@ -88,7 +90,8 @@ def _nothing_said(choices: Sequence[Any]) -> ScoringError:
 
 def _count(usage: Any, name: str) -> int | None:
     count = getattr(usage, name, None)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    counted = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS
+    return count if counted else None
 
 
 def _written(counted: int | None, texts: Sequence[str]) -> int | None:

@@ -31,6 +31,11 @@ class Dropped:
     def __bool__(self) -> bool:
         return bool(self._cells)
 
+    def __len__(self) -> int:
+        """Return how many the tally does not have yet."""
+        with self._lock:
+            return sum(self._cells.values())
+
     def count(self, service: str, route: str, started: int) -> None:
         """Count an exchange that began ``started`` nanoseconds after 1970."""
         cell = (started // _MINUTE, service, route)

@@ -179,7 +179,10 @@ class Writer:
         if left:
             told = "%s were not written to %s before the end, and are lost"
             logger.warning(told, _counted(left), self._store.name)
-        return not left
+        if self._uncounted:
+            told = "%d exchanges that were dropped are missing in the tally of %s"
+            logger.warning(told, len(self._full) + len(self._beyond), self._store.name)
+        return not (left or self._uncounted)
 
     def _ring(self) -> None:
         self._alarm = _NEVER
@@ -349,11 +352,8 @@ class Writer:
     def _went(self, problem: str) -> bool:
         first, self.problem = self.problem is None, problem
         if first:
-            logger.warning(
-                "%s; up to %d exchanges, labels and scores wait in memory, and it is tried again",
-                problem,
-                self._capacity,
-            )
+            told = "%s; up to %d exchanges, labels and scores wait in memory, and it is tried again"
+            logger.warning(told, problem, self._capacity)
         return False
 
     def _well(self) -> None:
