@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -390,3 +392,20 @@ def test_a_moment_without_a_zone_is_refused(store: Store) -> None:
     """Nobody can say when it was."""
     with pytest.raises(UsageError, match="has no time zone"):
         store.prune(before=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+
+
+def test_erased_text_stays_in_no_file(tmp_path: Path, old: Make, clock: Any) -> None:
+    """On SQLite, once it is packed: not in a free page, and not in the log, while others have the file open."""
+    url = f"sqlite:///{tmp_path / 'germane.db'}"
+    with closing(Store(url, clock=clock)) as store, closing(Store(url)) as other:
+        store.migrate()
+        store.add([old(31, question=f"Where is my parcel {number}? " * 40) for number in range(50)])
+        assert other.counts().captured == 50
+        store.prune(texts_before=clock.now)
+        store.vacuum()
+        files = {one.name: one.read_bytes() for one in tmp_path.glob("germane.db*")}
+
+        assert "germane.db-wal" in files
+        assert not any(b"my parcel" in content for content in files.values())
+        with store._database.read() as connection:
+            assert connection.exec_driver_sql("PRAGMA secure_delete").scalar_one() == 1

@@ -256,6 +256,7 @@ def _sqlite(url: URL) -> Engine:
 def _set_pragmas(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any end of the process
+    cursor.execute("PRAGMA secure_delete = ON")  # erased text leaves the pages too, however SQLite was built
     cursor.close()
 
 

@@ -64,9 +64,10 @@ def _sum(sampled: FromClause, columns: Iterable[ColumnElement[Any]]) -> ColumnEl
 
 
 def vacuum(connection: Connection) -> None:
-    """Pack what is left, outside of a transaction: SQLite's file shrinks; PostgreSQL's room becomes free, and known."""
+    """Pack what is left, outside of a transaction: SQLite's file shrinks, its log ends; PostgreSQL's room is free."""
     if connection.dialect.name == "sqlite":
         connection.execute(text("VACUUM"))
+        connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))  # the log holds what was erased until it is emptied
         return
     for table in metadata.sorted_tables:
         connection.execute(text(f"VACUUM (ANALYZE) {table.name}"))

@@ -130,7 +130,10 @@ class Upkeep(ABC):
             return size.size_of(connection, limit)
 
     def vacuum(self) -> None:
-        """Pack the rows: SQLite's file shrinks, PostgreSQL's free room is known. On SQLite writers wait meanwhile."""
+        """Pack the rows, so that also the files do not hold any more what was erased, as far as they are ours.
+
+        SQLite's file shrinks and its log is emptied, for which writers wait; PostgreSQL's free room is known.
+        """
         with self._database.autocommit() as connection:
             size.vacuum(connection)
 
