@@ -195,18 +195,20 @@ class Runtime:
         return written and finished and exported
 
     def _drain(self, seconds: float) -> None:
-        """Wait until everything captured has been decided on and scored."""
+        """Wait until everything captured has been decided on, and scored as far as this process does that."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._is_drained():
             time.sleep(min(0.1, self.settings.tick))
 
     def _is_drained(self) -> bool:
         try:
-            counts = self.store.counts()
+            left = self.store.outstanding()
         except StorageError as error:
             _logger.warning("not waiting for scores: %s", error)
             return True
-        return not counts.unsampled + counts.pending + counts.running
+        scorers = self.workbench.scorers if self.workbench else ()
+        own = left.of([(scorer.name, scorer.fingerprint) for scorer in scorers])
+        return not left.undecided and not any(tasks.under_way for tasks in own)
 
 
 def start(

@@ -274,7 +274,6 @@ while not monitor.status().jobs["sample"].last_run:
     time.sleep(0.01)
 child = os.fork()
 if child == 0:
-    store.forget_connections()
     assert not monitor.status().running and threading.active_count() == 1
     monitor.start()
     while not monitor.status().jobs["score"].last_run:

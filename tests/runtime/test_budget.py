@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -9,6 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import germane
 from germane.testing import FakeJudge
+
+Query = Callable[[str], list[Any]]
 
 
 @pytest.mark.parametrize(("changes", "at_once"), [({"budget": {"calls_per_day": 10}}, 1), ({}, 0)])
@@ -32,3 +37,17 @@ def test_no_span_waits_for_a_score_that_comes_later(
 
     assert exported == at_once
     assert len(exporter.get_finished_spans()) == 1
+
+
+def test_draining_does_not_wait_for_the_end_of_an_interval(judge: FakeJudge, database: str, query: Query) -> None:
+    """What a budget may pick later stays in the database for the next start, and for other processes."""
+    germane.start(**judge.settings(), database=database, tick=0.05, budget={"calls_per_day": 10})
+
+    @germane.observe
+    def ask(question: str) -> str:
+        return "By card, in the shop."
+
+    ask("How do I pay?")
+    assert germane.stop(drain=3600)  # pytest's own time limit would end a stop that waits
+
+    assert query("SELECT sampling_reason FROM exchange") == ["candidate"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -153,10 +153,9 @@ class Worker:
         told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         return f"waiting for {told}" if told else ""
 
-    def _own(self, left: Outstanding) -> list[OpenTasks]:
+    def _own(self, left: Outstanding) -> Sequence[OpenTasks]:
         """Return what this process can score."""
-        have = {(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers}
-        return [tasks for tasks in left.tasks if (tasks.scorer, tasks.fingerprint) in have]
+        return left.of([(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers])
 
     def _say_once(self, line: str, about: str | None = None) -> None:
         about = about or line

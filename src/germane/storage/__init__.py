@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from germane.storage.ageing import Removed
-from germane.storage.backlog import Backlog
+from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.limits import Limit, LimitUse
-from germane.storage.outstanding import OpenTasks, Outstanding
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.record import Dropped, Record, dumped, made_by, read
@@ -19,7 +18,6 @@ from germane.storage.store import Store, utc_now
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import HourCount, Traffic, Usage
-from germane.storage.troubles import Trouble
 from germane.storage.workers import Presence, Worker
 from germane.storage.writer import Writer
 

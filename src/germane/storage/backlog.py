@@ -1,14 +1,73 @@
-"""How much waits to be scored, and for how long: what a gauge shows."""
+"""What waits to be decided on and to be scored: how much, for how long, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
-from germane.storage.outstanding import Outstanding, outstanding
+from germane.score import Reason
 from germane.storage.tables import exchange, scoring_task, worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTasks:
+    """How many tasks of one scorer and fingerprint are not done."""
+
+    scorer: str
+    fingerprint: str
+    candidates: int = 0
+    """In the pool that a budget picks from, when its interval ends."""
+    ready: int = 0
+    """Free to be claimed."""
+    postponed: int = 0
+    """Tried in vain, to be claimed later."""
+    running: int = 0
+    """Claimed by a process, which may be gone."""
+
+    @property
+    def under_way(self) -> int:
+        """How many are to be scored, now or later; of candidates nobody knows."""
+        return self.ready + self.postponed + self.running
+
+
+@dataclass(frozen=True, slots=True)
+class Outstanding:
+    """What is left to be done."""
+
+    undecided: int
+    """Exchanges that no sampler has looked at."""
+    tasks: tuple[OpenTasks, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.undecided or self.tasks)
+
+    def of(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
+        """Return what is left for these scorers, each given with its fingerprint."""
+        return tuple(one for one in self.tasks if (one.scorer, one.fingerprint) in scorers)
+
+
+def outstanding(connection: Connection, now: datetime) -> Outstanding:
+    """Return what is left to be done, and of what kind."""
+    undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
+    return Outstanding(int(connection.execute(undecided).scalar_one()), _open_tasks(connection, now))
+
+
+def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
+    kind = case(
+        (scoring_task.c.state == "running", "running"),
+        (scoring_task.c.not_before.is_(None), "candidates"),
+        (scoring_task.c.not_before <= now, "ready"),
+        else_="postponed",
+    ).label("kind")
+    names = (scoring_task.c.scorer, scoring_task.c.fingerprint)
+    query = select(*names, kind, func.count().label("n")).where(scoring_task.c.state.in_(("pending", "running")))
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in connection.execute(query.group_by(*names, kind)):
+        found.setdefault((row.scorer, row.fingerprint), {})[row.kind] = int(row.n)
+    return tuple(OpenTasks(scorer=key[0], fingerprint=key[1], **kinds) for key, kinds in sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +98,32 @@ def _oldest(connection: Connection) -> datetime | None:
     ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
     moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
     return min((moment for moment in moments if moment is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Tasks of one scorer that were tried, came to nothing for one reason, and are tried again."""
+
+    scorer: str
+    reason: Reason
+    tasks: int
+    since: datetime
+    """UTC: since when the oldest of them waits to be scored."""
+    until: datetime
+    """UTC: when the last of them is tried again."""
+    error: str
+    """What stood in the way of that one, in the words of its server."""
+
+
+def troubles(connection: Connection) -> list[Trouble]:
+    """Return what tasks wait for, the most common first."""
+    columns = scoring_task.c
+    trouble = (columns.state == "pending", columns.reason.is_not(None))
+    sums = (func.count().label("tasks"), func.min(columns.first_pending_at), func.max(columns.not_before))
+    groups = select(columns.scorer, columns.reason, *sums).where(*trouble).group_by(columns.scorer, columns.reason)
+    found = []
+    for scorer, reason, tasks, since, until in connection.execute(groups.order_by(func.count().desc(), columns.scorer)):
+        last = select(columns.error).where(*trouble, columns.scorer == scorer, columns.reason == reason)
+        error = connection.execute(last.order_by(columns.not_before.desc()).limit(1)).scalar_one_or_none() or ""
+        found.append(Trouble(scorer=scorer, reason=Reason(reason), tasks=tasks, since=since, until=until, error=error))
+    return found

@@ -16,7 +16,6 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.storage import (
-    backlog,
     budget,
     calibrations,
     claims,
@@ -26,8 +25,6 @@ from germane.storage import (
     leases,
     limits,
     migrate,
-    outstanding,
-    readings,
     recorded,
     restoring,
     rows,
@@ -35,26 +32,19 @@ from germane.storage import (
     tables,
     tally,
     tasks,
-    traffic,
-    troubles,
 )
-from germane.storage.backlog import Backlog
 from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.moved import Ended, Told, note
-from germane.storage.outstanding import Outstanding
 from germane.storage.picking import Picking
-from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
+from germane.storage.reports import Reports
 from germane.storage.restoring import Restored
 from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
-from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
-from germane.storage.traffic import Traffic, Usage
-from germane.storage.troubles import Trouble
 from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
 
@@ -64,7 +54,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Store(Upkeep, Turns, Picking, Roster):
+class Store(Reports, Upkeep, Turns, Picking, Roster):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
@@ -118,10 +108,6 @@ class Store(Upkeep, Turns, Picking, Roster):
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
         self._database.close()
-
-    def forget_connections(self) -> None:
-        """Leave the connections that a fork copied to the parent. It also happens by itself at the next use."""
-        self._database.forget()
 
     def add(self, exchanges: Sequence[Exchange]) -> None:
         """Write exchanges; one whose id is there already is ignored, so that a batch may be tried again."""
@@ -288,110 +274,6 @@ class Store(Upkeep, Turns, Picking, Roster):
         with self._database.write() as connection:
             return leases.elect(connection, name, owner, ttl, self._moment(connection))
 
-    def exchanges(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        route: str | None = None,
-        limit: int = 100,
-    ) -> list[Exchange]:
-        """Return exchanges, newest first."""
-        with self._database.read() as connection:
-            return readings.exchanges(connection, since, until, route, limit)
-
-    def feedback(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        route: str | None = None,
-        limit: int = 100,
-    ) -> list[Labelled]:
-        """Return people's labels given since <= created_at < until, with their exchanges, newest first.
-
-        A label whose exchange is not here (yet) is left out.
-        """
-        with self._database.read() as connection:
-            return feedback.labelled(connection, since, until, route, limit)
-
-    def exchanges_of(self, ids: Sequence[str]) -> dict[str, Exchange]:
-        """Return exchanges by their ids; one that is not here is left out."""
-        with self._database.read() as connection:
-            return readings.exchanges_of(connection, ids)
-
-    def scores_of(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
-        """Return the scores of exchanges, by exchange; one that has none is left out."""
-        with self._database.read() as connection:
-            return readings.scores_of(connection, exchange_ids)
-
-    def calibrations(self) -> list[Calibration]:
-        """Return the newest floor of each embedder and scorer."""
-        with self._database.read() as connection:
-            return calibrations.newest(connection)
-
-    def worst(
-        self,
-        *,
-        scorer: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        route: str | None = None,
-        fingerprint: str | None = None,
-        limit: int = 10,
-    ) -> list[Scored]:
-        """Return the lowest scores with their exchanges, lowest first."""
-        equal = {"scorer": scorer, "route": route, "fingerprint": fingerprint}
-        with self._database.read() as connection:
-            return readings.worst(connection, since, until, limit, **equal)
-
-    def trend(
-        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, route: str | None = None
-    ) -> list[Bucket]:
-        """Return means over time, oldest first: one per bucket and fingerprint, none where there is no score.
-
-        ``bucket`` is taken in whole seconds, at least one.
-        """
-        with self._database.read() as connection:
-            return readings.trend(connection, scorer, bucket, since, until, route)
-
-    def summary(self, *, since: datetime | None = None, until: datetime | None = None) -> list[RouteSummary]:
-        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
-        with self._database.read() as connection:
-            return readings.summary(connection, since, until)
-
-    def means(
-        self, *, scorer: str, since: datetime | None, until: datetime | None = None, route: str | None = None
-    ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint that has scores."""
-        with self._database.read() as connection:
-            return readings.means(connection, since, until, scorer=scorer, route=route)
-
-    def coverage(self, *, since: datetime | None = None) -> list[Coverage]:
-        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
-        with self._database.read() as connection:
-            return tally.coverage(connection, since)
-
-    def traffic(self, *, since: datetime) -> Traffic:
-        """Return how many exchanges began since then."""
-        with self._database.read() as connection:
-            return traffic.traffic(connection, since)
-
-    def sample(self, *, since: datetime, limit: int) -> list[Exchange]:
-        """Return a uniform sample of the exchanges that began since then, oldest first; always the same one."""
-        with self._database.read() as connection:
-            return traffic.sample(connection, since, limit)
-
-    def usage(self, *, since: datetime) -> list[Usage]:
-        """Return what scores took of answers given since then, by scorer: those of which a judge's server told."""
-        with self._database.read() as connection:
-            return traffic.usage(connection, since)
-
-    def troubles(self) -> list[Trouble]:
-        """Return what tasks wait for that were tried in vain, the most common first."""
-        with self._database.read() as connection:
-            return troubles.troubles(connection)
-
     def records(self, chosen: Selection, *, after: Record | None = None, limit: int = 500) -> list[Record]:
         """Return all that is known of the next exchanges by moment and id, after the last one of the page before."""
         with self._database.read() as connection:
@@ -411,21 +293,6 @@ class Store(Upkeep, Turns, Picking, Roster):
         """Write counts of exchanges that never became rows, once."""
         with self._writing() as connection:
             restoring.restore_dropped(connection, counts)
-
-    def outstanding(self) -> Outstanding:
-        """Return what is still to be decided on and to be scored."""
-        with self._database.read() as connection:
-            return outstanding.outstanding(connection, self._moment(connection))
-
-    def backlog(self, *, lately: timedelta) -> Backlog:
-        """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""
-        with self._database.read() as connection:
-            return backlog.backlog(connection, self._moment(connection), lately)
-
-    def counts(self) -> Counts:
-        """Return how much there is of everything."""
-        with self._database.read() as connection:
-            return readings.counts(connection)
 
     def _moment(self, connection: Connection) -> datetime:
         """Return the time by the clock that all processes on this database share, or by the one that was given."""

@@ -1,0 +1,149 @@
+"""The part of a store that reads back: exchanges and their scores, means and counts, what waits and why."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from germane.calibration import Calibration
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.storage import backlog, calibrations, feedback, readings, tally, traffic
+from germane.storage.backlog import Backlog, Outstanding, Trouble
+from germane.storage.engine import Database
+from germane.storage.feedback import Labelled
+from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.tally import Coverage
+from germane.storage.traffic import Traffic, Usage
+
+
+class Reports(ABC):
+    """What people and pages ask of a database. Nothing here writes."""
+
+    _database: Database
+
+    @abstractmethod
+    def _moment(self, connection: Connection) -> datetime:
+        """Return the time by the clock that all processes share."""
+
+    def exchanges(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        limit: int = 100,
+    ) -> list[Exchange]:
+        """Return exchanges, newest first."""
+        with self._database.read() as connection:
+            return readings.exchanges(connection, since, until, route, limit)
+
+    def feedback(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        limit: int = 100,
+    ) -> list[Labelled]:
+        """Return people's labels given since <= created_at < until, with their exchanges, newest first.
+
+        A label whose exchange is not here (yet) is left out.
+        """
+        with self._database.read() as connection:
+            return feedback.labelled(connection, since, until, route, limit)
+
+    def exchanges_of(self, ids: Sequence[str]) -> dict[str, Exchange]:
+        """Return exchanges by their ids; one that is not here is left out."""
+        with self._database.read() as connection:
+            return readings.exchanges_of(connection, ids)
+
+    def scores_of(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+        """Return the scores of exchanges, by exchange; one that has none is left out."""
+        with self._database.read() as connection:
+            return readings.scores_of(connection, exchange_ids)
+
+    def calibrations(self) -> list[Calibration]:
+        """Return the newest floor of each embedder and scorer."""
+        with self._database.read() as connection:
+            return calibrations.newest(connection)
+
+    def worst(
+        self,
+        *,
+        scorer: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
+        fingerprint: str | None = None,
+        limit: int = 10,
+    ) -> list[Scored]:
+        """Return the lowest scores with their exchanges, lowest first."""
+        equal = {"scorer": scorer, "route": route, "fingerprint": fingerprint}
+        with self._database.read() as connection:
+            return readings.worst(connection, since, until, limit, **equal)
+
+    def trend(
+        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, route: str | None = None
+    ) -> list[Bucket]:
+        """Return means over time, oldest first: one per bucket and fingerprint, none where there is no score.
+
+        ``bucket`` is taken in whole seconds, at least one.
+        """
+        with self._database.read() as connection:
+            return readings.trend(connection, scorer, bucket, since, until, route)
+
+    def summary(self, *, since: datetime | None = None, until: datetime | None = None) -> list[RouteSummary]:
+        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
+        with self._database.read() as connection:
+            return readings.summary(connection, since, until)
+
+    def means(
+        self, *, scorer: str, since: datetime | None, until: datetime | None = None, route: str | None = None
+    ) -> list[RouteMean]:
+        """Return one mean per service, route and fingerprint that has scores."""
+        with self._database.read() as connection:
+            return readings.means(connection, since, until, scorer=scorer, route=route)
+
+    def coverage(self, *, since: datetime | None = None) -> list[Coverage]:
+        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
+        with self._database.read() as connection:
+            return tally.coverage(connection, since)
+
+    def traffic(self, *, since: datetime) -> Traffic:
+        """Return how many exchanges began since then."""
+        with self._database.read() as connection:
+            return traffic.traffic(connection, since)
+
+    def sample(self, *, since: datetime, limit: int) -> list[Exchange]:
+        """Return a uniform sample of the exchanges that began since then, oldest first; always the same one."""
+        with self._database.read() as connection:
+            return traffic.sample(connection, since, limit)
+
+    def usage(self, *, since: datetime) -> list[Usage]:
+        """Return what scores took of answers given since then, by scorer: those of which a judge's server told."""
+        with self._database.read() as connection:
+            return traffic.usage(connection, since)
+
+    def troubles(self) -> list[Trouble]:
+        """Return what tasks wait for that were tried in vain, the most common first."""
+        with self._database.read() as connection:
+            return backlog.troubles(connection)
+
+    def outstanding(self) -> Outstanding:
+        """Return what is still to be decided on and to be scored."""
+        with self._database.read() as connection:
+            return backlog.outstanding(connection, self._moment(connection))
+
+    def backlog(self, *, lately: timedelta) -> Backlog:
+        """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""
+        with self._database.read() as connection:
+            return backlog.backlog(connection, self._moment(connection), lately)
+
+    def counts(self) -> Counts:
+        """Return how much there is of everything."""
+        with self._database.read() as connection:
+            return readings.counts(connection)
