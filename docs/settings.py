@@ -17,6 +17,11 @@ Arguments of `germane.start()` win over `GERMANE_...` variables, those over `ger
 in `pyproject.toml`. An unknown or wrong setting is refused at the start, by name, with the fix. A secret may be given
 as `env:NAME` or `file:/path`.
 
+What has parts is a table of a file, and has a variable for each part, with two underscores: `[budget]` with
+`calls_per_day = 2000` is `GERMANE_BUDGET__CALLS_PER_DAY=2000`. What is given in both places adds up, and the variable
+wins where the part is the same. Lists of names are written with commas in a variable; `rules`, `always`, `prices`,
+`filters` and `scorer_options` as JSON.
+
 <!-- Written by docs/settings.py: edit the settings, not this page. -->
 """
 DEFAULTS = {
@@ -32,12 +37,12 @@ def page() -> str:
     parts = [HEAD, _table(Settings.model_fields, PREFIX)]
     parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
     parts += ["\n## A price\n", "One of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
-    parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields)]
-    parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields)]
+    parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields, f"{PREFIX}WEBHOOK__")]
+    parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields, f"{PREFIX}BUDGET__")]
     parts += ["\n## A filter\n", "One of `filters`. " + _first_line(Match) + "\n", _table(Match.model_fields)]
     parts += ["\n## What is always scored\n", "One of `always`. " + _first_line(Always) + "\n"]
     parts += [_table(Always.model_fields)]
-    parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields)]
+    parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields, f"{PREFIX}RETENTION__")]
     return "\n".join(parts)
 
 

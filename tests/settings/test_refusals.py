@@ -115,6 +115,10 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(bare: Path, source: str
         ("GERMANE_XYZZY", "there is no setting behind GERMANE_XYZZY; unset it"),
         ("GERMANE_RATE__HIGH", "there is no setting behind GERMANE_RATE__HIGH; did you mean 'rate'?; unset it"),
         ("GERMANE_WEBHOOK__URLS", "there is no setting 'webhook.urls'; did you mean 'url'?; remove it"),
+        ("GERMANE_BUDGET__CALLS", "there is no setting 'budget.calls'; did you mean 'calls_per_hour'?; remove it"),
+        ("GERMANE_BUDGET__USD_DAY", "there is no setting 'budget.usd_day'; did you mean 'usd_per_day'?; remove it"),
+        ("GERMANE_BUDGET_USD_PER_DAY", "BUDGET_USD_PER_DAY; did you mean 'budget__usd_per_day'?; unset it"),
+        ("GERMANE_RETENTION__DAYS", "there is no setting 'retention.days'; did you mean 'text_days'?; remove it"),
     ],
 )
 def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
@@ -127,6 +131,33 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, variabl
 def test_a_part_of_a_rule_is_suggested_too() -> None:
     """Names inside a rule are looked up among the rule's."""
     assert "'rules.0.treshold'; did you mean 'threshold'?" in refusal(rules=[{"treshold": 0.7}])
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[budget]\ncall_per_day = 5\n", "'budget.call_per_day'; did you mean 'calls_per_day'?"),
+        ("[retention]\ntext_day = 5\n", "'retention.text_day'; did you mean 'text_days'?"),
+        ("[filters.faithfulness]\nroute = 'docs'\n", "'filters.faithfulness.route'; did you mean 'routes'?"),
+        ("[[always]]\nfeedback_under = 0.5\n", "'always.0.feedback_under'; did you mean 'feedback_below'?"),
+        ("[prices.mine]\ninput = 1\noutputs = 2\n", "'prices.mine.outputs'; did you mean 'output'?"),
+    ],
+)
+def test_a_wrong_name_in_a_table_is_suggested_too(bare: Path, written: str, said: str) -> None:
+    """A budget that nobody reads would be overspent, a retention not kept."""
+    (bare / "germane.toml").write_text(written)
+
+    assert refusal() == f"there is no setting {said}; remove it"
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "2.5", "many"])
+def test_a_limit_of_a_budget_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """The part, not the whole table."""
+    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", value)
+
+    said = refusal()
+    assert said.startswith(f"setting budget.calls_per_day = {value!r}: ")
+    assert said.endswith("(set it by argument, GERMANE_BUDGET__CALLS_PER_DAY or germane.toml)")
 
 
 def test_a_variable_that_should_be_json_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

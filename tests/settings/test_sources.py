@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ByteSize
 
 from germane.errors import SettingsError
-from germane.settings import load
+from germane.settings import Budget, Retention, load
 
 pytestmark = pytest.mark.usefixtures("bare")
 
@@ -66,6 +67,23 @@ def test_nested_and_listed_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.scorers == ("answer_relevancy", "question_answer_similarity")
     assert (settings.rules[0].threshold, settings.rules[0].route) == (0.7, "ask")
     assert settings.local_llm == Path("/models/small.gguf")
+
+
+def test_a_budget_is_set_part_by_part(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file or by variables; what both say adds up, and the variable wins."""
+    (bare / "germane.toml").write_text("[budget]\ncalls_per_day = 100\nusd_per_day = 1.5\n")
+    assert load().budget == Budget(calls_per_day=100, usd_per_day=1.5)
+
+    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", "7")
+    monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_HOUR", "900")
+    monkeypatch.setenv("GERMANE_RETENTION__MAX_SIZE", "5GB")
+    assert load().budget == Budget(calls_per_day=7, usd_per_day=1.5, tokens_per_hour=900)
+    assert load().retention == Retention(max_size=ByteSize(5_000_000_000))
+
+    (bare / "germane.toml").unlink()
+    assert load().budget == Budget(calls_per_day=7, tokens_per_hour=900)
+    monkeypatch.setenv("GERMANE_BUDGET", '{"usd_per_hour": 2}')
+    assert load().budget == Budget(calls_per_day=7, tokens_per_hour=900, usd_per_hour=2)
 
 
 def test_the_openai_clients_own_variables_are_honoured(monkeypatch: pytest.MonkeyPatch) -> None:

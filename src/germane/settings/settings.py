@@ -197,6 +197,8 @@ _NESTED: dict[str, type[BaseModel]] = {
 }
 _LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters"}
 """Settings whose parts have no variables of their own."""
+_PARTS = [f"{name}__{part}" for name in _NESTED.keys() - _LISTS for part in _NESTED[name].model_fields]
+"""As they stand in variables."""
 _OF_KUBERNETES = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
 """It tells every process of a service named germane, or germane-worker, by such variables."""
 
@@ -207,13 +209,12 @@ def _refuse_unknown_variables() -> None:
         if not variable.startswith(PREFIX) or _OF_KUBERNETES.search(variable):
             continue
         if name not in Settings.model_fields or (nested and name not in _NESTED):
-            raise SettingsError(
-                f"there is no setting behind {variable}{_did_you_mean(name, Settings.model_fields)}; unset it"
-            )
+            known = [*Settings.model_fields, *_PARTS]
+            raise SettingsError(f"there is no setting behind {variable}{_did_you_mean(name, known)}; unset it")
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, known, n=1) or [one for one in known if name and one.startswith(name)]
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
