@@ -1,4 +1,4 @@
-"""While others capture, decide, score and record, what is taken away leaves no loose ends."""
+"""While others capture, decide, score, record and import, what is taken away leaves no loose ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import text
 from germane.annotation import Feedback, Recorded
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Decision, Store
+from germane.storage import Decision, Record, Selection, Store
 
 Make = Callable[..., Exchange]
 ROUNDS = 12
@@ -28,6 +28,7 @@ class Crew:
         self.url, self.make, self.clock = url, make, clock
         self.problems: list[BaseException] = []
         self.captured: list[str] = []
+        self.exported: list[Record] = []
 
     def run(self, *jobs: Callable[[Store, random.Random], None]) -> None:
         threads = [threading.Thread(target=self._repeat, args=(job, seed)) for seed, job in enumerate(jobs)]
@@ -84,6 +85,11 @@ class Crew:
         now = self.clock.now
         store.prune(texts_before=now - timedelta(days=30), before=now - timedelta(days=400))
 
+    def bring(self, store: Store, _: random.Random) -> None:
+        """Import what was exported a moment ago, some of which has gone since."""
+        store.restore(self.exported)
+        self.exported = store.records(Selection(), limit=40)
+
     def forget(self, store: Store, _: random.Random) -> None:
         store.forget(user="u2")
 
@@ -91,7 +97,9 @@ class Crew:
 def test_nothing_is_left_hanging(migrated_url: str, make: Make, clock: Any) -> None:
     """No score or task without its exchange, no text of what is erased, and every count right."""
     crew = Crew(migrated_url, make, clock)
-    crew.run(crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune)
+    crew.run(
+        crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune, crew.bring
+    )
     store = Store(migrated_url, clock=clock)
     for job in (crew.decide, crew.score, crew.prune, crew.forget):
         crew.run(job)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import JSON, Column, Connection, RowMapping, Table, select
@@ -19,6 +20,8 @@ from germane.storage.text import to_json
 
 _AT_ONCE: Final = 50
 """Rows with all their values in one statement: every SQLite takes that many."""
+Key = tuple[str, str, str]
+"""Exchange, scorer and fingerprint of a task."""
 Fresh = tuple[Record, Row]
 """A task that was not here, after the record that it came with."""
 Here = Mapping[str, RowMapping]
@@ -74,21 +77,38 @@ def _driven(column: Column[Any], value: Any, stamp: Stamp) -> Any:
 
 
 def _restore_tasks(connection: Connection, records: Sequence[Record], here: Here) -> list[Fresh]:
-    """Write the tasks, and return those that were not here, each once."""
-    rows = [{**_bare_task(task, here[id_]), "exchange_id": id_} for one, id_, task in _tasks(records)]
+    """Write the tasks that are not here, and return them, each once.
+
+    Those that are here are left out before: whoever scores holds tasks, and may wait for an exchange that is held here.
+    """
+    known, fresh = _known_tasks(connection, list(here)), dict[Key, Fresh]()
+    for one in records:
+        for task in one.tasks:
+            key = (one.exchange["id"], task["scorer"], task["fingerprint"])
+            if key not in known:
+                fresh.setdefault(key, (one, task))
+    rows = [
+        {**_bare_task(task, here[key[0]]), "exchange_id": key[0]} for key, (_, task) in sorted(fresh.items(), key=_KEY)
+    ]
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    key = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    statement, written = make(scoring_task).on_conflict_do_nothing().returning(*key), set[tuple[Any, ...]]()
+    statement, written = make(scoring_task).on_conflict_do_nothing().returning(*_TASK_KEY), set[Key]()
     for start in range(0, len(rows), _AT_ONCE):
-        written |= {tuple(row) for row in connection.execute(statement.values(rows[start : start + _AT_ONCE]))}
-    fresh: dict[tuple[str, str, str], Fresh] = {}
-    for one, id_, task in _tasks(records):  # of two with one key the first was written
-        fresh.setdefault((id_, task["scorer"], task["fingerprint"]), (one, task))
-    return [found for key_, found in fresh.items() if key_ in written]
+        found = connection.execute(statement.values(rows[start : start + _AT_ONCE]))
+        written |= {(row[0], row[1], row[2]) for row in found}
+    return [one for key, one in fresh.items() if key in written]
 
 
-def _tasks(records: Sequence[Record]) -> Iterator[tuple[Record, str, Row]]:
-    return ((one, one.exchange["id"], task) for one in records for task in one.tasks)
+_KEY = itemgetter(0)
+_TASK_KEY = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+
+
+def _known_tasks(connection: Connection, ids: Sequence[str]) -> set[Key]:
+    query = select(*_TASK_KEY)
+    return {
+        (row[0], row[1], row[2])
+        for some in batched(ids)
+        for row in connection.execute(query.where(scoring_task.c.exchange_id.in_(some)))
+    }
 
 
 def _bare_task(task: Row, exchange_here: RowMapping) -> Row:
