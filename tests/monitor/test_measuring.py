@@ -90,5 +90,26 @@ def test_reading_takes_a_hundredth_of_the_time(
     assert measuring.waiting is None
     measuring._next = 0.0
     asyncio.run(measuring.run())
-    assert measuring.waiting is not None
+    first = measuring.waiting
+    assert first is not None
     assert measuring._next > 0.0
+
+    measuring._next = float("inf")
+    asyncio.run(measuring.run())
+    assert measuring.waiting is first
+
+
+def test_who_loses_the_office_shows_nothing_from_then_on(
+    store: Store, threads: Threads, settings: Callable[..., Settings]
+) -> None:
+    """However long it would have been until the next reading: two processes would show the same backlog twice."""
+    office = Office(store, "sampler", "me", term=TERM, clock=now)
+    measuring = Measuring(store, settings(), office=office, threads=threads, wanted=lambda: True)
+    asyncio.run(measuring.run())
+    assert measuring.waiting is not None
+    measuring._next = float("inf")
+
+    office.resign()
+    assert store.elect("sampler", "another", ttl=TERM)
+    asyncio.run(measuring.run())
+    assert measuring.waiting is None

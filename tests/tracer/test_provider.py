@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -226,3 +227,36 @@ def test_a_connection_shows_its_settings() -> None:
     """A wrong setting is an error, not ignored."""
     with pytest.raises(TypeError, match="sinck"):
         connect(sinck=print, service="test")
+
+
+FORKING = """
+import os
+from germane import tracer
+from germane.tracer import State
+
+def connect():
+    tracer.connect(sink=print, service="shop", state=lambda: State(queued=os.getpid()))
+
+connect()
+tracer.count({("ask", "", "stored", ""): 7})
+child = os.fork()
+tracer.count({("ask", "", "stored", ""): 1})
+assert tracer.flush(30) and tracer.disconnect()
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(child)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_counts_from_0_where_the_provider_is_ours(run: Any) -> None:
+    """Or what the parent had counted would be exported by both. Gauges are those of the process that exports them."""
+    with OTLPReceiver() as receiver:
+        child = int(run(FORKING, **receiver.environment()))
+        found = {(metric.name, point.value) for metric in receiver.metrics for point in metric.points}
+
+    assert {value for name, value in found if name == "rag.capture.traces"} == {8, 1}
+    depths = [value for name, value in found if name == "rag.capture.queue.depth"]
+    assert len(depths) == len(set(depths)) == 2
+    assert child in depths

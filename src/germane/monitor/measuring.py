@@ -45,21 +45,27 @@ class Measuring:
         self._next = 0.0
 
     async def run(self) -> None:
-        """Read anew what waits, unless it was read only just now."""
-        if time.monotonic() >= self._next:
+        """Read anew what waits, unless it was read only just now; show nothing once another process reads it."""
+        if self.waiting is not None or time.monotonic() >= self._next:
             self.waiting = await self._threads.run(self._read)
 
     def _read(self) -> Waiting | None:
-        began = time.monotonic()
         try:
-            return self._found() if self._wanted() and self._office.held() else None
+            if not (self._wanted() and self._office.held()):
+                return None
+            return self.waiting if time.monotonic() < self._next else self._found()
         except StorageError:  # the jobs that cannot do without the database say so
             return None
+
+    def _found(self) -> Waiting:
+        began = time.monotonic()
+        try:
+            return self._look()
         finally:
             ended = time.monotonic()
             self._next = ended + (ended - began) / SHARE
 
-    def _found(self) -> Waiting:
+    def _look(self) -> Waiting:
         found = self._store.backlog(lately=timedelta(seconds=self._settings.lease))
         budget = self._settings.budget
         return Waiting(

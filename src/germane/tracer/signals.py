@@ -124,8 +124,10 @@ def close() -> None:
 
 
 def _after_fork() -> None:
+    """Count from 0 in a child: what was counted until then is the parent's to export."""
     global _lock
     _lock = threading.Lock()
+    _private.pop("metrics", None)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
@@ -151,7 +153,17 @@ def _meter_provider() -> MeterProvider:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # same name, other protocol
             OTLPMetricExporter,
         )
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+
+    class Reader(PeriodicExportingMetricReader):
+        """Goes on in a forked child, as all of its kind do, but exports nothing there."""
+
+        process = os.getpid()
+
+        def _receive_metrics(self, metrics_data: Any, timeout_millis: float = 10_000, **others: Any) -> None:
+            if self.process == os.getpid():
+                super()._receive_metrics(metrics_data, timeout_millis, **others)
+
+    reader = Reader(OTLPMetricExporter())
     return SDKMeterProvider([reader], resource=resource(), shutdown_on_exit=False)
 
 
