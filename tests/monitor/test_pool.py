@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from germane.monitor import pool as pools
 from germane.monitor.allotment import Cost
-from germane.monitor.fitness import Fitness
+from germane.monitor.fitness import Fit, Fitness
 from germane.monitor.office import Office
 from germane.monitor.pool import Cursor, Pool
 from germane.monitor.priority import mixture_of
@@ -66,7 +66,8 @@ class Process:
         )  # fmt: skip
         self.office = Office(self.store, "sampler", self.owner, term=TERM, clock=clock)
         self.sampling = Sampling(
-            self.store, scorers, rate=None if budget else given.get("rate", 1.0), fitness=Fitness(scorers),
+            self.store, scorers, rate=None if budget else given.get("rate", 1.0),
+            fitness=given.get("fitness", Fitness(scorers)),
             pool=self.pool, proxies=given.get("proxies"), office=self.office, threads=self.threads,
             attach=lambda *_: None, clock=clock,
         )  # fmt: skip
@@ -124,6 +125,40 @@ def add(process: Process, make: Any, many: int, **changes: Any) -> list[Any]:
 
 def later(process: Process, **units: float) -> None:
     process.clock.now += timedelta(**units)
+
+
+class SlowFitness(Fitness):
+    """Takes ten seconds for an exchange, as slow predicates would, and meanwhile does something."""
+
+    def __init__(self, clock: Clock, meanwhile: Callable[[], object]) -> None:
+        super().__init__([Plain()])
+        self._clock, self._meanwhile = clock, meanwhile
+
+    def of(self, exchange: Any) -> Fit:
+        self._clock.now += TERM / 3
+        self._meanwhile()
+        return super().of(exchange)
+
+
+def test_slow_predicates_do_not_lose_the_office(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
+    """Another process does not take a look over that takes longer than a term: both would begin anew for ever."""
+    other = Store(url, clock=clock)
+    fitness = SlowFitness(clock, lambda: taken.append(other.elect("sampler", "other", ttl=TERM)))
+    slow, taken = process(Budget(calls_per_day=24), fitness=fitness), list[bool]()
+    add(slow, new_exchange, 9)
+
+    assert slow.run() == 9
+    assert taken == [False] * 9
+    other.close()
+
+
+def test_a_look_that_is_to_stop_keeps_what_it_has(process: Any, clock: Clock, new_exchange: Any) -> None:
+    """A process that ends waits for one predicate and not for all; the rest is left to the next one."""
+    slow = process(None, fitness=SlowFitness(clock, lambda: setattr(slow.sampling, "stopping", True)))
+    add(slow, new_exchange, 3)
+
+    assert slow.run() == 1
+    assert slow.reasons() == {"drawn": 1, None: 2}
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)

@@ -62,6 +62,13 @@ def test_the_probability_counts_the_capture_limit(
     assert decision.sampling_reason == ("drawn" if draw <= rate else "not_drawn")
 
 
+def test_at_a_rate_of_0_nothing_is_drawn(new_exchange: Any) -> None:
+    """There is no probability then, which is never 0."""
+    decision = decide(new_exchange(draw=2**-53), rate=0.0, scorers=[PLAIN])
+
+    assert (decision.sampling_reason, decision.probability) == ("not_drawn", None)
+
+
 @pytest.mark.parametrize("rate", [0.0, None])
 def test_what_a_rule_asks_for_is_scored_whatever_the_draw(new_exchange: Any, rate: float | None) -> None:
     """Its probability is that of being kept."""

@@ -62,6 +62,16 @@ def test_a_new_fingerprint_is_a_new_task(store: Store, make: Make) -> None:
     assert store.counts().pending == 2
 
 
+def test_a_decision_that_comes_too_late_adds_nothing(store: Store, make: Make) -> None:
+    """What was decided on otherwise has a probability that is not that of these tasks."""
+    exchange = make()
+    store.add([exchange])
+    store.assign([Decision(exchange.id, 0.1, "not_drawn", {"a": Reason.NOT_DRAWN})], {"a": "f1"})
+    store.assign([Decision(exchange.id, 0.5, "drawn")], {"a": "f2", "b": "f1"})
+
+    assert (store.counts().pending, [one.scorer for one in store.coverage()]) == (0, ["a"])
+
+
 def test_a_decision_on_what_is_not_there_is_ignored(store: Store) -> None:
     """An exchange may have been erased since."""
     store.assign([Decision("0" * 32, 1.0, "uniform")], {"a": "f1"})

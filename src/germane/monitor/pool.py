@@ -194,7 +194,7 @@ class Pool:
         step = self._to(cursor or Cursor(self._store.moment().astimezone(UTC)))
         shares = {one.id: min(self._rate, one.capture_probability) for one in candidates}
         drawn = [Pick(one.id, shares[one.id], "drawn") for one in candidates if one.draw <= self._rate]
-        rest = {one.id: shares[one.id] for one in candidates if one.draw > self._rate}
+        rest = {one.id: shares[one.id] or None for one in candidates if one.draw > self._rate}
         done = self._store.pick(step, drawn) and self._store.pass_over(step, rest, Reason.NOT_DRAWN)
         return len(candidates) if done else 0
 

@@ -39,7 +39,7 @@ def decide(exchange: Exchange, *, rate: float | None, fit: Fit, scorers: Sequenc
         return Decision(exchange_id=exchange.id, probability=kept, sampling_reason="drawn", skip=fit.unfit)
     if rate is None:
         return Decision(exchange_id=exchange.id, probability=None, sampling_reason="candidate", skip=fit.unfit)
-    probability = min(rate, kept)
+    probability = min(rate, kept) or None  # at a rate of 0 nothing is drawn
     if exchange.draw <= rate:
         return Decision(exchange_id=exchange.id, probability=probability, sampling_reason="drawn", skip=fit.unfit)
     rest = dict.fromkeys(scorers, Reason.NOT_DRAWN) | dict(fit.unfit)
@@ -101,16 +101,20 @@ class Sampling:
         holder = self._pool.holder if self._rate is None else None
         if not decisions or not self._store.assign(decisions, self._fingerprints, holder=holder):
             return 0
-        for exchange, decision in zip(exchanges, decisions, strict=True):
+        for exchange, decision in zip(exchanges, decisions, strict=False):
             held = self._rate is not None and exchange.draw <= self._rate
             if held and decision.skip.keys() == self._fingerprints.keys():
                 self._attach(exchange, self._skipped(decision))
-        return len(exchanges)
+        return len(decisions)
 
     def _decisions(self, exchanges: Sequence[Exchange]) -> list[Decision]:
+        """Decide on exchanges, one after the other; on all of them, unless it is to stop."""
         proxies = self._proxies(exchanges) if self._proxies else {}
-        found = []
+        found: list[Decision] = []
         for exchange in exchanges:
+            if self.stopping:
+                break
+            self._office.held()  # renewed on the way: predicates may take their time, and others would begin anew
             fit = self._fitness.of(exchange)
             decision = decide(exchange, rate=self._rate, fit=fit, scorers=list(self._fingerprints))
             value, probability = proxies.get(exchange.id, (None, None))

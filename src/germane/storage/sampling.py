@@ -85,8 +85,11 @@ def _assign(
 
 
 def _is_late(row: RowMapping, decision: Decision) -> bool:
-    """Whether the exchange's interval has ended: tasks that wait for that would wait for ever."""
-    return decision.sampling_reason == CANDIDATE and row["sampling_reason"] not in {None, CANDIDATE}
+    """Whether the exchange was decided on otherwise by now: its probability is not that of these tasks.
+
+    Tasks that wait for the end of an interval which is over would wait for ever.
+    """
+    return row["sampling_reason"] not in {None, decision.sampling_reason}
 
 
 _TASK = ("exchange_id", "scorer", "fingerprint", "state", "reason", "attempts", "first_pending_at", "not_before")
