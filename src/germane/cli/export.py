@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from germane.storage import Record, Selection, Store
 
 STDOUT = Path("-")
+PAGE = 100
+"""Exchanges in memory at once: each may hold some hundred kilobytes."""
 
 
 @click.command("export")
@@ -48,9 +50,9 @@ def command(
     kind = kind or _kind_of(file)
     chosen = Selection(since=since, until=until, route=route, scorer=scorer)
     with opened(database) as store, _target(file) as target:
-        count = _WRITERS[kind](store, chosen, target)
+        told = _WRITERS[kind](store, chosen, target)
     if file != STDOUT:
-        click.echo(f"{count} exchanges in {file}", err=True)
+        click.echo(f"{told} in {file}", err=True)
 
 
 def _kind_of(file: Path) -> str:
@@ -100,13 +102,13 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
 
 def pages(store: Store, chosen: Selection) -> Iterator[list[Record]]:
     """Return what was chosen, page by page: never all of it is in memory."""
-    page = store.records(chosen)
+    page = store.records(chosen, limit=PAGE)
     while page:
         yield page
-        page = store.records(chosen, after=page[-1])
+        page = store.records(chosen, after=page[-1], limit=PAGE)
 
 
-def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> str:
     from germane.storage import dumped
 
     count = 0
@@ -114,30 +116,31 @@ def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> int:
         target.write("".join(f"{dumped(record)}\n" for record in page).encode())
         count += len(page)
     target.write("".join(f"{dumped(one)}\n" for one in store.dropped(chosen)).encode())
-    return count
+    return f"{count} exchanges"
 
 
-def _csv(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+def _csv(store: Store, chosen: Selection, target: IO[bytes]) -> str:
     from germane.cli.flat import CsvFile
 
     return _flat(store, chosen, CsvFile(target))
 
 
-def _parquet(store: Store, chosen: Selection, target: IO[bytes]) -> int:
+def _parquet(store: Store, chosen: Selection, target: IO[bytes]) -> str:
     from germane.cli.flat import ParquetFile
 
     return _flat(store, chosen, ParquetFile(target))
 
 
-def _flat(store: Store, chosen: Selection, table: Any) -> int:
+def _flat(store: Store, chosen: Selection, table: Any) -> str:
     from germane.cli.flat import flattened
 
-    count = 0
+    count = written = 0
     with table:
         for page in pages(store, chosen):
-            table.write([row for record in page for row in flattened(record)])
-            count += len(page)
-    return count
+            rows = [row for record in page for row in flattened(record)]
+            table.write(rows)
+            count, written = count + len(page), written + len(rows)
+    return f"{written} rows of {count} exchanges"
 
 
 _WRITERS = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}

@@ -81,8 +81,8 @@ def forget_some(connection: Connection, process: str, person: Person, after: Pla
     Where somebody else has locked a task to change it, the next batch begins at the same place.
     """
     found = _found(connection, person, after)
-    exchanges = {row["id"]: row for row in found}
-    _lock(connection, sorted(exchanges))
+    locked = _locked(connection, sorted(row["id"] for row in found))
+    exchanges = {row["id"]: row for row in found if row["id"] in locked}
     free, held = tasks_of(connection, list(exchanges))
     waiting = [(exchanges[of], row) for row in free if (of := row["exchange_id"]) not in held and row["state"] in OPEN]
     close(connection, process, waiting)
@@ -90,11 +90,16 @@ def forget_some(connection: Connection, process: str, person: Person, after: Pla
     return Batch(removed, after or BEGINNING) if held else Batch(removed, _end(found))
 
 
-def _lock(connection: Connection, ids: Sequence[str]) -> None:
-    """Keep the sampler away, and whoever erases. Whoever scores holds tasks, and may wait for this: these are not."""
+def _locked(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Return those that are still there, locked: the sampler is kept away, and whoever erases.
+
+    Whoever scores holds tasks, and may wait for this: these are not.
+    """
+    locked = set[str]()
     for some in batched(ids):
         query = select(exchange.c.id).where(exchange.c.id.in_(some)).order_by(exchange.c.id)
-        connection.execute(query.with_for_update()).all()
+        locked |= set(connection.execute(query.with_for_update()).scalars())
+    return locked
 
 
 def _end(found: Sequence[RowMapping]) -> Place | None:
