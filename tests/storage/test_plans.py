@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, event
 
 from germane.annotation import Feedback, Recorded
@@ -159,6 +160,26 @@ def test_every_query_uses_an_index(store: Store, make: Make, clock: Any) -> None
 
     assert len(statements) >= 20
     assert {shape: steps for shape, steps in scans.items() if steps} == {}
+
+
+@pytest.mark.parametrize("erases", [False, True])
+def test_the_tally_comes_last_in_every_transaction(migrated_url: str, make: Make, clock: Any, erases: bool) -> None:
+    """Threads of one process share its rows: whoever has them waits for no other row, so that none waits for ever."""
+    store = Store(migrated_url, clock=clock, erase_after_scoring=erases)
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
+        statements.append(statement)
+
+    engine = store._database.engine
+    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "commit", lambda _connection: statements.append("COMMIT"))
+    use_everything(store, make, clock)
+    store.close()
+
+    counting = [re.match("INSERT INTO tally .* DO UPDATE", statement, re.DOTALL) for statement in statements]
+    after = {then for counts, then in zip(counting, statements[1:], strict=False) if counts}
+    assert {re.split(r"[ (]", then)[0] for then in after if "INTO tally" not in then} == {"COMMIT"}
 
 
 MANY = 20_000

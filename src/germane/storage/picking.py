@@ -65,9 +65,9 @@ class Picking(ABC):
     def pass_over(self, step: Step, passed: Mapping[str, float | None], reason: Reason) -> bool:
         """Skip candidates for one reason; ``passed`` has by id how probable it was that each would be picked."""
         with self._database.write() as connection:
-            ours = pool.pass_over(connection, self._process, step, passed, reason)
-            self._erase_closed(connection, passed)
-            return ours
+            closed = pool.pass_over(connection, self._process, step, passed, reason)
+            self._erase_closed(connection, closed or ())
+        return closed is not None
 
     def under_way(self) -> int:
         """Return how many exchanges are to be scored that are not done, those in the pool left out."""

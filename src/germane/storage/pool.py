@@ -97,10 +97,14 @@ def release(connection: Connection, step: Step, picks: Sequence[Pick], now: date
 
 def pass_over(
     connection: Connection, process: str, step: Step, passed: Mapping[str, float | None], reason: Reason
-) -> bool:
-    """Close the tasks of candidates that were not picked, each with its probability; False as above."""
+) -> Sequence[str] | None:
+    """Close the tasks of candidates that were not picked, each with its probability.
+
+    Returns:
+        Those that were candidates still; None when the office has gone to another.
+    """
     if not leases.move(connection, step.office, step.owner, step.cursor):
-        return False
+        return None
     there, deltas = _locked(connection, sorted(passed)), Deltas()
     _decide(connection, {one: (passed[one], reason.value) for one in there})
     for ids in batched(there):
@@ -109,7 +113,7 @@ def pass_over(
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         connection.execute(update(scoring_task).where(*waiting).values(state=reason.state, reason=reason.value))
     deltas.write(connection, process)
-    return True
+    return there
 
 
 def take_out(connection: Connection, ids: Sequence[str]) -> None:

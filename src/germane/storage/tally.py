@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Insert, func, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -36,11 +36,8 @@ class Deltas:
         self._counts[(minute, *names, outcome, reason)] += by
 
     def write(self, connection: Connection, process: str) -> None:
-        """Add them to the rows of this process."""
-        # Sorted, so that two threads of one process lock the rows in the same order.
-        rows = [_row(cell, process, count) for cell, count in sorted(self._counts.items()) if count]
-        if rows:
-            connection.execute(_UPSERTS[connection.dialect.name], rows)
+        """Have them added to the rows of this process by :func:`settle`, when all else of the transaction is done."""
+        connection.info.setdefault(_PLACE, {}).setdefault(process, Counter()).update(self._counts)
         note(connection, self._ended())
 
     def _ended(self) -> Counter[Ended]:
@@ -52,6 +49,24 @@ class Deltas:
         return ended
 
 
+def settle(connection: Connection) -> None:
+    """Write what all :class:`Deltas` of the transaction change.
+
+    It comes last, and sorted: threads of one process share these rows, and whoever has them waits for nobody any more.
+    """
+    for process, counts in sorted(take(connection).items()):
+        rows = [_row(cell, process, count) for cell, count in sorted(counts.items()) if count]
+        if rows:
+            connection.execute(_UPSERTS[connection.dialect.name], rows)
+
+
+def take(connection: Connection) -> Mapping[str, Counter[Cell]]:
+    """Return what is to be written, by process, and forget it: a connection outlives its transactions."""
+    found: Mapping[str, Counter[Cell]] = connection.info.pop(_PLACE, {})
+    return found
+
+
+_PLACE: Final = "germane_tally"
 _ENDS = frozenset({"scored", "skipped", "failed"})
 
 
