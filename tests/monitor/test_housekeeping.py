@@ -84,6 +84,19 @@ def test_a_process_without_a_scorer_keeps_house_too(
     store.close()
 
 
+def test_a_clock_that_is_ahead_makes_nothing_old(store: Store, old: Make, clock: Clock) -> None:
+    """The database's clock counts as well: a host whose own one is wrong by a year erases nothing before its time."""
+    timed = Store(store._database.url.render_as_string(hide_password=False), clock=clock)
+    ahead = Clock()
+    ahead.now += timedelta(days=365)
+    timed.add([old(1), old(31)])
+
+    run(keeper(timed, "me", ahead))
+
+    assert has_text(timed) == [True, False]
+    timed.close()
+
+
 def test_one_process_of_all_does_it(store: Store, other_store: Store, old: Make, clock: Clock) -> None:
     """For as long as it is there; another one does once it has gone."""
     first, second = keeper(store, "first", clock), keeper(other_store, "second", clock)

@@ -72,7 +72,8 @@ class Housekeeping:
     def _round(self) -> Removed:
         if self._is_over():
             return Removed()
-        expired, retention, now = self._expire(), self._retention, self._clock()
+        expired, retention = self._expire(), self._retention
+        now = min(self._clock(), self._store.now())  # a clock that is ahead must not make old what is not
         removed = self._store.prune(
             texts_before=now - timedelta(days=retention.text_days),
             before=now - timedelta(days=retention.score_days),

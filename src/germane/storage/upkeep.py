@@ -73,7 +73,7 @@ class Upkeep(ABC):
         Raises:
             UsageError: a moment has no time zone.
         """
-        now = self._now()
+        now = self.now()
         before, texts_before = _past(before, now), _past(texts_before, now)
         if dry_run:
             return self._foresee(texts_before, before)
@@ -85,11 +85,11 @@ class Upkeep(ABC):
             gone += self._walk(_Walk(ageing.erase_some, texts_before), stopping)
             gone += self._sweep(sweeping.erase_comments, texts_before, stopping)
         if self._erases:
-            gone += self._walk(_Walk(ageing.erase_scored_some, self._now()), stopping)
+            gone += self._walk(_Walk(ageing.erase_scored_some, self.now()), stopping)
         if max_size is not None:
             gone += self._fit(max_size, stopping)
-        self._walk(_Walk(considered.give_up_some, self._now() - considered.PATIENCE), stopping)
-        return gone + self._sweep(sweeping.delete_workers, self._now(), stopping)
+        self._walk(_Walk(considered.give_up_some, self.now() - considered.PATIENCE), stopping)
+        return gone + self._sweep(sweeping.delete_workers, self.now(), stopping)
 
     def forget(
         self,
@@ -158,7 +158,7 @@ class Upkeep(ABC):
         return gone
 
     def _fit(self, max_size: int, stopping: Callable[[], bool]) -> Removed:
-        gone, last = Removed(), self._now() - YOUNGEST
+        gone, last = Removed(), self.now() - YOUNGEST
         for some in (ageing.erase_some, ageing.delete_some):
             walk = _Walk(some, last)
             while not walk.ended and not stopping() and self.size(max_size) > max_size:
@@ -184,7 +184,8 @@ class Upkeep(ABC):
                 break
         return gone
 
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
+        """Return the moment by the database's clock, by which all processes go."""
         with self._database.read() as connection:
             return self._moment(connection)
 
