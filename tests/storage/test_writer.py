@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.storage import Coverage, Store, Writer
 
@@ -134,6 +136,38 @@ def test_counts_that_find_no_tally_at_the_end_are_told(
         "2 exchanges that were dropped are missing in the tally of" in told
         for told in messages(caplog, logging.WARNING)
     )
+
+
+class Uncounting(Store):
+    """Takes exchanges, and does not take counts for a while."""
+
+    refusals = 3
+
+    def count_dropped(self, *arguments: Any, **named: Any) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise DatabaseUnreachable("the tally is away")
+        super().count_dropped(*arguments, **named)
+
+
+def test_what_is_written_is_not_written_again_for_what_is_not_counted(
+    store: Store, migrated_url: str, make: Make
+) -> None:
+    """The counts are tried again alone: nothing is held up behind them, and what was stored is counted once."""
+    counted: Counter[str] = Counter()
+    uncounting = Uncounting(migrated_url, told=lambda ended: counted.update({key[2]: by for key, by in ended.items()}))
+    writer = Writer(uncounting, interval=0.01, limit=1, scorers=("a",), backoff=(0.01, 0.05))
+    while writer.admit("shop", "ask", 0, 1.0):
+        pass
+    for _ in range(5):
+        writer.put(make())
+
+    assert writer.flush(LONG)
+    assert writer.problem is None
+    assert writer.stop(LONG)
+    uncounting.close()
+    assert (store.counts().captured, uncounting.refusals) == (5, 0)
+    assert counted == {"stored": 5, "dropped": 1, "skipped": 1}
 
 
 def test_the_queue_is_held_while_the_database_is_away(

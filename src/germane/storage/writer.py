@@ -152,13 +152,15 @@ class Writer:
     def flush(self, timeout: float) -> bool:
         """Wait until what was put before is written; False when that took longer than ``timeout`` seconds."""
         with self._changed:
-            target = self._settled + self.depth
-            if self._settled >= target and not self._uncounted:
+            last = self._settled + self.depth
+            if not (self.depth or self._uncounted):
                 return True
         self._hurry = True
         self._ring()
         with self._changed:
-            return self._changed.wait_for(lambda: self._settled >= target and not self._uncounted, timeout)
+            return self._changed.wait_for(
+                lambda: self._settled >= last and not (self._uncounted or self.problem), timeout
+            )
 
     def stop(self, timeout: float) -> bool:
         """Write what is queued and end the thread; False when something was left after ``timeout`` seconds.
@@ -177,12 +179,11 @@ class Writer:
         with self._changed:
             left = [*self._in_flight, *self._queue.copy()]
         if left:
-            told = "%s were not written to %s before the end, and are lost"
-            logger.warning(told, _counted(left), self._store.name)
-        if self._uncounted:
+            logger.warning("%s were not written to %s before the end, and are lost", _counted(left), self._store.name)
+        if uncounted := len(self._full) + len(self._beyond):
             told = "%d exchanges that were dropped are missing in the tally of %s"
-            logger.warning(told, len(self._full) + len(self._beyond), self._store.name)
-        return not (left or self._uncounted)
+            logger.warning(told, uncounted, self._store.name)
+        return not (left or uncounted)
 
     def _ring(self) -> None:
         self._alarm = _NEVER
@@ -259,6 +260,7 @@ class Writer:
         self._wake.clear()
         try:
             self._write(self._taken())
+            self._settle(len(self._in_flight))  # at once: what fails behind it must not have it written again
             for dropped in (self._full, self._beyond):
                 dropped.report(self._store, self._scorers)
             self._try_again()
@@ -267,7 +269,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - the thread's boundary: without it one surprise ends all capture
             return self._went(f"{type(error).__name__} in {self._store.name}")
         self._well()
-        self._settle(len(self._in_flight))
+        self._settle(0)
         return True
 
     def _taken(self) -> list[Item]:
