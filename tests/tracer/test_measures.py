@@ -148,6 +148,32 @@ os.waitpid(child, 0)
     assert run(code) is True
 
 
+def test_labels_that_are_texts_do_not_become_series(run: Any) -> None:
+    """The first twenty of a scorer stand; further ones are counted without a label."""
+    code = """
+from datetime import UTC, datetime
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.tracer import attach
+use_own(); connect()
+exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s",
+                    route="ask", question="q", answer="a", started_at=datetime.now(UTC))
+for number in range(60):
+    attach(exchange, [Score(scorer="mine", fingerprint="f", value=0.5, label=f"because of {number}")])
+attach(exchange, [Score(scorer="mine", fingerprint="f", value=0.5, label="because of 3"),
+                  Score(scorer="other", fingerprint="f", value=0.5, label="mostly")])
+(points,) = [list(metric.data.data_points) for group in reader.get_metrics_data().resource_metrics
+             for scoped in group.scope_metrics for metric in scoped.metrics if metric.name == "rag.evaluation.score"]
+print(json.dumps(sorted([point.count, point.attributes.get("gen_ai.evaluation.score.label", "")] for point in points)))
+"""
+    found = run(code)
+
+    assert found[-1] == [40, ""]
+    assert found[-2] == [2, "because of 3"]
+    assert [1, "mostly"] in found
+    assert len(found) == 22
+
+
 def test_a_state_that_cannot_be_told_harms_nobody(run: Any) -> None:
     """An error on our side leaves out the reading, and the application's own metrics go out."""
     code = """

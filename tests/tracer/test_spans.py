@@ -367,7 +367,7 @@ attach(exchange, [
     Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly", explanation="near", latency=0.4, judge="m",
           input_tokens=120, output_tokens=30, cost=0.002),
     Score(scorer="faithfulness", fingerprint="f", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
-    Score(scorer="other", fingerprint="f", reason=Reason.BUDGET),
+    Score(scorer="other", fingerprint="f", reason=Reason.BUDGET, input_tokens=5, latency=0.1),
 ])
 events = [
     [record.log_record.event_name, dict(record.log_record.attributes), f"{record.log_record.trace_id:x}",
@@ -426,7 +426,10 @@ def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
 
 
 def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
-    """Value and duration point at the span, as tokens and money do; what failed has no value."""
+    """Value and duration point at the span, as tokens and money do; what failed has no value.
+
+    What was skipped is no score, and its tokens are spent all the same.
+    """
     _, measured = signals
     exemplar = ["a" * 32, "b" * 16]
     labels = {"gen_ai.evaluation.name": "relevancy", "gen_ai.workflow.name": "support"}
@@ -440,7 +443,11 @@ def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
     unit, tokens = measured["rag.evaluation.tokens"]
     assert (unit, [point[:2] for point in tokens]) == (
         "{token}",
-        [[{**labels, "gen_ai.token.type": "input"}, 120], [{**labels, "gen_ai.token.type": "output"}, 30]],
+        [
+            [{**labels, "gen_ai.token.type": "input"}, 120],
+            [{**labels, "gen_ai.token.type": "output"}, 30],
+            [{**labels, "gen_ai.evaluation.name": "other", "gen_ai.token.type": "input"}, 5],
+        ],
     )
     assert measured["rag.evaluation.cost"][0] == "USD"
     assert [point[:2] for point in measured["rag.evaluation.cost"][1]] == [[labels, 0.002]]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, detach, get_current, set_value
 from opentelemetry.context import attach as attach_context
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Key = tuple[int, int]
 Place = Literal["original", "carrier", "none"]
 """Where the scores of an exchange went; ``none`` when there was no value to bring, or no span to bring it to."""
+MOST_LABELS: Final = 20
+"""Of one scorer, in the metrics of one process."""
+_labels: dict[str, set[str]] = {}
 
 
 def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
@@ -128,21 +131,30 @@ def _tell(exchange: Exchange, key: Key, score: Score) -> None:
     here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: exchange.route}
     measured = instruments()
-    if score.state == "skipped":
-        return
     for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
         if tokens:
             measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=here)
     if score.cost:
         measured.cost.add(score.cost, labels, context=here)
+    if score.state == "skipped":  # also where a budget paid for a part of it
+        return
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=here)
     if score.value is not None:
-        labelled = labels if score.label is None else {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
-        measured.score.record(score.value, labelled, context=here)
+        if score.label is not None and _is_one_of_few(score.scorer, score.label):
+            labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
+        measured.score.record(score.value, labels, context=here)
     logger = event_logger()
     if logger is not None:
         _emit_event(logger, here, score)
+
+
+def _is_one_of_few(scorer: str, label: str) -> bool:
+    """Whether a metric may bear a label: each is a series for good, and a scorer of others may write texts there."""
+    known = _labels.setdefault(scorer, set())
+    if len(known) < MOST_LABELS:
+        known.add(label)
+    return label in known
 
 
 def _emit_event(logger: Logger, here: Context, score: Score) -> None:
