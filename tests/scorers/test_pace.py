@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -226,6 +229,45 @@ def test_no_second_request_leaves_without_a_place(fake: FakeJudge, fault: Fault)
         asyncio.run(ask())
     assert len(fake.requests) == 1
     assert book.settled == [(0, 0, 0)]
+
+
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Sends whoever asks back to itself."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(307)
+        self.send_header("Location", self.path)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_redirection_leads_no_further_than_is_paid_for() -> None:
+    """Each of its requests has its place before it leaves."""
+    book, server = Book(repeats=2), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+
+    async def ask() -> None:
+        judge = OpenAIJudge("m", Server(api_key="test", base_url=f"http://127.0.0.1:{server.server_port}"), pace=book)
+        try:
+            await judge.ask(MESSAGES)
+        finally:
+            await judge.aclose()
+
+    try:
+        with pytest.raises(ScoringError, match="nothing is left"):
+            asyncio.run(ask())
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert (len(_Elsewhere.asked), len(book.repeated)) == (3, 2)
 
 
 def test_a_price_under_the_asked_name_counts_where_the_server_tells_another(fake: FakeJudge) -> None:
