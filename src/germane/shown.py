@@ -25,8 +25,8 @@ def markdown(text: str | None, width: int = 200) -> str:
 
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """What a spreadsheet takes for the beginning of a formula, the last four in full width."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""What a terminal might obey; lines and tabs are left."""
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
+"""What a terminal might obey, and what turns the direction of all letters; lines and tabs are left."""
 
 
 def cell(text: str) -> str:

@@ -14,9 +14,9 @@ from germane.cli.output import as_json, database, harmless, print_json
 if TYPE_CHECKING:
     from germane.storage import Removed, Store
 
-WHAT_STAYS = """What stays: counts, which name nobody; spans, alerts and exports that have left; backups; for a while, bytes in
-the database's log, which 'germane db vacuum' empties on SQLite. What a process has captured and not written yet comes
-within seconds: run this again then."""
+WHAT_STAYS = """What stays: counts, which name nobody; spans, alerts and exports that have left; backups; for a while,
+bytes in the database's log, which 'germane db vacuum' empties on SQLite. What a process has captured and not
+written yet comes within seconds: run this again then."""
 
 
 class Pair(click.ParamType[tuple[str, str]]):
