@@ -265,7 +265,7 @@ def stop(timeout: float = TIMEOUT, *, drain: float = 0.0) -> bool:
     Args:
         timeout: Seconds that it may take.
         drain: Seconds to wait first until everything captured is scored, for scripts. What is not scored by then
-            stays in the database, for the next start.
+            stays in the database, for the next start. What a budget may pick later is not waited for.
 
     Returns:
         Whether everything ended in time, and nothing was left in memory.

@@ -165,9 +165,9 @@ def reserve(
     return Grant(at, granted, after)
 
 
-def count_picked(connection: Connection, picked: int, at: datetime | None) -> None:
-    """Count exchanges that were picked to be scored, on the day of ``at``, by default that of the database."""
-    day = (at or moment(connection)).astimezone(UTC).date()
+def count_picked(connection: Connection, picked: int, at: datetime) -> None:
+    """Count exchanges that were picked to be scored, on the day of ``at``."""
+    day = at.astimezone(UTC).date()
     insert(connection, table, COLUMNS, [_empty(day)])
     statement = update(table).where(table.c.day == day.isoformat())
     connection.execute(statement.values(picked=table.c.picked + picked))

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from germane.score import Reason
-from germane.storage import leases, limits, pool, traffic
+from germane.storage import leases, pool, traffic
 from germane.storage.engine import Database
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.traffic import HourCount
@@ -30,8 +30,8 @@ class Picking(ABC):
         """Whose rows of the tally this process adds to."""
 
     @abstractmethod
-    def _given_time(self) -> datetime | None:
-        """Return what the clock shows that this store was given; None without one."""
+    def _moment(self, connection: Connection) -> datetime:
+        """Return the time by the clock that all processes share."""
 
     @abstractmethod
     def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
@@ -45,7 +45,7 @@ class Picking(ABC):
     def moment(self) -> datetime:
         """Return the time (UTC) by the clock that all processes on this database share."""
         with self._database.read() as connection:
-            return self._given_time() or limits.moment(connection)
+            return self._moment(connection)
 
     def move(self, step: Step) -> bool:
         """Note how far the holder of an office has come."""
@@ -60,7 +60,7 @@ class Picking(ABC):
     def pick(self, step: Step, picks: Sequence[Pick]) -> bool:
         """Have candidates scored, and count them as picked; what is no candidate any more stays as it is."""
         with self._database.write() as connection:
-            return pool.release(connection, step, picks, self._given_time() or limits.moment(connection))
+            return pool.release(connection, step, picks, self._moment(connection))
 
     def pass_over(self, step: Step, passed: Mapping[str, float | None], reason: Reason) -> bool:
         """Skip candidates for one reason; ``passed`` has by id how probable it was that each would be picked."""

@@ -180,7 +180,7 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
             asked_for = sampling.assign(connection, self._process, decisions, scorers, self._moment(connection))
             self._erase_closed(connection, (decision.exchange_id for decision in decisions))
             if holder is not None and asked_for:
-                budget.count_picked(connection, asked_for, self._given_time())
+                budget.count_picked(connection, asked_for, self._moment(connection))
         return True
 
     def unconsidered_feedback(self, limit: int) -> list[Labelled]:
@@ -253,7 +253,7 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
             # What was picked and not paid for took nothing, and must not make a pick look cheaper than it is.
             unpaid = {task.exchange_id for task, found in written if found.reason is Reason.BUDGET}
             if unpaid:
-                budget.count_picked(connection, -len(unpaid), self._given_time())
+                budget.count_picked(connection, -len(unpaid), self._moment(connection))
         given = {task.id: (task, found) for task, found in reversed(results)}
         return [given[task.id] for task, _ in written]
 
