@@ -144,7 +144,7 @@ class Pool:
 
     def _draw_if_due(self, cursor: Cursor | None, budget: Budget) -> int:
         # By the clock that budgets are reserved by: an hour that has not begun there pays for nothing.
-        now = self._store.moment().astimezone(UTC)
+        now = self._store.now().astimezone(UTC)
         if end_before(now, LENGTHS[0]) == self._looked_at:  # no interval can have ended since
             return 0
         self._looked_at = end_before(now, LENGTHS[0])
@@ -191,7 +191,7 @@ class Pool:
         candidates = self._store.candidates(BATCH)
         if not candidates:
             return 0
-        step = self._to(cursor or Cursor(self._store.moment().astimezone(UTC)))
+        step = self._to(cursor or Cursor(self._store.now().astimezone(UTC)))
         shares = {one.id: min(self._rate, one.capture_probability) for one in candidates}
         drawn = [Pick(one.id, shares[one.id], "drawn") for one in candidates if one.draw <= self._rate]
         rest = {one.id: shares[one.id] or None for one in candidates if one.draw > self._rate}

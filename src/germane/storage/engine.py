@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
-from germane.storage import moved, tally
+from germane.storage import outcomes, tally
 from germane.storage.filesystem import Mounts, read_mounts, refuse_network
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
@@ -40,7 +40,7 @@ class Database:
             SQLite's file lies on a network file system.
     """
 
-    def __init__(self, url: str, *, mounts: Mounts = read_mounts, told: moved.Told = lambda _: None) -> None:
+    def __init__(self, url: str, *, mounts: Mounts = read_mounts, told: outcomes.Told = lambda _: None) -> None:
         self._told = told
         self.url = _parsed(url)
         self.name = _displayed(self.url)
@@ -61,10 +61,10 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
         with self._in_use(), self.engine.begin() as connection:
-            moved.take(connection), tally.take(connection)  # noted in a transaction that came to nothing
+            outcomes.take(connection), tally.take(connection)  # noted in a transaction that came to nothing
             yield connection
             tally.settle(connection)
-            ended = moved.take(connection)
+            ended = outcomes.take(connection)
         if ended:
             self._told(ended)
 

@@ -42,11 +42,6 @@ class Picking(ABC):
         with self._database.read() as connection:
             return leases.cursor(connection, office)
 
-    def moment(self) -> datetime:
-        """Return the time (UTC) by the clock that all processes on this database share."""
-        with self._database.read() as connection:
-            return self._moment(connection)
-
     def move(self, step: Step) -> bool:
         """Note how far the holder of an office has come."""
         with self._database.write() as connection:

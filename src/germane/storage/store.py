@@ -19,12 +19,12 @@ from germane.storage import (
     budget,
     calibrations,
     claims,
-    considered,
     exporting,
     feedback,
     leases,
     limits,
     migrate,
+    objections,
     recorded,
     restoring,
     rows,
@@ -36,7 +36,7 @@ from germane.storage import (
 from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
-from germane.storage.moved import Ended, Told, note
+from germane.storage.outcomes import Ended, Told, note
 from germane.storage.picking import Picking
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
@@ -189,7 +189,7 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
         A label waits until its exchange is here and decided on.
         """
         with self._database.read() as connection:
-            return considered.unconsidered(connection, limit)
+            return objections.unconsidered(connection, limit)
 
     def consider(
         self,
@@ -216,13 +216,13 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
-            considered.ask_for(connection, scored, drawn=not self._erases)
+            objections.ask_for(connection, scored, drawn=not self._erases)
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
             now = self._moment(connection)
-            ready = considered.reopen(connection, self._process, scored, scorers, now)
-            considered.note(connection, feedback_ids, now)
+            ready = objections.reopen(connection, self._process, scored, scorers, now)
+            objections.note(connection, feedback_ids, now)
             if holder is not None and ready:
                 budget.count_picked(connection, len(ready), now)
             return ready.total()

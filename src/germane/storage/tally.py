@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Insert, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import Reason
-from germane.storage.moved import Ended, note
+from germane.storage.outcomes import Ended, note
 from germane.storage.tables import tally
 from germane.storage.text import clean
 

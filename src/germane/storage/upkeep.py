@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from germane.errors import UsageError
-from germane.storage import ageing, considered, erasing, forgetting, size, sweeping
+from germane.storage import ageing, erasing, forgetting, objections, size, sweeping
 from germane.storage.ageing import Batch, Place, Removed
 from germane.storage.engine import Database
 from germane.storage.forgetting import Person
@@ -88,7 +88,7 @@ class Upkeep(ABC):
             gone += self._walk(_Walk(ageing.erase_scored_some, self.now()), stopping)
         if max_size is not None:
             gone += self._fit(max_size, stopping)
-        self._walk(_Walk(considered.give_up_some, self.now() - considered.PATIENCE), stopping)
+        self._walk(_Walk(objections.give_up_some, self.now() - objections.PATIENCE), stopping)
         return gone + self._sweep(sweeping.delete_workers, self.now(), stopping)
 
     def forget(

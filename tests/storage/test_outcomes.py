@@ -13,7 +13,7 @@ from sqlalchemy import func, insert, select
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.storage import Decision, Store, tables
-from germane.storage.moved import Ended, note
+from germane.storage.outcomes import Ended, note
 
 LEASE = timedelta(seconds=60)
 SCORERS = {"a": "f1", "b": "f2"}
