@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -147,13 +149,21 @@ def test_threads_share_one_limit(sqlite_store: Store, make: Make) -> None:
     assert writer.stop(LONG)
 
 
-def test_a_forked_child_begins_with_a_limit_of_its_own(sqlite_store: Store, make: Make) -> None:
-    """What the parent has dropped is the parent's to count."""
-    writer = Writer(sqlite_store, limit=1, interval=60, clock=Time())
-    while writer.admit("shop", "ask", 0, 1.0):
-        pass
-    assert writer.thinned == 1
-    writer._thread = None  # as in a child
-    writer.after_fork_in_child()
+FORKED = """
+import os, sys
+from germane.storage import Store, Writer
+writer = Writer(Store("sqlite://"), limit=1, interval=60, clock=lambda: 0.0)
+while writer.admit("shop", "ask", 0, 1.0):
+    pass
+if writer.thinned != 1:
+    sys.exit(1)
+child = os.fork()
+if child == 0:
+    os._exit(0 if (writer.admit("shop", "ask", 0, 1.0), writer.thinned) == (1.0, 0) else 2)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
-    assert (writer.admit("shop", "ask", 0, 1.0), writer.thinned) == (1.0, 0)
+
+def test_a_forked_child_begins_with_a_limit_of_its_own() -> None:
+    """What the parent has dropped is the parent's to count."""
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=LONG, check=False).returncode == 0
