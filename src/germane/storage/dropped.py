@@ -49,15 +49,19 @@ class Dropped:
         Raises:
             StorageError: the database did not take them; those that it did not take stay here.
         """
-        with self._lock:
-            minutes = {minute for minute, _, _ in self._cells}
-        for minute in sorted(minutes):
-            with self._lock:
-                cells = {cell: count for cell, count in self._cells.items() if cell[0] == minute}
+        for minute, cells in sorted(self._by_minute().items()):
             counts = {(service, route): count for (_, service, route), count in cells.items()}
             names = scorers() if callable(scorers) else scorers
             store.count_dropped(counts, names, self._reason, at=datetime.fromtimestamp(minute * 60, UTC))
             self._forget(cells)
+
+    def _by_minute(self) -> dict[int, dict[_Cell, int]]:
+        with self._lock:  # for no longer than a copy takes: callers wait for it, and a day without a database is long
+            cells = self._cells.copy()
+        minutes: dict[int, dict[_Cell, int]] = {}
+        for cell, count in cells.items():
+            minutes.setdefault(cell[0], {})[cell] = count
+        return minutes
 
     def _forget(self, cells: dict[_Cell, int]) -> None:
         """Take away what the tally has; what was dropped meanwhile stays."""
