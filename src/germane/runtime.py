@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from germane.annotation import Annotation
-    from germane.calibration import Calibration
     from germane.exchange import Exchange
     from germane.monitor import Alert, Monitor
     from germane.scorers import Workbench
     from germane.settings import Settings
-    from germane.storage import Store
+    from germane.storage import Floors, Store
 
 TIMEOUT = 10.0
 """Seconds that stopping may take."""
@@ -35,35 +34,6 @@ LEAST = 1.0
 _logger = logging.getLogger("germane")
 _lock = threading.RLock()  # a signal handler that stops may interrupt a start or a stop
 _running: Runtime | None = None
-
-
-class _Floors(Mapping[tuple[str, str], "Calibration"]):
-    """Floors of cosines by embedder and scorer: read for the first score, since then the database is there."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[tuple[str, str], Calibration] | None = None
-        self._told = False
-
-    def __getitem__(self, key: tuple[str, str]) -> Calibration:
-        return self._read()[key]
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def _read(self) -> dict[tuple[str, str], Calibration]:
-        if self._known is None:
-            try:
-                self._known = {(one.embedder, one.scorer): one for one in self._store.calibrations()}
-            except StorageError as error:
-                if not self._told:
-                    self._told = True
-                    _logger.warning("labels are not calibrated until the database can be read: %s", error)
-                return {}
-        return self._known
 
 
 class Runtime:
@@ -81,14 +51,14 @@ class Runtime:
         on_alert: Callable[[Alert], object] | None,
         tracer_provider: TracerProvider | None,
     ) -> None:
-        from germane.storage import Store, Writer
+        from germane.storage import Floors, Store, Writer
 
         self.settings = settings
         self.store = Store(settings.database, told=tracer.count, erase_after_scoring=settings.erase_after_scoring)
         self._on_alert = on_alert
         self._redact = redact
         self._provider = tracer_provider
-        self._floors = _Floors(self.store)
+        self._floors = Floors(self.store)
         self._build()
         names = [scorer.name for scorer in self.workbench.scorers] if self.workbench else []
         self._names = frozenset(names)
@@ -293,7 +263,7 @@ async def lifespan(app: object = None, **settings: Any) -> AsyncIterator[None]: 
         await asyncio.to_thread(stop)
 
 
-def _workbench(settings: Settings, store: Store, floors: _Floors) -> Workbench | None:
+def _workbench(settings: Settings, store: Store, floors: Floors) -> Workbench | None:
     if settings.role == "capture":
         return None
     from germane.monitor import shared_pace

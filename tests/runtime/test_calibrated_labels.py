@@ -11,8 +11,7 @@ import pytest
 
 import germane
 from germane.calibration import Calibration
-from germane.runtime import _Floors
-from germane.storage import Store
+from germane.storage import Floors, Store
 from germane.testing import FakeJudge
 
 Query = Callable[[str], list[Any]]
@@ -40,7 +39,7 @@ def test_floors_that_cannot_be_read_are_told_once(tmp_path: Path, caplog: pytest
     """Each score asks for them: the log has one line, however many there are, and they are read when they are there."""
     database = f"sqlite:///{tmp_path / 'later.db'}"
     store = Store(database)
-    floors = _Floors(store)
+    floors = Floors(store)
 
     assert [len(floors) for _ in range(3)] == [0, 0, 0]
     (line,) = caplog.messages

@@ -8,6 +8,7 @@ from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, free
 from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
+from germane.storage.floors import Floors
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
@@ -33,6 +34,7 @@ __all__ = [
     "Dropped",
     "Estimate",
     "Expense",
+    "Floors",
     "Grant",
     "HourCount",
     "Labelled",
