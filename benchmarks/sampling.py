@@ -7,7 +7,7 @@ over days whose traffic is tripled unforeseen from 8 to 12 h, and whose answers 
 A variance is to be within 10 % of what the design has by theory, sum (1 - pi) / pi (y - mean)^2 over each day. By that
 sum the figure changes with the routes' means and zero rates that a day happens to have: over 150 days, relative to the
 uniform scheme, from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; the regression
-.73 to 1.07, .47 to .69, .17 to .24). What was reported lies at the lower end of these; a line above it is marked "over".
+.73 to 1.07, .47 to .69, .17 to .24). What was reported is at the lower end: a line above it is marked "over".
 
 That requests of several processes never exceed the budget is shown where they are reserved, in tests/monitor.
 """
