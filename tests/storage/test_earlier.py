@@ -1,5 +1,6 @@
 """A database that an earlier revision's code wrote is read and worked on as if it had always been of this one.
 
+The newest revision's is among them: it shows that the tables are still what they were when it was written.
 How these databases were made is told in databases/README.md.
 """
 
@@ -17,10 +18,10 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Connection, inspect, text
 
 from germane.score import Score
-from germane.storage import Decision, Store
+from germane.storage import Decision, Pick, Step, Store
 from germane.storage.migrate import REVISIONS, VERSION_TABLE
 from germane.storage.tables import metadata
 
@@ -28,6 +29,8 @@ DATABASES = Path(__file__).parent / "databases"
 FILL = runpy.run_path(str(DATABASES / "fill.py"))
 LEASE, NOON, SCORERS, read = (FILL[name] for name in ("LEASE", "NOON", "SCORERS", "read"))
 EARLIER = sorted(path.stem for path in DATABASES.glob("*.json"))
+FLEET = "0004"
+"""From this revision on there are more exchanges: some in the pool of a budget, or taken out of it."""
 
 
 class Clock:
@@ -47,7 +50,7 @@ def clock() -> Clock:
 
 @pytest.fixture(params=EARLIER)
 def revision(request: pytest.FixtureRequest) -> str:
-    """An earlier revision of the tables."""
+    """A revision of the tables."""
     name: str = request.param
     return name
 
@@ -70,13 +73,13 @@ def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, c
 
 
 def test_each_earlier_revision_has_its_databases() -> None:
-    """So that none can be forgotten."""
+    """So that none can be forgotten; the newest one may still be in the making."""
     assert list(REVISIONS[: len(EARLIER)]) == EARLIER
-    assert len(EARLIER) >= 3
+    assert len(EARLIER) >= max(4, len(REVISIONS) - 1)
 
 
 def test_everything_reads_the_same(earlier: Store, revision: str) -> None:
-    """Exchanges, scores, coverage, counts, means, labels and floors, as the code that wrote them read them."""
+    """Exchanges, scores, coverage, means, labels, the pool, what was spent, as the code that wrote them read them."""
     earlier.migrate()
     earlier.check()
 
@@ -84,7 +87,7 @@ def test_everything_reads_the_same(earlier: Store, revision: str) -> None:
     after = json.loads(json.dumps(read(earlier), default=str))
 
     assert {name: within(after[name], before[name]) for name in before} == before
-    assert len(before["exchanges"]) == 12
+    assert len(before["exchanges"]) == (18 if revision >= FLEET else 12)
     assert len(before["scores"]) >= 8
 
 
@@ -106,20 +109,68 @@ def test_the_tables_are_those_of_a_new_database(earlier: Store) -> None:
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
-def test_what_was_left_to_do_is_done(earlier: Store, clock: Clock) -> None:
-    """What waits is claimed, what runs is left until its lease ends; then everything has its score, and counts hold."""
+def test_so_are_the_indexes(earlier: Store) -> None:
+    """With their conditions, which Alembic does not compare."""
+    earlier.migrate()
+
+    with earlier._database.write() as connection:
+        migrated = indexes(connection)
+        for table in metadata.sorted_tables:
+            for index in table.indexes:
+                index.drop(connection)
+                index.create(connection)
+        assert migrated == indexes(connection)
+
+
+def indexes(connection: Connection) -> dict[str, str]:
+    found = [index for table in metadata.tables for index in inspect(connection).get_indexes(table)]
+    return {str(index["name"]): str({**index, "dialect_options": conditions(index)}) for index in found}
+
+
+def conditions(index: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
+
+
+@pytest.mark.parametrize("revision", EARLIER[-1:], indirect=True)
+def test_the_last_one_has_something_in_every_column(earlier: Store) -> None:
+    """What it has nothing of, no later migration could be seen to lose."""
+    with earlier._database.read() as connection:
+        tables = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
+        columns = {(table, one["name"]) for table in tables for one in inspect(connection).get_columns(table)}
+        query = 'SELECT count("{1}") FROM {0}'
+        empty = {one for one in columns if not connection.execute(text(query.format(*one))).scalar()}
+
+    assert len(columns) > 80
+    assert empty == set()
+
+
+def test_what_was_left_to_do_is_done(earlier: Store, revision: str, clock: Clock) -> None:
+    """What waits is claimed, what runs is left until its lease ends, what is in the pool until it is picked.
+
+    Then everything has its score, and counts hold.
+    """
     earlier.migrate()
     at_once = done(earlier, clock)
     clock.now += LEASE + timedelta(minutes=1)
     later = done(earlier, clock)
 
-    assert [number(one) for one in sorted(at_once)] == [6, 9, 9]
+    assert [number(one) for one in sorted(at_once)] == [6, 9, 9, *([13, 13, 16] if revision >= FLEET else [])]
     assert [number(one) for one in sorted(later)] == [7, 7, 8, 8]
     earlier.assign([Decision(one.id, 1.0, "drawn") for one in earlier.unsampled(9)], SCORERS)
     assert len(done(earlier, clock)) == 4
+    assert picked(earlier) == ([12] if revision >= FLEET else [])
+    done(earlier, clock)
     for one in earlier.coverage():
         assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values())
         assert one.pending == 0
+
+
+def picked(store: Store) -> list[int]:
+    """Pick all that is in the pool; return what was."""
+    found = [one.id for one in store.candidates(9)]
+    assert store.elect("sampler", "new", ttl=LEASE)
+    assert store.pick(Step("sampler", "new", "next"), [Pick(one, 0.5, "uniform") for one in found])
+    return [number(one) for one in found]
 
 
 def number(exchange_id: str) -> int:
@@ -135,13 +186,17 @@ def done(store: Store, clock: Clock) -> list[str]:
 
 
 def test_it_can_be_pruned(earlier: Store, clock: Clock) -> None:
-    """Rows that were written before text could be erased are found by their age."""
+    """Rows that were written before text could be erased are found by their age, and those that have none left are not.
+
+    All of them go later.
+    """
     earlier.migrate()
+    everything = earlier.exchanges()
     clock.now += LEASE * 2
 
-    assert earlier.prune(texts_before=clock.now).texts == 12
+    assert earlier.prune(texts_before=clock.now).texts == sum(one.question is not None for one in everything)
     with earlier._database.read() as connection:
         left = connection.execute(text("SELECT count(*) FROM exchange WHERE question IS NOT NULL")).scalar()
     assert left == 0
-    assert earlier.prune(before=clock.now).exchanges == 12
+    assert earlier.prune(before=clock.now).exchanges == len(everything)
     assert earlier.exchanges() == []
