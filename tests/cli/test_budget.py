@@ -33,6 +33,7 @@ def test_the_doctor_tells_what_is_spent_of_each_limit(
     assert found is not None
     assert (found["status"], found["fix"]) == ("ok", None)
     assert "120 of 300 calls are spent; 120,000 of 200,000 tokens are spent" in found["message"]
+    assert "picks by budget" in call("doctor", "--offline").out
 
 
 def test_the_doctor_tells_that_it_is_spent_and_until_when(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import an_exchange
 
 import germane
 from germane.annotation import Recorded
@@ -444,6 +445,14 @@ def test_an_exchange_is_seen_once_however_many_scorers_it_has(call: Call, store:
     )
 
     assert "handler ask: 2 seen, 2 scored" in call("doctor", "--offline").out
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, "3 captured"), (30, "20 or more captured")])
+def test_what_nobody_has_looked_at_is_not_counted_as_seen(call: Call, store: Store, count: int, told: str) -> None:
+    """The tally begins with the sampler; before that the doctor has seen the latest rows, and no more."""
+    store.add([an_exchange() for _ in range(count)])
+
+    assert f"handler ask: {told}, none of them looked at yet" in call("doctor", "--offline").out
 
 
 def test_labels_without_cosines_need_no_calibration(

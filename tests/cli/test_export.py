@@ -96,8 +96,8 @@ def test_what_was_exported_comes_back_once(
     again = call("import", file, "--database", url)
     home = call("import", file, "--database", database_url)
 
-    assert first.out == "9 new exchanges and 9 new tasks, of 9 exchanges\n"
-    assert again.out == home.out == "0 new exchanges and 0 new tasks, of 9 exchanges\n"
+    assert first.out == "exchanges read: 9, of them new: 9; new tasks: 9\n"
+    assert again.out == home.out == "exchanges read: 9, of them new: 0; new tasks: 0\n"
     with closing(Store(url)) as other:
         assert told(other) == told(full)
         assert [one.seen for one in other.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"] == [10]
@@ -123,7 +123,7 @@ def test_a_pipe_takes_it_over(full: Store, url: str, database_url: str) -> None:
     command = [*germane, "import", "-", "--database", url]
     imported = subprocess.run(command, input=exported.stdout, capture_output=True, check=True)
 
-    assert imported.stdout == b"9 new exchanges and 9 new tasks, of 9 exchanges\n"
+    assert imported.stdout == b"exchanges read: 9, of them new: 9; new tasks: 9\n"
 
 
 def test_an_export_may_be_a_part(call: Call, database: str, store: Store, tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: S
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(f"germane: {why}. ")
     assert (skipped.code, skipped.err) == (0, f"left out: {why}\n")
-    assert skipped.out == "1 new exchanges and 1 new tasks, of 2 exchanges\n"
-    assert call("import", str(file), "--database", other).out == "1 new exchanges and 1 new tasks, of 3 exchanges\n"
+    assert skipped.out == "exchanges read: 2, of them new: 1; new tasks: 1\n"
+    assert call("import", str(file), "--database", other).out == "exchanges read: 3, of them new: 1; new tasks: 1\n"
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
     call("export", str(tmp_path / "flat.csv"))
     flat = call("import", str(tmp_path / "flat.csv"))
 
-    assert (ended.code, ended.out) == (0, f"2 exchanges from {rows}, to be scored\n")
+    assert (ended.code, ended.out) == (0, f"exchanges read from {rows}: 2; those that are new wait to be scored\n")
     assert again.code == 0
     assert found.keys() == {"r1", "r2"}
     assert [context.text for context in found["r1"].contexts] == ["one", "two"]
@@ -385,11 +385,23 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
     assert "export as JSONL" in flat.err
 
 
+@pytest.mark.parametrize(("ending", "option"), [("csv", ["--skip-bad"]), ("jsonl", ["--columns", "question=q"])])
+def test_an_option_that_changes_nothing_is_refused(
+    call: Call, store: Store, tmp_path: Path, ending: str, option: list[str]
+) -> None:
+    """Broken lines are left out of exports, and columns are named for data sets; else nobody would know."""
+    write(store, [0.5])
+    file = tmp_path / f"all.{ending}"
+    call("export", str(file))
+
+    assert call("import", str(file), *option).code == 2
+
+
 def test_a_data_set_may_have_versions(call: Call, store: Store, tmp_path: Path) -> None:
     """A column of that name makes no export of it."""
     rows = tmp_path / "faq.jsonl"
     rows.write_text('{"version": 3, "question": "How?", "answer": "So."}\n')
-    assert call("import", str(rows)).out == f"1 exchanges from {rows}, to be scored\n"
+    assert call("import", str(rows)).out == f"exchanges read from {rows}: 1; those that are new wait to be scored\n"
     assert [one.question for one in store.unsampled(10)] == ["How?"]
 
 

@@ -131,6 +131,7 @@ def test_candidates_that_wait_are_told(call: Call, store: Store, scored: Scored)
     """What waits for the budget's picks is told apart from what waits for a judge, and so is what was not paid for."""
     (exchange,) = scored(store, [0.5])
     store.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
+    assert "  exchanges that no process has looked at yet: 3\n" in call("report").out
     waiting = store.unsampled(10)
     store.assign([Decision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"})
     with store._database.write() as connection:

@@ -54,6 +54,17 @@ def test_a_calibrated_label_comes_with_the_value_that_it_stands_for(call: Call, 
     assert call("worst").out.startswith(" 0.62  partly (calibrated 0.51)  ask  ")
 
 
+def test_text_that_is_gone_is_said_to_be_gone(call: Call, store: Store, scored: Scored) -> None:
+    """The score stays, and so does its place in the list."""
+    scored(store, [0.1], details={"questions": [{"text": "What colour?", "similarity": 0.05}]})
+    store.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
+
+    out = call("worst").out
+
+    assert out.count("(erased, or never kept)") == 3
+    assert "None" not in out
+
+
 def test_json_holds_the_whole_answer(call: Call, store: Store, scored: Scored) -> None:
     """Nothing is cut or replaced for a program."""
     (exchange,) = scored(store, [0.1], question=HOSTILE[1], answer=HOSTILE[3], details={"questions": []})

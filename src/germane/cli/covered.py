@@ -60,6 +60,13 @@ def waiting(left: Outstanding) -> dict[str, Any]:
     return {"undecided": left.undecided, "tasks": tasks}
 
 
+def undecided(left: Outstanding) -> Iterable[str]:
+    """Say how many exchanges wait for a first look, and how many of each scorer for the end of an interval."""
+    if left.undecided:
+        yield f"exchanges that no process has looked at yet: {left.undecided}"
+    yield from candidates(left)
+
+
 def candidates(left: Outstanding) -> Iterable[str]:
     """Say how many exchanges of each scorer wait in the pool that a budget picks from."""
     counts: dict[str, int] = {}

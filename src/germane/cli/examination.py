@@ -63,11 +63,16 @@ def examine(database: str | None, *, offline: bool) -> list[Finding]:
     except SettingsError as error:
         return [Finding("settings", "fault", str(error), "correct or remove it")]
     return [
-        Finding("settings", "ok", f"service {settings.service!r}, rate {settings.rate:g}"),
+        Finding("settings", "ok", f"service {settings.service!r}, {_choice(settings)}"),
         *_look_at_database(settings),
         *_look_at_scorers(settings, offline=offline),
         *_look_at_export(),
     ]
+
+
+def _choice(settings: Settings) -> str:
+    """Return by what exchanges are chosen: a budget takes the rate's place."""
+    return f"rate {settings.rate:g}" if settings.budget is None else "picks by budget"
 
 
 def _look_at_database(settings: Settings) -> Iterator[Finding]:
@@ -125,6 +130,9 @@ def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange
             f"fired, but no {' and no '.join(unread)} could be read: its selectors match nothing",
             'name the parts: @germane.observe(question="body.query", answer="text"); the log says what was found',
         )
+    if not seen:
+        more = " or more" if len(latest) == LATEST else ""
+        return Finding(about, "ok", f"{len(latest)}{more} captured, none of them looked at yet")
     scored = max((found.scored for found in coverage), default=0)
     return Finding(about, "ok", f"{max(seen, len(latest))} seen, {scored} scored")
 

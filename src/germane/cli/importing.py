@@ -35,7 +35,7 @@ _LINES = {".jsonl", ".ndjson"}
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--skip-bad", is_flag=True, help="Leave out broken lines, and say which.")
+@click.option("--skip-bad", is_flag=True, help="Leave out broken lines of an export, and say which.")
 @click.option("--columns", type=Columns(), help="Your names of a data set's columns, such as question=q,answer=a.")
 @database
 def command(
@@ -48,12 +48,17 @@ def command(
 
     Of other files each row is a new exchange, which is scored as if an application had captured it.
     """
+    exported = file == STDIN or (file.suffix.lower() in _LINES and _is_export(file))
+    if exported and columns:
+        raise click.UsageError("--columns is for data sets: an export has its own names")
+    if skip_bad and not exported:
+        raise click.UsageError("--skip-bad is for exports: of a data set each row needs a question and an answer")
     with opened(database) as store:
-        if file == STDIN or (file.suffix.lower() in _LINES and _is_export(file)):
+        if exported:
             _restore(store, file, skip_bad=skip_bad)
             return
         count = _take_in(store, _new_exchanges(file, columns, settings_for(database).service))
-    click.echo(f"{count} exchanges from {file}, to be scored")
+    click.echo(f"exchanges read from {file}: {count}; those that are new wait to be scored")
 
 
 def _is_export(file: Path) -> bool:
@@ -81,7 +86,7 @@ def _restore(store: Store, file: Path, *, skip_bad: bool) -> None:
                     ) from None
                 click.echo(f"left out: {place} {harmless(str(error))}", err=True)
     taken.flush()
-    click.echo(f"{taken.exchanges} new exchanges and {taken.tasks} new tasks, of {taken.seen} exchanges")
+    click.echo(f"exchanges read: {taken.seen}, of them new: {taken.exchanges}; new tasks: {taken.tasks}")
 
 
 class _Taken:

@@ -91,7 +91,7 @@ def _print(
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
     for one in calibrations:
         click.echo(f"\nLabels and low answers of {harmless(one.scorer, 40)}: {one}; means are of raw values")
-    missing = [*filter(None, map(covered.line, coverage)), *(f"  {told}" for told in covered.candidates(left))]
+    missing = [*filter(None, map(covered.line, coverage)), *(f"  {told}" for told in covered.undecided(left))]
     if missing:
         click.echo("\nWithout a score:")
         click.echo("\n".join(missing))

@@ -49,14 +49,15 @@ def describe(scored: Scored) -> list[str]:
     source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
         f"{score.value:5.2f}  {harmless(score.label)}{_calibrated(score)}  {source}",
-        f"       asked     {harmless(exchange.question)}",
-        f"       answered  {harmless(exchange.answer)}",
+        f"       asked     {_text(exchange.question)}",
+        f"       answered  {_text(exchange.answer)}",
     ]
-    lines += [
-        f"       reads as  {harmless(str(question.get('text')))}  ({question['similarity']:.2f})"
-        for question in _questions(score)
-    ]
+    lines += [f"       reads as  {_text(one.get('text'))}  ({one['similarity']:.2f})" for one in _questions(score)]
     return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {harmless(exchange.id)}"]
+
+
+def _text(kept: Any) -> str:
+    return "(erased, or never kept)" if kept is None else harmless(str(kept))
 
 
 def _calibrated(score: Score) -> str:

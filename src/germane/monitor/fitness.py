@@ -110,7 +110,7 @@ def tell_unused(filters: Iterable[str], scorers: Collection[str]) -> None:
     for name in filters:
         if scorers and name not in scorers:
             logger.warning(
-                "filters.%s chooses exchanges for a scorer that does not run here (%s does): it changes nothing",
+                "filters.%s chooses exchanges for a scorer that does not run here (what does: %s): it changes nothing",
                 name, ", ".join(sorted(scorers)),
             )  # fmt: skip
 
