@@ -104,21 +104,33 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(bare: Path, source: str
         (bare / source).write_text("[tool.germane]\nconcurency = 3\n")
 
     assert refusal(**({"concurency": 3} if source == "argument" else {})) == (
-        "there is no setting 'concurency'; did you mean 'concurrency'?; remove it"
+        "there is no setting 'concurency'; did you mean 'concurrency'? Correct or remove it"
     )
 
 
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("GERMANE_RATTE", "there is no setting behind GERMANE_RATTE; did you mean 'rate'?; unset it"),
-        ("GERMANE_XYZZY", "there is no setting behind GERMANE_XYZZY; unset it"),
-        ("GERMANE_RATE__HIGH", "there is no setting behind GERMANE_RATE__HIGH; did you mean 'rate'?; unset it"),
-        ("GERMANE_WEBHOOK__URLS", "there is no setting 'webhook.urls'; did you mean 'url'?; remove it"),
-        ("GERMANE_BUDGET__CALLS", "there is no setting 'budget.calls'; did you mean 'calls_per_hour'?; remove it"),
-        ("GERMANE_BUDGET__USD_DAY", "there is no setting 'budget.usd_day'; did you mean 'usd_per_day'?; remove it"),
-        ("GERMANE_BUDGET_USD_PER_DAY", "BUDGET_USD_PER_DAY; did you mean 'budget__usd_per_day'?; unset it"),
-        ("GERMANE_RETENTION__DAYS", "there is no setting 'retention.days'; did you mean 'text_days'?; remove it"),
+        ("GERMANE_RATTE", "behind GERMANE_RATTE; did you mean 'rate'? Correct or unset it"),
+        ("GERMANE_XYZZY", "behind GERMANE_XYZZY; unset it"),
+        (
+            "GERMANE_RATE__HIGH",
+            "behind GERMANE_RATE__HIGH; did you mean 'rate'? Correct or unset it",
+        ),
+        ("GERMANE_WEBHOOK__URLS", "'webhook.urls'; did you mean 'url'? Correct or remove it"),
+        (
+            "GERMANE_BUDGET__CALLS",
+            "'budget.calls'; did you mean 'calls_per_hour'? Correct or remove it",
+        ),
+        (
+            "GERMANE_BUDGET__USD_DAY",
+            "'budget.usd_day'; did you mean 'usd_per_day'? Correct or remove it",
+        ),
+        ("GERMANE_BUDGET_USD_PER_DAY", "BUDGET_USD_PER_DAY; did you mean 'budget__usd_per_day'? Correct or unset it"),
+        (
+            "GERMANE_RETENTION__DAYS",
+            "'retention.days'; did you mean 'text_days'? Correct or remove it",
+        ),
     ],
 )
 def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
@@ -138,7 +150,10 @@ def test_a_part_of_a_rule_is_suggested_too() -> None:
     [
         ("[budget]\ncall_per_day = 5\n", "'budget.call_per_day'; did you mean 'calls_per_day'?"),
         ("[retention]\ntext_day = 5\n", "'retention.text_day'; did you mean 'text_days'?"),
-        ("[filters.faithfulness]\nroute = 'docs'\n", "'filters.faithfulness.route'; did you mean 'routes'?"),
+        (
+            "[filters.faithfulness]\nroute = 'docs'\n",
+            "'filters.faithfulness.route'; did you mean 'routes'?",
+        ),
         ("[[always]]\nfeedback_under = 0.5\n", "'always.0.feedback_under'; did you mean 'feedback_below'?"),
         ("[prices.mine]\ninput = 1\noutputs = 2\n", "'prices.mine.outputs'; did you mean 'output'?"),
     ],
@@ -147,7 +162,18 @@ def test_a_wrong_name_in_a_table_is_suggested_too(bare: Path, written: str, said
     """A budget that nobody reads would be overspent, a retention not kept."""
     (bare / "germane.toml").write_text(written)
 
-    assert refusal() == f"there is no setting {said}; remove it"
+    assert refusal() == f"there is no setting {said} Correct or remove it"
+
+
+@pytest.mark.parametrize("part", ["filters", "always"])
+def test_how_a_handler_ended_is_one_of_four_words(part: str) -> None:
+    """A filter for another would leave out everything, and a rule of always would take nothing."""
+    match = {"status": ["errors"]}
+
+    said = refusal(**{part: {"faithfulness": match} if part == "filters" else [match]})
+
+    assert said.startswith(f"setting {part}.{'faithfulness' if part == 'filters' else 0}.status.0 = 'errors': ")
+    assert "'ok', 'error', 'cancelled' or 'abandoned'" in said
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "2.5", "many"])

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_settings import NoDecode
 
+from germane.exchange import Status
+
 
 def _read_secret(value: Any) -> Any:
     """Follow ``env:NAME`` and ``file:/path``, so that the secret itself need not stand in a file of settings.
@@ -70,3 +72,4 @@ Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_key
 DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split)]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, Field, model_validator
 
-from germane.settings.kinds import Names, Secret, WebAddress
+from germane.settings.kinds import Names, Secret, Statuses, WebAddress
 
 DAY = 86_400
 
@@ -96,7 +96,7 @@ class Match(BaseModel):
 
     routes: Names = ()
     """Patterns of routes, such as `support-*`; one of them must fit."""
-    status: Names = ()
+    status: Statuses = ()
     """How the handler ended: `ok`, `error`, `cancelled`, `abandoned`; one of them must fit."""
     attributes: dict[str, str] = Field(default_factory=dict)
     """Patterns of attributes' values, by name; all must fit."""

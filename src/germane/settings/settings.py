@@ -178,7 +178,7 @@ def _explain(detail: Any) -> str:
     name, head = ".".join(path), path[0]
     if detail["type"] == "extra_forbidden":
         known = _NESTED[head].model_fields if len(path) > 1 else Settings.model_fields
-        return f"there is no setting {name!r}{_did_you_mean(path[-1], known)}; remove it"
+        return f"there is no setting {name!r}; {_did_you_mean(path[-1], known)}remove it"
     shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
     variable = PREFIX + (head if head in _LISTS else "__".join(path)).upper()
     said = detail["msg"].removeprefix("Value error, ")
@@ -210,12 +210,12 @@ def _refuse_unknown_variables() -> None:
             continue
         if name not in Settings.model_fields or (nested and name not in _NESTED):
             known = [*Settings.model_fields, *_PARTS]
-            raise SettingsError(f"there is no setting behind {variable}{_did_you_mean(name, known)}; unset it")
+            raise SettingsError(f"there is no setting behind {variable}; {_did_you_mean(name, known)}unset it")
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1) or [one for one in known if name and one.startswith(name)]
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"did you mean {close[0]!r}? Correct or " if close else ""
 
 
 def _service_name() -> str:
