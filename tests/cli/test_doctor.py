@@ -455,6 +455,14 @@ def test_what_nobody_has_looked_at_is_not_counted_as_seen(call: Call, store: Sto
     assert f"handler ask: {told}, none of them looked at yet" in call("doctor", "--offline").out
 
 
+def test_what_was_dropped_before_a_scorer_was_known_was_seen(call: Call, store: Store, scored: Scored) -> None:
+    """A process that only captures knows no scorer: its counts stand beside those of the scorers."""
+    scored(store, [0.5, 0.6])
+    store.count_dropped({("shop", "ask"): 7}, [], Reason.CAPTURE_LIMIT)
+
+    assert "handler ask: 9 seen, 2 scored" in call("doctor", "--offline").out
+
+
 def test_labels_without_cosines_need_no_calibration(
     call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:

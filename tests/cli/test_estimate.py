@@ -123,6 +123,27 @@ def test_without_any_exchange_a_typical_one_is_taken(call: Call, store: Store) -
     assert "10,000" in ended.out
 
 
+def test_where_all_text_is_erased_a_typical_one_is_taken(call: Call, store: Store) -> None:
+    """The traffic is known; what it would cost is not 0 because nothing is left to read."""
+    exchanges(store, 3, hours=1)
+    store.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
+
+    ended = call("estimate", "--json")
+
+    assert (ended.code, ended.content["sample"]["from"]) == (0, "typical")
+    assert ended.content["total"]["calls"] == ended.content["per_day"] > 0
+
+
+def test_under_a_budget_a_rate_is_said_not_to_count(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is left to wonder why it changes nothing."""
+    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", "50")
+
+    out = call("estimate", "--per-day", "100", "--rate", "0.1").out
+
+    assert "note: with a budget a rate does not count\n" in out
+    assert "it pays for 50.0% of these 100" in out
+
+
 def test_without_a_database_too(call: Call, tmp_path: Path) -> None:
     """Before anything is turned on there is none; and none comes into being."""
     ended = call("estimate", "--json", "--per-day", "100", "--database", f"sqlite:///{tmp_path}/none.db")

@@ -24,7 +24,7 @@ from germane.exchange import Context
 from germane.monitor.backoff import Backoff
 from germane.monitor.pace import SharedPace, shared_pace
 from germane.monitor.pause import OUTAGES, Pause
-from germane.monitor.spending import spent_of, spent_until
+from germane.monitor.spending import amount, spent_of, spent_until
 from germane.score import Reason, Score
 from germane.scorers import Judge, Place, Workbench, build
 from germane.scorers.protocols import Message
@@ -564,6 +564,7 @@ def test_what_is_spent_is_told_of_each_limit() -> None:
     budget = Budget(calls_per_hour=10, tokens_per_day=9_000, usd_per_hour=0.5)
     spent = Spent(day=NOON.date(), calls=100, tokens=8_930, usd=0.75)
 
+    assert [amount(value) for value in (2e6, 1.5, 0.0034, 0)] == ["2,000,000", "1.5", "0.0034", "0"]
     assert spent_of(budget, spent, NOON) == [
         "100 of the 130 calls that the hours up to now allow",
         "8,930 of 9,000 tokens are spent",

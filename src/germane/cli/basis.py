@@ -85,6 +85,7 @@ def _of_file(file: Path, columns: Mapping[str, str] | None, per_day: float | Non
 
 
 def _of_store(store: Store, per_day: float | None) -> Basis | None:
+    from germane.cli.forecast import TYPICAL
     from germane.scorers import NAMES
 
     now = datetime.now(UTC)
@@ -100,8 +101,8 @@ def _of_store(store: Store, per_day: float | None) -> Basis | None:
     return Basis(
         per_day=traffic.exchanges * (DAY / covered) if per_day is None else per_day,
         traffic=told if per_day is None else "as you say",
-        sample=sample,
-        source="store",
+        sample=sample or [TYPICAL],  # all of them may be erased
+        source="store" if sample else "typical",
         usages=usages,
     )
 

@@ -93,7 +93,8 @@ def command(
     share = settings.rate if settings.budget is None else 1.0  # of which a budget pays for what it can
     drawn = basis.per_day * share
     found = asyncio.run(forecast(names, settings, models, sample=basis.sample, drawn=drawn, usages=basis.usages))
-    notes = [*_unpriced(models, found), *_over(total(found), settings), *_unmeasured(own)]
+    ignored = ["with a budget a rate does not count"] if settings.budget and rate is not None else []
+    notes = [*ignored, *_unpriced(models, found), *_over(total(found), settings), *_unmeasured(own)]
     outlook = Outlook(rate=share, basis=basis, models=models, scorers=found, total=total(found), notes=notes)
     if as_json:
         print_json(_as_dict(outlook))

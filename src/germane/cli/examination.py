@@ -113,7 +113,8 @@ def _look_at_handlers(store: Store, settings: Settings) -> Iterator[Finding]:
 
 
 def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange], *, kept: bool) -> Finding:
-    about, seen = f"handler {route}", max((found.seen for found in coverage), default=0)
+    dropped = sum(found.seen for found in coverage if not found.scorer)
+    about, seen = f"handler {route}", dropped + max((found.seen for found in coverage if found.scorer), default=0)
     if not seen and not latest:
         return Finding(
             about,

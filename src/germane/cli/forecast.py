@@ -152,6 +152,7 @@ def total(forecasts: Sequence[Forecast]) -> Forecast:
 
 def over_budget(found: Forecast, settings: Settings) -> list[str]:
     """Return how much of that the budget pays for, where it is not all."""
+    from germane.monitor.spending import amount
     from germane.storage import allowed
 
     if settings.budget is None:
@@ -159,10 +160,10 @@ def over_budget(found: Forecast, settings: Settings) -> list[str]:
     limit = allowed(settings.budget, _LAST_HOUR)
     wanted = {"calls": found.calls, "tokens": found.input_tokens + found.output_tokens, "usd": found.dollars}
     return [
-        f"the budget is {getattr(limit, kind):,.6g} {kind} a day: it pays for {getattr(limit, kind) / amount:.1%} of "
-        f"these {amount:,.6g}. The rest is not picked, or skipped"
-        for kind, amount in wanted.items()
-        if amount is not None and amount > getattr(limit, kind)
+        f"the budget is {amount(most)} {kind} a day: it pays for {most / needed:.1%} of these {amount(needed)}. "
+        "The rest is not picked, or skipped"
+        for kind, needed in wanted.items()
+        if needed is not None and needed > (most := getattr(limit, kind))
     ]
 
 

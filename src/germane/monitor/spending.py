@@ -42,10 +42,15 @@ def spent_of(budget: Budget, spent: Spent, at: datetime) -> list[str]:
         took = getattr(spent, kind)
         per_hour, per_day = getattr(budget, f"{kind}_per_hour"), getattr(budget, f"{kind}_per_day")
         if per_day is not None:
-            told.append(f"{took:,.6g} of {per_day:,.6g} {kind} are spent")
+            told.append(f"{amount(took)} of {amount(per_day)} {kind} are spent")
         if per_hour is not None:
-            told.append(f"{took:,.6g} of the {hours * per_hour:,.6g} {kind} that the hours up to now allow")
+            told.append(f"{amount(took)} of the {amount(hours * per_hour)} {kind} that the hours up to now allow")
     return told
+
+
+def amount(value: float) -> str:
+    """Return a count of calls or tokens, or US dollars, for people: "2,000,000", "0.0034"."""
+    return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
 def spent_until(budget: Budget, spent: Spent, at: datetime) -> datetime | None:
