@@ -40,7 +40,7 @@ def until() -> Callable[..., None]:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "it never came true"
-            time.sleep(0.02)
+            time.sleep(0.005)
 
     return wait
 

@@ -23,6 +23,8 @@ NEEDED = (
     "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite", "opentelemetry.sdk.trace",
     "apscheduler.schedulers.asyncio", "alembic.command", "capturing",
 )  # fmt: skip
+TERM = 2.0
+"""Seconds for which a process that was killed may still be thought to sample: killed every second, somebody must."""
 
 
 class Nursery:
@@ -115,4 +117,5 @@ def _run(arguments: list[str], environment: dict[str, str], files: str) -> None:
 if __name__ == "__main__":
     for needed in NEEDED:
         import_module(needed)
+    import_module("germane.monitor.background").SHORTEST_TERM = TERM  # type: ignore[attr-defined]  # for all forked
     _serve()

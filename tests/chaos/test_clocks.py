@@ -25,6 +25,8 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 PLACES = 4
 LEASE = 4.0
 """Seconds; a fourth of it lies between two signs of life, by which a clock that was set back is noticed."""
+TICK = 0.01
+"""Seconds; shorter than a setting may be, as each minute of a test takes one."""
 
 
 class Clock:
@@ -89,7 +91,7 @@ class World:
     @contextmanager
     def monitored(self) -> Iterator[Monitor]:
         """Run a monitor, as a process of its own would."""
-        settings = load(tick=0.05, concurrency=PLACES, lease=LEASE, service="shop")
+        settings = load(concurrency=PLACES, lease=LEASE, service="shop").model_copy(update={"tick": TICK})
         monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
         monitor.start()
         try:

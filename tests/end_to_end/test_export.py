@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,20 +43,43 @@ def run_application(
     assert done.returncode == 0, done.stderr
 
 
+@dataclass(frozen=True)
+class Run:
+    """What an application left that was held until it was scored."""
+
+    database: str
+    receiver: OTLPReceiver
+    """It listens no more."""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
+    """Runs the application to its end, once for each order and protocol."""
+
+    @cache
+    def run(order: str, protocol: str) -> Run:
+        database = f"sqlite:///{tmp_path_factory.mktemp('export')}/germane.db"
+        with FakeJudge() as judge, OTLPReceiver() as receiver:
+            run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=60)
+        return Run(database, receiver)
+
+    return run
+
+
 @pytest.mark.parametrize("order", ["private", "before", "after"])
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_scores_stand_on_the_spans_that_they_belong_to(tmp_path: Path, order: str, protocol: str) -> None:
+def test_scores_stand_on_the_spans_that_they_belong_to(
+    ran: Callable[[str, str], Run], order: str, protocol: str
+) -> None:
     """Every handler span arrives once, with its score, whoever sets up OpenTelemetry and when."""
-    database = f"sqlite:///{tmp_path}/germane.db"
-    with FakeJudge() as judge, OTLPReceiver() as receiver:
-        run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=60)
-        spans = receiver.spans
+    run = ran(order, protocol)
+    spans = run.receiver.spans
 
     handlers = [span for span in spans if span.name == "invoke_workflow ask"]
     assert Counter(span.span_id for span in spans).most_common(1)[0][1] == 1
     assert len(handlers) == QUESTIONS
     assert {span.attributes["evaluations.0.evaluation.name"] for span in handlers} == {"answer_relevancy"}
-    store = germane.Store(database)
+    store = germane.Store(run.database)
     rows = {scored.exchange.span_id: scored.score.value for scored in store.worst(limit=100)}
     store.close()
     assert {span.span_id: pytest.approx(span.attributes[SCORE]) for span in handlers} == rows
@@ -65,7 +91,7 @@ def test_scores_stand_on_the_spans_that_they_belong_to(tmp_path: Path, order: st
 )
 def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str, protocol: str) -> None:
     """A span does not wait longer than it may; its score then comes on a new root span that links to it."""
-    with FakeJudge(latency=1.0) as judge, OTLPReceiver() as receiver:
+    with FakeJudge(latency=1.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(
             receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_hold=0.2
         )
@@ -86,7 +112,7 @@ def test_a_head_sampler_leaves_no_span_without_its_score(tmp_path: Path, order: 
     """Late scores come for just the spans that the application's sampler let through; all answers are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}
-    with FakeJudge(latency=1.0) as judge, OTLPReceiver() as receiver:
+    with FakeJudge(latency=1.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(receiver, judge, database, order=order, protocol="http/protobuf", max_hold=0.2, **sampler)
         spans = receiver.spans
 
@@ -98,13 +124,10 @@ def test_a_head_sampler_leaves_no_span_without_its_score(tmp_path: Path, order: 
     store.close()
 
 
-def test_private_providers_export_events_and_metrics_too(tmp_path: Path) -> None:
+def test_private_providers_export_events_and_metrics_too(ran: Callable[[str, str], Run]) -> None:
     """Without any set-up of the application's, each score is told by an event in its span's context, and measured."""
-    with FakeJudge() as judge, OTLPReceiver() as receiver:
-        run_application(
-            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order="private", protocol="http/protobuf", max_hold=60
-        )
-        spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
+    receiver = ran("private", "http/protobuf").receiver
+    spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
 
     events = [log for log in logs if log.event_name == "gen_ai.evaluation.result"]
     assert {event.span_id for event in events} == {s.span_id for s in spans if s.name == "invoke_workflow ask"}

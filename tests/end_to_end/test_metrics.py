@@ -24,7 +24,7 @@ SCORER, ROUTE = "answer_relevancy", "ask"
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], str]:
     """The application ran to its end, half of its answers drawn: the last value of each point, and the database."""
     database = f"sqlite:///{tmp_path_factory.mktemp('metrics')}/germane.db"
-    with FakeJudge(latency=0.5) as judge, OTLPReceiver() as receiver:
+    with FakeJudge(latency=0.5, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         settings = judge.settings()
         prices = {settings["judge"]: {"input": 1.0, "output": 2.0}, settings["embedder"]: {"input": 0.5}}
         environment = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from tests.runtime.test_processes import HANDLER
+from tests.runtime.test_processes import HANDLER, start_and_drain
 
 from germane.storage import Store
 from germane.testing import FakeJudge
@@ -102,7 +102,7 @@ def test_a_server_that_forks_loses_nothing_when_it_is_told_to_stop(
     assert (printed, logged) == ("[0, 0]\n", "")
     with closing(Store(database)) as store:
         assert (store.counts().captured, store.counts().running) == (captured, 0)
-        run("import sys, germane.cli; sys.argv[1:] = ['worker', '--until-empty']; germane.cli.main()", judge)
+        start_and_drain(judge, database)
         assert (store.counts().done, store.counts().rows) == (captured, captured)
     assert (len(judge.chats), asked(judge)) == (captured, [1])
 
