@@ -10,7 +10,7 @@ import pytest
 
 def test_rows_and_calls_stay_flat_whatever_comes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A minute beyond the limit, once by half and once five times: nothing vanishes, and no more is stored."""
-    assert capture.measure_stream(tmp_path, 1, rates=(9_000, 30_000))
+    assert capture.measure_stream(tmp_path, 1, rates=(9_000, 30_000), calls=1_000)
     assert "on the caller's thread" in capsys.readouterr().out
 
 

@@ -181,7 +181,7 @@ def test_a_worker_that_is_told_to_stop_leaves_nothing_half_done(
     number: int, code: int, start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, until: Any
 ) -> None:
     """What it holds is finished or handed back, without any use of its tries; the rest waits for the next worker."""
-    judge.latency = 0.3
+    judge.latency, judge.embedding_latency = 0.3, 0.0
     captured(store, make, 100)
     worker = start("--concurrency", "4")
     until(lambda: store.counts().done)
