@@ -1,4 +1,4 @@
-"""Captured text made fit to be shown: questions and answers are hostile input wherever they appear."""
+"""What is shown: captured text, which is hostile wherever it appears, made harmless; and counts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def harmless(text: str | None, width: int = 200) -> str:
     line = " ".join((text or "").split())
     shown = "".join(one if one.isprintable() or one == _JOINER else "\ufffd" for one in line)
     return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return "1 exchange", "2 exchanges"."""
+    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:d} {noun}{plural}"
 
 
 def markdown(text: str | None, width: int = 200) -> str:

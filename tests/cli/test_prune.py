@@ -39,7 +39,7 @@ def test_ages_are_those_of_the_settings(
     ended = call("prune")
 
     assert ended.code == 0
-    assert "gone: 1 texts erased, 1 exchanges deleted, 1 scores deleted" in ended.out
+    assert "gone: 1 text erased, 1 exchange deleted, 1 score deleted" in ended.out
     assert texts(store) == [True, False]
     monkeypatch.setenv("GERMANE_RETENTION__TEXT_DAYS", "0.5")
     assert call("prune", "--json").content["removed"] == NONE | {"texts": 1}
@@ -98,7 +98,7 @@ def test_a_user_is_forgotten(call: Call, store: Store, scored: Scored) -> None:
     ended = call("forget", "--user", "u1", "--yes")
 
     assert ended.code == 0
-    assert "1 exchanges, 1 scores, 1 labels.\nWhat stays: counts, which name nobody; spans" in ended.out
+    assert "1 exchange, 1 score, 1 label.\nWhat stays: counts, which name nobody; spans" in ended.out
     assert store.exchanges() == [other]
     assert "has nothing of user u1." in call("forget", "--user", "u1", "--yes").out
 
@@ -154,7 +154,7 @@ def test_at_a_terminal_it_asks(store: Store, scored: Scored, answer: bytes, left
     os.close(far)
 
     assert process.returncode == code
-    assert b"has of user u1: 1 exchanges, 1 scores" in out
+    assert b"has of user u1: 1 exchange, 1 score" in out
     assert b"Delete all of it for good?" in out
     assert store.counts().captured == left
 

@@ -165,7 +165,7 @@ def test_a_worker_waits_for_what_another_one_holds(
     assert worker.stderr is not None
     worker.stderr.readline()
 
-    assert worker.stderr.readline() == "waiting for 1 tasks that others are at work on\n"
+    assert worker.stderr.readline() == "waiting for 1 task that others are at work on\n"
     _tell(tmp_path, "UPDATE scoring_task SET state = 'done', not_before = NULL, lease_owner = NULL")
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 

@@ -121,7 +121,7 @@ def test_what_was_done_is_said_in_one_line(
     run(keeper(store, "me", clock))
     run(keeper(store, "me", clock))
 
-    assert [record.getMessage() for record in caplog.records] == ["housekeeping: 2 texts erased, 1 exchanges deleted"]
+    assert [record.getMessage() for record in caplog.records] == ["housekeeping: 2 texts erased, 1 exchange deleted"]
 
 
 def test_tasks_that_nobody_runs_expire(store: Store, old: Make, clock: Clock) -> None:

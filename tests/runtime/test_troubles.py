@@ -118,7 +118,7 @@ def test_a_path_that_cannot_be_written_warns_once(tmp_path: Path, warnings: Warn
 
     assert ["unable to open" in warning for warning in warnings()] == [True, False]
     assert "make sure that its directory exists" in warnings()[0]
-    assert "3 exchanges were not written" in warnings()[1]
+    assert "3 exchanges not written" in warnings()[1]
 
 
 def test_a_closed_port_warns_once(warnings: Warnings) -> None:

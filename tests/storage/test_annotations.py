@@ -194,7 +194,7 @@ def test_a_score_whose_exchange_never_comes_is_given_up(store: Store, caplog: py
     until(lambda: writer.lost == 3)
 
     assert warnings(caplog) == [
-        "3 recorded scores are lost, their exchange never came: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
+        "lost: 3 recorded scores, their exchange never came: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
     ]
     assert writer.stop(LONG)
     assert store.coverage() == []
@@ -212,7 +212,7 @@ def test_a_stop_tries_once_more(store: Store, make: Make, caplog: pytest.LogCapt
     assert writer.stop(LONG)
 
     assert (store.counts().rows, writer.lost) == (1, 1)
-    assert warnings(caplog) == ["1 recorded scores are lost, the end came before their exchange: 'gone'"]
+    assert warnings(caplog) == ["lost: 1 recorded score, the end came before their exchange: 'gone'"]
 
 
 def test_annotations_survive_a_database_that_is_away(tmp_path: Path, make: Make) -> None:
@@ -243,7 +243,7 @@ def test_a_full_queue_drops_annotations_and_counts_them(tmp_path: Path, caplog: 
     assert (writer.lost, writer.dropped) == (1, 0)
     writer.stop(0.1)
     store.close()
-    assert re.search(r"^[23] labels were not written to ", warnings(caplog)[-1])
+    assert re.search(r"^[23] labels not written to ", warnings(caplog)[-1])
 
 
 def test_an_annotation_that_no_column_takes_is_lost_alone(
@@ -259,7 +259,7 @@ def test_an_annotation_that_no_column_takes_is_lost_alone(
 
     assert (store.counts().captured, len(store.feedback()), writer.lost, writer.dropped) == (1, 1, 1, 0)
     assert bad.id in warnings(caplog)[0]
-    assert " refuses 1 labels for what is in them" in warnings(caplog)[0]
+    assert " refuses 1 label for what is in them" in warnings(caplog)[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

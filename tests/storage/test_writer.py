@@ -117,7 +117,7 @@ def test_a_stop_takes_no_longer_than_it_may(nowhere: Store, make: Make, caplog: 
 
     assert not writer.stop(0.2)
 
-    assert any("1 exchanges were not written" in message for message in messages(caplog, logging.WARNING))
+    assert any("1 exchange not written" in message for message in messages(caplog, logging.WARNING))
 
 
 def test_counts_that_find_no_tally_at_the_end_are_told(

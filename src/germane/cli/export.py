@@ -14,6 +14,7 @@ import click
 from germane.cli.opening import opened
 from germane.cli.output import Since, database
 from germane.errors import UsageError
+from germane.shown import counted
 
 if TYPE_CHECKING:
     from germane.storage import Record, Selection, Store
@@ -116,7 +117,7 @@ def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> str:
         target.write("".join(f"{dumped(record)}\n" for record in page).encode())
         count += len(page)
     target.write("".join(f"{dumped(one)}\n" for one in store.dropped(chosen)).encode())
-    return f"{count} exchanges"
+    return counted(count, "exchange")
 
 
 def _csv(store: Store, chosen: Selection, target: IO[bytes]) -> str:
@@ -140,7 +141,7 @@ def _flat(store: Store, chosen: Selection, table: Any) -> str:
             rows = [row for record in page for row in flattened(record)]
             table.write(rows)
             count, written = count + len(page), written + len(rows)
-    return f"{written} rows of {count} exchanges"
+    return f"{counted(written, 'row')} of {counted(count, 'exchange')}"
 
 
 _WRITERS = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}

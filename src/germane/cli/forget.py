@@ -10,6 +10,7 @@ import click
 
 from germane.cli.opening import opened
 from germane.cli.output import as_json, database, harmless, print_json
+from germane.shown import counted
 
 if TYPE_CHECKING:
     from germane.storage import Removed, Store
@@ -92,9 +93,9 @@ def _named(person: dict[str, Any]) -> str:
 
 def _counted(removed: Removed) -> str:
     counts = {
-        "exchanges": removed.exchanges,
-        "scores": removed.scores,
-        "labels": removed.feedback,
-        "waiting tasks": removed.expired,
+        "exchange": removed.exchanges,
+        "score": removed.scores,
+        "label": removed.feedback,
+        "waiting task": removed.expired,
     }
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return ", ".join(counted(count, name) for name, count in counts.items() if count)

@@ -15,6 +15,7 @@ from germane.cli.signals import Ending
 from germane.errors import GermaneError, SettingsError, StorageError
 from germane.runtime import Runtime
 from germane.settings import Settings, load
+from germane.shown import counted
 from germane.storage import OpenTasks, Outstanding
 
 LOOK = 0.5
@@ -143,14 +144,16 @@ class Worker:
             return ""
         others = sum(tasks.ready + tasks.postponed for tasks in left.tasks if tasks not in own)
         counts = {
-            "exchanges that nobody has decided on": left.undecided,
-            "tasks that a budget may pick at the end of its interval": sum(tasks.candidates for tasks in left.tasks),
-            "tasks of scorers that this worker does not have": others,
-            "tasks that are tried again later": sum(tasks.postponed for tasks in own),
-            "tasks that others are at work on": sum(tasks.running for tasks in left.tasks),
-            f"tasks of a judge that is left alone ({status.judge_problem})": sum(tasks.ready for tasks in own),
+            ("exchange", "that nobody has decided on"): left.undecided,
+            ("task", "that a budget may pick at the end of its interval"): sum(
+                tasks.candidates for tasks in left.tasks
+            ),
+            ("task", "of scorers that this worker does not have"): others,
+            ("task", "to be tried again later"): sum(tasks.postponed for tasks in own),
+            ("task", "that others are at work on"): sum(tasks.running for tasks in left.tasks),
+            ("task", f"of a judge that is left alone ({status.judge_problem})"): sum(tasks.ready for tasks in own),
         }
-        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        told = ", ".join(f"{counted(count, noun)} {which}" for (noun, which), count in counts.items() if count)
         return f"waiting for {told}" if told else ""
 
     def _own(self, left: Outstanding) -> Sequence[OpenTasks]:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, Table, and_, delete, func, or_, select, update
 
 from germane.score import Reason
+from germane.shown import counted
 from germane.storage.erasing import OPEN, erase, erase_closed, tasks_of
 from germane.storage.pool import take_out
 from germane.storage.rows import batched
@@ -50,19 +51,19 @@ class Removed:
 
     def __str__(self) -> str:
         """Say what went, without what did not."""
-        said = [f"{count} {words}" for name, words in _SAID.items() if (count := getattr(self, name))]
-        return ", ".join(said) or "nothing"
+        counts = [(getattr(self, name), noun, went) for name, (noun, went) in _SAID.items()]
+        return ", ".join(f"{counted(count, noun)} {went}" for count, noun, went in counts if count) or "nothing"
 
 
 _SAID = {
-    "texts": "texts erased",
-    "exchanges": "exchanges deleted",
-    "scores": "scores deleted",
-    "expired": "tasks expired",
-    "feedback": "labels deleted",
-    "comments": "comments erased",
-    "counts": "rows of counts deleted",
-    "workers": "processes forgotten",
+    "texts": ("text", "erased"),
+    "exchanges": ("exchange", "deleted"),
+    "scores": ("score", "deleted"),
+    "expired": ("task", "expired"),
+    "feedback": ("label", "deleted"),
+    "comments": ("comment", "erased"),
+    "counts": ("row", "of counts deleted"),
+    "workers": ("process", "forgotten"),
 }
 
 

@@ -18,6 +18,7 @@ from germane.annotation import Annotation, Feedback, Recorded
 from germane.errors import StorageError
 from germane.exchange import Exchange
 from germane.score import Reason
+from germane.shown import counted
 from germane.storage.admission import Admission
 from germane.storage.dropped import Dropped, Scorers
 from germane.storage.refusals import ContentRefused
@@ -179,10 +180,9 @@ class Writer:
         with self._changed:
             left = [*self._in_flight, *self._queue.copy()]
         if left:
-            logger.warning("%s were not written to %s before the end, and are lost", _counted(left), self._store.name)
+            logger.warning("%s not written to %s before the end: lost", _counted(left), self._store.name)
         if uncounted := len(self._full) + len(self._beyond):
-            told = "%d exchanges that were dropped are missing in the tally of %s"
-            logger.warning(told, uncounted, self._store.name)
+            logger.warning("%d exchanges that were dropped are missing in the tally of %s", uncounted, self._store.name)
         return not (left or uncounted)
 
     def _ring(self) -> None:
@@ -324,7 +324,7 @@ class Writer:
             with self._changed:
                 self.lost += len(scores)
             named = ", ".join(map(_name, scores[:_NAMED]))
-            logger.warning("%d recorded scores are lost, %s: %s", len(scores), why, named)
+            logger.warning("lost: %s, %s: %s", counted(len(scores), "recorded score"), why, named)
 
     def _write_one_by_one(self, batch: list[Item]) -> None:
         """Write what can be written: one row that the database will never take must not hold up the others."""
@@ -370,10 +370,10 @@ class Writer:
 
 
 def _counted(items: Sequence[Item]) -> str:
-    """Return how many of each kind there are, such as "2 exchanges and 1 labels"."""
-    kinds = {"exchanges": Exchange, "labels": Feedback, "recorded scores": Recorded}
+    """Return how many of each kind there are, such as "2 exchanges and 1 label"."""
+    kinds = {"exchange": Exchange, "label": Feedback, "recorded score": Recorded}
     counts = {name: sum(isinstance(item, kind) for item in items) for name, kind in kinds.items()}
-    return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return " and ".join(counted(count, name) for name, count in counts.items() if count)
 
 
 def _name(item: Item) -> str:
