@@ -152,7 +152,7 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
         message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
         yield Finding("scoring", "note", message, fix)
     elif waiting and ((late and not _still_tried(troubles, now)) or (counts.unsampled and _idle(store, now))):
-        fix = "run a process with germane.start(role='all') and a judge on this database"
+        fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
         yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
     else:
         told = [f"{counts.rows} scores, {waiting} waiting", *covered.candidates(store.outstanding())]
