@@ -51,6 +51,15 @@ def test_a_process_that_fell_silent_is_noted(call: Call, store: Store, database:
     assert "1 process fell silent without having stopped: shop on h2 (process 7), seen last at" in silent["message"]
 
 
+def test_where_the_last_process_fell_silent_nobody_is_said_to_go_on(call: Call, store: Store, database: str) -> None:
+    """What it held is not in anybody's hands."""
+    beat(database, ago=timedelta(minutes=5))
+
+    [silent] = found(call, "processes")
+
+    assert silent["message"].endswith("; what it held waits until one starts: nobody scores now")
+
+
 def test_tasks_of_a_scorer_that_nobody_runs_are_noted(call: Call, store: Store, database: str, scored: Scored) -> None:
     """How many they are, and what becomes of them; nothing is said of those that a process has."""
     [exchange] = scored(store, [0.9])

@@ -29,7 +29,8 @@ def look_at_processes(store: Store, settings: Settings) -> Iterator[Finding]:
         yield from _look_at_abandoned(store, patience)
     if silent:
         told = _listed([f"{_name(one)}, seen last at {one.seen_at:%Y-%m-%d %H:%M} UTC" for one in silent])
-        message = f"{_count(silent)} fell silent without having stopped: {told}; what it held is scored by others"
+        becomes = "is scored by others" if alive else "waits until one starts: nobody scores now"
+        message = f"{_count(silent)} fell silent without having stopped: {told}; what it held {becomes}"
         yield Finding("processes", "note", message, "look for what ended or halted it; start it again if none is left")
 
 
