@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from germane.cli.working import _without_numbers
 from germane.storage import Decision, Store
 from germane.testing import FakeJudge, OTLPReceiver
 
@@ -168,6 +169,14 @@ def test_a_worker_waits_for_what_another_one_holds(
     assert worker.stderr.readline() == "waiting for 1 task that others are at work on\n"
     _tell(tmp_path, "UPDATE scoring_task SET state = 'done', not_before = NULL, lease_owner = NULL")
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
+
+
+def test_one_task_is_no_news_after_two() -> None:
+    """What a worker waits for is said again when it is something else, not when it is fewer."""
+    several, one = "waiting for 12 tasks that others are at work on", "waiting for 1 task that others are at work on"
+
+    assert _without_numbers(several) == _without_numbers(one)
+    assert _without_numbers(one) != _without_numbers("waiting for 1 task to be tried again later")
 
 
 def _tell(folder: Path, statement: str) -> None:
