@@ -36,6 +36,7 @@ class LocalSimilarity:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._door = threading.Lock()  # shut at the end: who asks again and again leaves no gap in the other one
 
     @staticmethod
     def takes(exchange: Exchange) -> bool:
@@ -49,6 +50,8 @@ class LocalSimilarity:
             ModelError: the weights are missing, or are not the ones they should be.
             ScoringError: the model gave no vectors.
         """
+        with self._door:
+            pass
         with self._lock:
             return [self._cosine(*shown(exchange)) for exchange in exchanges]
 
@@ -62,11 +65,12 @@ class LocalSimilarity:
         from germane.scorers.minilm import MiniLM
 
         model = MiniLM()
-        atexit.register(_finish, self._lock, os.getpid())
+        atexit.register(_finish, self._door, self._lock, os.getpid())
         return model
 
 
-def _finish(lock: threading.Lock, process: int) -> None:
-    """Wait for what is being embedded, and let nothing more begin; a forked child has no such thread."""
+def _finish(door: threading.Lock, lock: threading.Lock, process: int) -> None:
+    """Let nothing more begin, and wait for what is being embedded; a forked child has no such thread."""
     if os.getpid() == process:
+        door.acquire(timeout=LAST)
         lock.acquire(timeout=LAST)
