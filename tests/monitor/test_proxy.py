@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -22,6 +24,7 @@ from germane.exchange import Exchange, new_exchange_id
 from germane.monitor.allowance import Allowance
 from germane.monitor.proxy import Proxy, proxy_for, ticket
 from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build
+from germane.scorers.local_similarity import _finish
 from germane.storage import Store
 from germane.testing import FakeJudge
 
@@ -197,6 +200,44 @@ def test_the_value_is_that_of_the_scorer(new_exchange: Make) -> None:
 
     assert found == pytest.approx(asyncio.run(scored()), abs=0.01)  # int8: there a batch's other texts move it a little
     assert found[1] > found[0]
+
+
+class Hasty:
+    """Stands for the engine: counts what it embeds, and is asked again at once."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def embed_now(self, texts: Sequence[str]) -> Any:
+        self.begun += 1
+        return np.ones((len(texts), 1))
+
+
+def test_nothing_more_begins_once_the_program_ends(new_exchange: Make) -> None:
+    """Whoever asks again and again is stopped at the door, and the end does not wait for a gap between two calls."""
+    similarity, hasty, enough = LocalSimilarity(), Hasty(), threading.Event()
+    similarity.__dict__["_model"] = hasty
+
+    def ask() -> None:
+        while not enough.is_set():
+            similarity.of([new_exchange()])
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    while not hasty.begun:
+        asking.join(0.001)
+    _finish(similarity._door, similarity._lock, os.getpid())
+    begun = hasty.begun
+    asking.join(0.2)
+
+    assert similarity._door.locked()
+    assert similarity._lock.locked()
+    assert asking.is_alive()
+    assert hasty.begun == begun
+    enough.set()
+    similarity._door.release()
+    similarity._lock.release()
+    asking.join()
 
 
 ENDING = """
