@@ -10,12 +10,13 @@ from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.part import utc_now
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.record import Dropped, Record, dumped, made_by, read
 from germane.storage.restoring import Restored
 from germane.storage.sampling import Decision
-from germane.storage.store import Store, utc_now
+from germane.storage.store import Store
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import HourCount, Traffic, Usage

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-
-from sqlalchemy import Connection
 
 from germane.score import Reason
 from germane.storage import leases, pool, traffic
-from germane.storage.engine import Database
+from germane.storage.part import Part
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.traffic import HourCount
 
 
-class Picking(ABC):
+class Picking(Part):
     """The pool of candidates, which one process at a time draws from: the one that holds the sampler's office.
 
     What writes is given the step that it is part of. Where another process holds the office by now, it
     writes nothing and returns False.
     """
-
-    _database: Database
-
-    @property
-    @abstractmethod
-    def _process(self) -> str:
-        """Whose rows of the tally this process adds to."""
-
-    @abstractmethod
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all processes share."""
-
-    @abstractmethod
-    def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
-        """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
 
     def cursor(self, office: str) -> str | None:
         """Return how far the holder of an office has come; None before its first step."""

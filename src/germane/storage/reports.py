@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-
-from sqlalchemy import Connection
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import backlog, calibrations, feedback, readings, tally, traffic
 from germane.storage.backlog import Backlog, Outstanding, Trouble
-from germane.storage.engine import Database
 from germane.storage.feedback import Labelled
+from germane.storage.part import Part
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
 from germane.storage.tally import Coverage
 from germane.storage.traffic import Traffic, Usage
 
 
-class Reports(ABC):
+class Reports(Part):
     """What people and pages ask of a database. Nothing here writes."""
-
-    _database: Database
-
-    @abstractmethod
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all processes share."""
 
     def exchanges(
         self,

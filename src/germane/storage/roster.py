@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import Connection
-
 from germane.storage import expiry, workers
-from germane.storage.engine import Database
 from germane.storage.expiry import Pair
+from germane.storage.part import Part
 from germane.storage.workers import Presence, Worker
 
 ABSENCE: Final = timedelta(hours=1)
@@ -20,19 +17,8 @@ BATCH: Final = 1000
 """Tasks that end in one transaction."""
 
 
-class Roster(ABC):
+class Roster(Part):
     """The processes that score. Moments are by the clock that all of them share."""
-
-    _database: Database
-
-    @property
-    @abstractmethod
-    def _process(self) -> str:
-        """Whose rows of the tally this process adds to."""
-
-    @abstractmethod
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time."""
 
     def beat(
         self, presence: Presence, held: Collection[int], *, lease: timedelta, longest_wait: timedelta = ABSENCE

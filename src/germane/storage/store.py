@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -22,7 +20,6 @@ from germane.storage import (
     exporting,
     feedback,
     leases,
-    limits,
     migrate,
     objections,
     recorded,
@@ -37,6 +34,7 @@ from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.outcomes import Ended, Told, note
+from germane.storage.part import utc_now
 from germane.storage.picking import Picking
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
@@ -47,11 +45,6 @@ from germane.storage.sampling import Decision
 from germane.storage.tasks import Claim, Task
 from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
-
-
-def utc_now() -> datetime:
-    """Return the time in UTC, with its zone."""
-    return datetime.now(UTC)
 
 
 class Store(Reports, Upkeep, Turns, Picking, Roster):
@@ -83,11 +76,8 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
         erase_after_scoring: bool = False,
         told: Told = lambda _: None,
     ) -> None:
-        self._database = Database(url, told=told)
-        self._erases = erase_after_scoring
-        self._clock = clock
+        super().__init__(Database(url, told=told), clock=clock, erases=erase_after_scoring)
         self._stamp = rows.stamp_for(self._database.dialect)
-        self._counter = (0, "")
 
     def __repr__(self) -> str:
         return f"Store({self.name!r})"
@@ -294,14 +284,6 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
         with self._writing() as connection:
             restoring.restore_dropped(connection, counts)
 
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all processes on this database share, or by the one that was given."""
-        return self._given_time() or limits.moment(connection)
-
-    def _given_time(self) -> datetime | None:
-        """Return what the clock shows that this store was given; None without one."""
-        return None if self._clock is utc_now else self._clock()
-
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """Open a transaction for rows that others made; what no column takes is the same to whoever asked."""
@@ -310,10 +292,3 @@ class Store(Reports, Upkeep, Turns, Picking, Roster):
                 yield connection
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(f"a row holds what no column takes ({type(error).__name__})") from error
-
-    @property
-    def _process(self) -> str:
-        """Whose rows of the tally this process adds to."""
-        if self._counter[0] != os.getpid():
-            self._counter = (os.getpid(), uuid4().hex[:16])
-        return self._counter[1]

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 
 from germane.settings import Budget
 from germane.storage import budget, limits
 from germane.storage.budget import Expense, Grant, Spent
-from germane.storage.engine import Database
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.part import Part
 
 
-class Turns(ABC):
+class Turns(Part):
     """What all processes that ask a judge share."""
-
-    _database: Database
-
-    @abstractmethod
-    def _given_time(self) -> datetime | None:
-        """Return what the clock shows that this store was given; None without one."""
 
     def reserve(
         self,

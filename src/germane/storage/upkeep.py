@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,8 +14,8 @@ from sqlalchemy import Connection
 from germane.errors import UsageError
 from germane.storage import ageing, erasing, forgetting, objections, size, sweeping
 from germane.storage.ageing import Batch, Place, Removed
-from germane.storage.engine import Database
 from germane.storage.forgetting import Person
+from germane.storage.part import Part
 from germane.storage.tasks import Result
 
 YOUNGEST: Final = timedelta(hours=1)
@@ -41,12 +40,8 @@ class _Walk:
     ended: bool = False
 
 
-class Upkeep(ABC):
+class Upkeep(Part):
     """The part of a store that takes away. Each step is a short transaction, and what is left undone is found again."""
-
-    _database: Database
-    _erases: bool
-    """Whether text goes as soon as nothing of its exchange is left to be scored."""
 
     def prune(
         self,
@@ -137,11 +132,6 @@ class Upkeep(ABC):
         with self._database.autocommit() as connection:
             size.vacuum(connection)
 
-    def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
-        """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
-        if self._erases:
-            erasing.erase_closed(connection, list(exchange_ids), self._moment(connection))
-
     def _kept(self, results: Sequence[Result]) -> list[Result]:
         """Return what is written of scores: where text goes as soon as it is scored, none of it."""
         return [(task, erasing.without_text(found)) for task, found in results] if self._erases else list(results)
@@ -188,13 +178,6 @@ class Upkeep(ABC):
         """Return the moment by the database's clock, by which all processes go."""
         with self._database.read() as connection:
             return self._moment(connection)
-
-    @property
-    @abstractmethod
-    def _process(self) -> str: ...
-
-    @abstractmethod
-    def _moment(self, connection: Connection) -> datetime: ...
 
 
 def _past(moment: datetime | None, now: datetime) -> datetime | None:
