@@ -1,57 +1,14 @@
-"""The tables, as SQLModel classes: portable between SQLite and PostgreSQL.
-
-There are no foreign keys on purpose: an exchange is written on a hot path, and scores outlive the text they are of.
-"""
+"""What was captured, and what is said of it: exchanges, their scoring tasks and scores, people's labels, marks."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    DateTime,
-    Dialect,
-    Float,
-    Index,
-    Integer,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-    text,
-)
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import registry
-from sqlmodel import Field, SQLModel
+from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint, text
+from sqlmodel import Field
 
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """A moment in UTC, with its zone on both databases."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Refuse a moment without a zone: nobody can say when it was."""
-        if value is not None and value.tzinfo is None:
-            raise ValueError(f"{value} has no time zone")
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Give SQLite's moments the zone that they were written in."""
-        if value is None:
-            return None
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-Json = JSON().with_variant(JSONB(), "postgresql")
-Key = BigInteger().with_variant(Integer(), "sqlite")
-
-
-class Base(SQLModel, registry=registry()):
-    """A registry of our own, so that an application's own SQLModel tables never meet these."""
+from germane.storage.tables.base import Base, Json, Key, UtcDateTime
 
 
 class ExchangeRow(Base, table=True):
@@ -216,53 +173,6 @@ class ScoreRow(Base, table=True):
     scored_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
-class TallyRow(Base, table=True):
-    """What became of the exchanges of one minute: each process counts in rows of its own, readers sum them.
-
-    A process that finishes what another one began has negative counts of pending.
-    """
-
-    __tablename__ = "tally"
-    __table_args__ = ({"sqlite_with_rowid": False},)
-
-    minute: datetime = Field(primary_key=True, sa_type=UtcDateTime)
-    service: str = Field(primary_key=True, sa_type=Text)
-    route: str = Field(primary_key=True, sa_type=Text)
-    scorer: str = Field(primary_key=True, sa_type=Text)
-    process: str = Field(primary_key=True, sa_type=Text)
-    outcome: str = Field(primary_key=True, sa_type=Text)
-    """seen, pending, scored, skipped or failed."""
-    reason: str = Field(primary_key=True, sa_type=Text)
-    """Empty unless skipped or failed."""
-    count: int = Field(sa_type=BigInteger)
-
-
-class LeaseRow(Base, table=True):
-    """Who does a job that only one process may do."""
-
-    __tablename__ = "lease"
-
-    name: str = Field(primary_key=True, sa_type=Text)
-    owner: str = Field(sa_type=Text)
-    expires_at: datetime = Field(sa_type=UtcDateTime)
-    cursor: str | None = Field(default=None, sa_type=Text)
-    """How far the job has come."""
-    renewed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-
-
-class RateLimitRow(Base, table=True):
-    """How fast judge requests may start, for all processes together."""
-
-    __tablename__ = "rate_limit"
-
-    name: str = Field(primary_key=True, sa_type=Text)
-    arrival: float = Field(sa_type=Float)
-    """Theoretical arrival of the next one, in seconds since 1970."""
-    waited: float = Field(sa_type=Float)
-    """Seconds that the one waited which took its place last."""
-    used_at: datetime = Field(sa_type=UtcDateTime)
-
-
 class FeedbackRow(Base, table=True):
     """A person's label of one answer."""
 
@@ -295,69 +205,14 @@ class FeedbackRow(Base, table=True):
     """When the sampler looked whether its exchange is to be scored for it."""
 
 
-class CalibrationRow(Base, table=True):
-    """What one embedder makes of texts that have nothing to do with one another. The newest one counts."""
+class MarkRow(Base, table=True):
+    """A moment that people compare before and since: a deploy, a new index."""
 
-    __tablename__ = "calibration"
-    __table_args__ = (Index("ix_calibration_made_at", "made_at"),)
-
-    id: int | None = Field(default=None, primary_key=True, sa_type=Key)
-    embedder: str = Field(sa_type=Text)
-    scorer: str = Field(sa_type=Text)
-    fingerprint: str = Field(sa_type=Text)
-    """Of how the floor was found."""
-    floor: float = Field(sa_type=Float)
-    high: float = Field(sa_type=Float)
-    """The value that 95 % of unrelated pairs stay under."""
-    n: int = Field(sa_type=Integer)
-    """Exchanges that it was found from."""
-    made_at: datetime = Field(sa_type=UtcDateTime)
-
-
-class WorkerRow(Base, table=True):
-    """A process that scores, as it last told of itself."""
-
-    __tablename__ = "worker"
-    __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
+    __tablename__ = "mark"
+    __table_args__ = (Index("ix_mark_at", "at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
-    """The owner of its leases."""
-    host: str = Field(sa_type=Text)
-    pid: int = Field(sa_type=Integer)
+    name: str = Field(sa_type=Text)
     service: str = Field(sa_type=Text)
-    version: str = Field(sa_type=Text)
-    """Of germane."""
-    scorers: dict[str, Any] = Field(sa_type=Json)
-    """Fingerprint by name."""
-    concurrency: int = Field(sa_type=Integer)
-    in_flight: int = Field(sa_type=Integer)
-    problem: str | None = Field(default=None, sa_type=Text)
-    started_at: datetime = Field(sa_type=UtcDateTime)
-    seen_at: datetime = Field(sa_type=UtcDateTime)
-
-
-class BudgetRow(Base, table=True):
-    """What judging took on one day, reservations of requests under way included."""
-
-    __tablename__ = "budget"
-
-    day: str = Field(primary_key=True, sa_type=Text)
-    """In UTC, such as 2026-03-01."""
-    calls: int = Field(sa_type=BigInteger)
-    tokens: float = Field(sa_type=Float)
-    usd: float = Field(sa_type=Float)
-    picked: int = Field(sa_type=BigInteger)
-    """Exchanges that were picked to be scored."""
-
-
-metadata = Base.metadata
-exchange = metadata.tables["exchange"]
-scoring_task = metadata.tables["scoring_task"]
-score = metadata.tables["score"]
-tally = metadata.tables["tally"]
-lease = metadata.tables["lease"]
-feedback = metadata.tables["feedback"]
-calibration = metadata.tables["calibration"]
-rate_limit = metadata.tables["rate_limit"]
-worker = metadata.tables["worker"]
-budget = metadata.tables["budget"]
+    at: datetime = Field(sa_type=UtcDateTime)
+    attributes: dict[str, Any] = Field(sa_type=Json)

@@ -1,0 +1,94 @@
+"""The tables, as SQLModel classes: portable between SQLite and PostgreSQL.
+
+There are no foreign keys on purpose: an exchange is written on a hot path, and scores outlive the text they are of.
+"""
+
+from __future__ import annotations
+
+from germane.storage.tables.base import Base, UtcDateTime
+from germane.storage.tables.counts import RollupCountRow, RollupDueRow, RollupProxyRow, RollupRow, TallyRow
+from germane.storage.tables.exchanges import ExchangeRow, FeedbackRow, MarkRow, ScoreRow, TaskRow
+from germane.storage.tables.running import BudgetRow, CalibrationRow, LeaseRow, RateLimitRow, WorkerRow
+from germane.storage.tables.watching import (
+    AlertEventRow,
+    AlertRow,
+    ArrivalRow,
+    BaselineRow,
+    DetectorRow,
+    NotificationRow,
+    SilenceRow,
+)
+
+__all__ = [
+    "AlertEventRow",
+    "AlertRow",
+    "ArrivalRow",
+    "Base",
+    "BaselineRow",
+    "BudgetRow",
+    "CalibrationRow",
+    "DetectorRow",
+    "ExchangeRow",
+    "FeedbackRow",
+    "LeaseRow",
+    "MarkRow",
+    "NotificationRow",
+    "RateLimitRow",
+    "RollupCountRow",
+    "RollupDueRow",
+    "RollupProxyRow",
+    "RollupRow",
+    "ScoreRow",
+    "SilenceRow",
+    "TallyRow",
+    "TaskRow",
+    "UtcDateTime",
+    "WorkerRow",
+    "alert",
+    "alert_event",
+    "arrival",
+    "baseline",
+    "budget",
+    "calibration",
+    "detector",
+    "exchange",
+    "feedback",
+    "lease",
+    "mark",
+    "metadata",
+    "notification",
+    "rate_limit",
+    "rollup",
+    "rollup_count",
+    "rollup_due",
+    "rollup_proxy",
+    "score",
+    "scoring_task",
+    "silence",
+    "tally",
+    "worker",
+]
+
+metadata = Base.metadata
+exchange = metadata.tables["exchange"]
+scoring_task = metadata.tables["scoring_task"]
+score = metadata.tables["score"]
+tally = metadata.tables["tally"]
+lease = metadata.tables["lease"]
+feedback = metadata.tables["feedback"]
+calibration = metadata.tables["calibration"]
+rate_limit = metadata.tables["rate_limit"]
+worker = metadata.tables["worker"]
+budget = metadata.tables["budget"]
+rollup = metadata.tables["rollup"]
+rollup_count = metadata.tables["rollup_count"]
+rollup_proxy = metadata.tables["rollup_proxy"]
+rollup_due = metadata.tables["rollup_due"]
+mark = metadata.tables["mark"]
+arrival = metadata.tables["arrival"]
+baseline = metadata.tables["baseline"]
+detector = metadata.tables["detector"]
+alert = metadata.tables["alert"]
+alert_event = metadata.tables["alert_event"]
+notification = metadata.tables["notification"]
+silence = metadata.tables["silence"]
