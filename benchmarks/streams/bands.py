@@ -1,0 +1,152 @@
+"""What was reported of the method, made by another implementation with other seeds, and how near ours is to be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from streams.cases import LASTS, MIXES, NULL, ONSETS, YEAR, Cell
+from streams.measures import Measured
+
+MOST_ALARMS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
+NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
+PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
+"""Most firings per drop found, by the drop's size."""
+PREMATURE = {"05": 0.05, "07": 0.05, "10": 0.01, "20": 0.01}
+HAIR = 1e-9
+"""Limits are sums of decimals."""
+
+_ALARMS = """
+20 .01|0|.08|.01|.31/260|.99/51|1/21|.15/229|.22/311|.53/166
+20 .02|0|.10|.02|.20/inf|.91/72|1/26|.14/229|.24/303|.41/177
+100 .01|0|0|0|.81/84|1/17|1/7|.99/53|.97/45|1/124
+100 .02|.02|.13|.01|.45/198|1/26|1/8|.97/61|.96/48|.79/142
+300 .01|.01|.01|0|.93/44|1/8|1/3|1/19|1/15|1/112
+300 .02|.03|.34|.06|.58/143|1/14|1/3|1/22|1/15|.90/135
+1000 .01|0|0|.01|.97/32|1/3|1/.8|1/8|1/5|1/102
+1000 .02|.03|.82|.03|.58/135|1/7|.99/.9|1/9|1/5|.89/133
+"""
+_LASTING = """
+20 .01|.17/.16|.48/.47|.79/.79|.97/.97|1/1|.81/.81|118/194|144/266|192/370
+20 .02|.17/.15|.45/.41|.63/.60|.91/.91|1/1|.80/.80|105/267|144/295|186/442
+100 .01|.43/.41|.79/.79|.98/.98|1/1|1/1|1/1|55/111|95/182|127/286
+100 .02|.66/.45|.71/.57|.87/.81|.99/.98|1/1|1.01/1|41/123|102/183|113/298
+300 .01|.70/.65|.94/.94|1/1|1/1|1/1|1/1|43/119|69/132|97/191
+300 .02|.86/.49|1.01/.69|1/.88|1/1|1/1|1/1|38/126|72/149|90/249
+1000 .01|.79/.75|1/.97|1/1|1/1|1/1|1/1|31/75|33/103|80/147
+1000 .02|.95/.61|1.03/.67|1.16/.93|1.09/1|1/1|1.01/1|40/155|28/91|56/131
+"""
+_BACKS = (".10 for 15 d", "refusal .10 for 15 d", "support .20 for 15 d")
+DECAY_REPORTED = {(100, 0.01): (1.0, 24 * 15.0), (100, 0.02): (1.0, 24 * 19.0)}
+RIVAL_REPORTED = {20: (21.7, 0.01, None), 100: (25.4, 0.00, 264.0), 1000: (22.2, 0.04, None)}
+"""By scores a day, at wander .01: false alarms in 30 days, p7 of .05 if tuned, notifications for .07 over 15 days."""
+
+
+def _read(text: str, names: list[str]) -> dict[tuple[int, float, str], tuple[float, ...]]:
+    """Return the figures by scores a day, wander and case."""
+    found = {}
+    for line in text.split("\n")[1:-1]:
+        (per_day, wander), *cells = line.partition("|")[0].split(), *line.split("|")[1:]
+        for name, cell in zip(names, cells, strict=True):
+            found[int(per_day), float(wander), name] = tuple(map(float, cell.split("/")))
+    return found
+
+
+REPORTED = _read(_ALARMS, [NULL, YEAR, "mix", *ONSETS]) | _read(_LASTING, [*LASTS, *_BACKS])
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure beside what was reported, and where it may lie."""
+
+    per_day: int
+    wander: float
+    case: str
+    measure: str
+    value: float
+    error: float
+    count: int
+    reported: float | None = None
+    least: float | None = None
+    most: float | None = None
+    usual: tuple[float, float] | None = None
+    """Outside of this and of no miss, it is better than reported."""
+
+    @property
+    def verdict(self) -> str:
+        """Return missed, better, met, or nothing where no band was set."""
+        if self.least is None and self.most is None:
+            return ""
+        if math.isnan(self.value):
+            return "n/a"
+        if self.beyond > 0:
+            return "missed"
+        low, high = self.usual or (-math.inf, math.inf)
+        return "met" if low <= self.value <= high else "better"
+
+    @property
+    def beyond(self) -> float:
+        """Return how far outside its limit the figure lies; 0: inside."""
+        under = 0.0 if self.least is None else self.least - HAIR - self.value
+        over = 0.0 if self.most is None or self.value <= self.most + HAIR else self.value - self.most
+        return max(under, over, 0.0)
+
+    @property
+    def cell(self) -> Cell:
+        """Return the kind of service."""
+        return Cell(self.per_day, self.wander)
+
+
+def alarms_figure(cell: Cell, case: str, found: Measured) -> Figure:
+    """Return a figure that is to be at most so much, whatever was reported."""
+    key = "mix" if case in MIXES else case
+    reported = REPORTED.get((cell.per_day, cell.wander, key), (None,))[0]
+    return _figure(cell, case, "alarms", found, reported, most=MOST_ALARMS[case])
+
+
+def share_figure(cell: Cell, case: str, measure: str, found: Measured, reported: float | None) -> Figure:
+    """Return a share that is to be at least nearly what was reported."""
+    if reported is None:
+        return _figure(cell, case, measure, found)
+    usual = (-math.inf, reported + NEAR_SHARE + HAIR)
+    return _figure(cell, case, measure, found, reported, least=reported - NEAR_SHARE, usual=usual)
+
+
+def median_figure(cell: Cell, case: str, found: Measured, reported: float | None) -> Figure:
+    """Return a median that is to be at most nearly what was reported."""
+    if reported is None:
+        return _figure(cell, case, "median", found)
+    usual = ((1 - NEAR_MEDIAN) * reported, math.inf)
+    return _figure(cell, case, "median", found, reported, most=(1 + NEAR_MEDIAN) * reported, usual=usual)
+
+
+def plain_figure(
+    cell: Cell, case: str, measure: str, found: Measured, reported: float | None = None, most: float | None = None
+) -> Figure:
+    """Return a figure that is to be at most so much, or that is only shown."""
+    return _figure(cell, case, measure, found, reported, most=most)
+
+
+def reported(cell: Cell, case: str, place: int) -> float | None:
+    """Return the first or second figure that was reported of a case."""
+    figures = REPORTED.get((cell.per_day, cell.wander, case))
+    return None if figures is None else figures[place]
+
+
+def size_of(case: str) -> str:
+    """Return the two digits of a drop's size."""
+    return case[case.index(".") + 1 :][:2]
+
+
+def _figure(
+    cell: Cell,
+    case: str,
+    measure: str,
+    found: Measured,
+    reported: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    usual: tuple[float, float] | None = None,
+) -> Figure:
+    place = (cell.per_day, cell.wander, case, measure)
+    return Figure(*place, found.value, found.error, found.count, reported, least, most, usual)

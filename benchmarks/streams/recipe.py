@@ -1,0 +1,167 @@
+"""Streams of scores of a made-up service whose routes, hours, days and changes for the worse are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Routes = NDArray[np.int64]
+
+BASELINE_DAYS = 14
+ONSET_DAY = 16
+START = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+"""A Monday: days 5 and 6 of each week are a weekend."""
+RATE_SWING, RATE_FROM_HOUR, WEEKEND = 0.8, 8, 0.6
+MEAN_SWING, MEAN_FROM_HOUR = 0.02, 14
+LEAST_MEAN, MOST_MEAN = 0.02, 0.985
+KEPT = 0.5
+"""Share of a day's effect that the next day keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How the answers of a route score: committed ones by a beta distribution, the others are zero."""
+
+    name: str
+    mean: float
+    """Of committed answers."""
+    concentration: float
+    zeros: float
+    """Probability of zero."""
+    share: float
+    """Of the service's scores."""
+
+
+ROUTES = (
+    Route("faq", 0.88, 40, 0.02, 0.5),
+    Route("docs", 0.80, 20, 0.05, 0.35),
+    Route("support", 0.72, 10, 0.15, 0.15),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to the answers from its onset on."""
+
+    shift: float = 0.0
+    """How far the mean of a route's scores falls because committed answers get worse."""
+    refusal: float = 0.0
+    """How far it falls because more answers are zero."""
+    only: str = ""
+    """Route that it happens to; empty: to all."""
+    ramp_days: float = 0.0
+    """How long it takes to reach its size, growing evenly; 0: at once."""
+    shares: tuple[float, ...] = ()
+    """Of the routes, from then on; empty: as before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The scores of one service in the order of arrival."""
+
+    names: tuple[str, ...]
+    """Of the routes."""
+    routes: Routes
+    """By score, the index of its route."""
+    values: Floats
+    """In [0, 1]."""
+    hours: Floats
+    """Since the beginning."""
+    onset: float
+    """Hour."""
+    end: float
+    """Hour at which all is well again; infinite: never."""
+
+    @property
+    def zeros(self) -> Bools:
+        """Return which scores are noncommittal."""
+        return self.values <= 0
+
+
+def stream(
+    random: np.random.Generator,
+    per_day: float,
+    wander: float,
+    *,
+    days: int,
+    change: Change | None = None,
+    lasts: float = np.inf,
+    routes: tuple[Route, ...] = ROUTES,
+) -> Stream:
+    """Return so many days of a service with ``per_day`` scores a day on average over a week.
+
+    ``wander`` is the standard deviation of the mean from day to day, the same for all routes; a change begins on day 16
+    at a random moment, and ``lasts`` so many days. Shares of ``routes`` count relative to their sum.
+    """
+    change = Change() if change is None else change
+    onset = 24 * (ONSET_DAY + random.random())
+    end = onset + 24 * lasts
+    hours = arrivals(random, per_day, days)
+    during = (hours >= onset) & (hours < end)
+    which = _routes(random, during, routes, change)
+    grown = during * _growth(hours - onset, change)
+    effects = day_effects(random, days)[(hours // 24).astype(np.int64)]
+    falls, refusals = _sizes(routes, change)
+    swing = MEAN_SWING * np.sin(2 * np.pi * (hours % 24 - MEAN_FROM_HOUR) / 24)
+    means = np.array([route.mean for route in routes])[which] + wander * effects + swing - falls[which] * grown
+    values = _committed(random, means, np.array([route.concentration for route in routes])[which])
+    zeros = np.array([route.zeros for route in routes])[which] + refusals[which] * grown
+    values[random.random(len(values)) < zeros] = 0.0
+    return Stream(tuple(route.name for route in routes), which, values, hours, onset, end)
+
+
+def rates(per_day: float, days: int) -> Floats:
+    """Return the scores expected in each hour: more by day, fewer at weekends, ``per_day`` over the first week."""
+    hour = np.arange(24 * max(days, 7))
+    rate = 1 + RATE_SWING * np.sin(2 * np.pi * (hour % 24 - RATE_FROM_HOUR) / 24)
+    rate *= np.where(hour // 24 % 7 >= 5, WEEKEND, 1.0)
+    return np.asarray(rate * per_day * 7 / rate[: 24 * 7].sum())[: 24 * days]
+
+
+def arrivals(random: np.random.Generator, per_day: float, days: int) -> Floats:
+    """Return when scores arrive, in hours, sorted: a Poisson number in each hour, evenly within it."""
+    counts = random.poisson(rates(per_day, days))
+    hour = np.repeat(np.arange(24 * days), counts)
+    return np.sort(hour + random.random(len(hour)))
+
+
+def day_effects(random: np.random.Generator, days: int) -> Floats:
+    """Return by day a standard normal number that keeps half of the one before."""
+    effects = random.standard_normal(days)
+    for day in range(1, days):
+        effects[day] = KEPT * effects[day - 1] + np.sqrt(1 - KEPT**2) * effects[day]
+    return effects
+
+
+def _routes(random: np.random.Generator, during: Bools, routes: tuple[Route, ...], change: Change) -> Routes:
+    usual, draws = _edges([route.share for route in routes]), random.random(len(during))
+    which = np.searchsorted(usual, draws, side="right")
+    if change.shares:
+        which[during] = np.searchsorted(_edges(change.shares), draws[during], side="right")
+    return which
+
+
+def _edges(shares: list[float] | tuple[float, ...]) -> Floats:
+    return np.asarray(np.cumsum(shares)[:-1] / np.sum(shares))
+
+
+def _growth(since: Floats, change: Change) -> Floats | float:
+    return np.clip(since / (24 * change.ramp_days), 0, 1) if change.ramp_days else 1.0
+
+
+def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
+    """Return how far the committed means fall, and how far the zero rates rise."""
+    hit = np.array([change.only in ("", route.name) for route in routes], dtype=float)
+    falls = np.array([change.shift / (1 - route.zeros) for route in routes])
+    refusals = np.array([change.refusal / route.mean for route in routes])
+    return falls * hit, refusals * hit
+
+
+def _committed(random: np.random.Generator, means: Floats, concentration: Floats) -> Floats:
+    means = np.clip(means, LEAST_MEAN, MOST_MEAN)
+    return random.beta(means * concentration, (1 - means) * concentration)

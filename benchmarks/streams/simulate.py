@@ -1,0 +1,78 @@
+"""Simulating many services at once, in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streams.bands import Figure
+from streams.cases import Case, Cell, cases
+from streams.figures import ONE_ROUTE, RIVAL_CASES, figures_of, rival_figures
+from streams.recipe import Floats
+from streams.watched import Outcome, rival_falls, watched
+
+TASK = 300_000
+"""Scores, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Some services of one case."""
+
+    seed: int
+    cell: Cell
+    case: Case
+    numbers: range
+
+
+def tasks(seed: int, cell: Cell, some: Sequence[Case]) -> list[Task]:
+    """Return the tasks of these cases, the longest services first."""
+    found = []
+    for case in sorted(some, key=lambda case: -case.days):
+        step = max(1, TASK // (case.days * cell.per_day))
+        starts = range(0, case.services, step)
+        found += [Task(seed, cell, case, range(at, min(at + step, case.services))) for at in starts]
+    return found
+
+
+def outcomes(task: Task) -> list[Outcome]:
+    """Return what the services of a task were told."""
+    return [watched(task.seed, task.cell, task.case, number) for number in task.numbers]
+
+
+def falls(task: Task) -> list[tuple[Floats, float, float]]:
+    """Return what the rival goes by in a task's services, and when their change began and was over."""
+    found = []
+    for number in task.numbers:
+        each, made = rival_falls(task.seed, task.cell, task.case, number, one_route=task.case.name in ONE_ROUTE)
+        found.append((each, made.onset, made.end))
+    return found
+
+
+def chosen(cell: Cell, *, times: float = 1.0, only: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of one kind of service, with ``times`` as many services; all of them, or those ``only``."""
+    some = [case for case in cases() if cell.per_day in case.only and (not only or case.name in only)]
+    return [replace(case, services=max(2, round(times * case.services))) for case in some]
+
+
+def simulated(seed: int, cell: Cell, some: Sequence[Case], mapped: Callable[..., Iterable[Any]] = map) -> list[Figure]:
+    """Return the figures of one kind of service; ``mapped`` does tasks as :func:`map` does, maybe elsewhere."""
+    names = [case.name for case in some]
+    figures = figures_of(cell, _by_case(outcomes, tasks(seed, cell, some), names, mapped))
+    if not set(RIVAL_CASES) <= set(names):
+        return figures
+    rivals = tasks(seed, cell, [case for case in some if case.name in RIVAL_CASES])
+    return figures + rival_figures(cell, _by_case(falls, rivals, RIVAL_CASES, mapped))
+
+
+def _by_case(
+    does: Callable[[Task], list[Any]],
+    some: Sequence[Task],
+    names: Iterable[str],
+    mapped: Callable[..., Iterable[Any]],
+) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {case: [] for case in names}
+    for task, results in zip(some, mapped(does, some), strict=True):
+        found[task.case.name] += results
+    return found

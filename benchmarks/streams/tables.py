@@ -1,0 +1,146 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+
+from streams.bands import Figure
+from streams.cases import BACKS, DECAY, LASTS, MIXES, NULL, ONSETS, YEAR, Cell
+
+Key = tuple[str, str]
+"""Case and measure."""
+DAY = 24
+
+
+def line(figure: Figure) -> str:
+    """Return one figure for people, beside what was reported and its limit."""
+    value, reported = number(figure.value), "" if figure.reported is None else number(figure.reported)
+    name = f"{figure.cell!s:10} {figure.case:22} {figure.measure}"
+    return f"{name:64}{value:>8} +-{number(figure.error):>6}{reported:>8}  {limit(figure):10}{figure.verdict}".rstrip()
+
+
+def limit(figure: Figure) -> str:
+    """Return where the figure is to lie."""
+    if figure.least is not None:
+        return f">= {number(figure.least)}"
+    return "" if figure.most is None else f"<= {number(figure.most)}"
+
+
+def miss(figure: Figure) -> str:
+    """Return a miss, and how sure it is one."""
+    beyond = figure.beyond / figure.error if figure.error else math.nan
+    return (
+        f"{figure.cell}: {figure.case}, {figure.measure}: {number(figure.value)} where {limit(figure)} is wanted "
+        f"(reported {'nothing' if figure.reported is None else number(figure.reported)}), "
+        f"{number(beyond)} standard errors beyond, {figure.count} services"
+    )
+
+
+def number(value: float) -> str:
+    """Return a figure with as many digits as it deserves, without a leading zero."""
+    if math.isnan(value):
+        return "n/a"
+    if math.isinf(value):
+        return "inf"
+    text = f"{value:.2f}" if abs(value) < 9.995 else f"{value:.0f}"
+    return text.replace("0.", ".", 1) if 0 < abs(value) < 0.995 else text.removesuffix(".00")
+
+
+def pages(figures: Sequence[Figure]) -> str:
+    """Return the tables of the page in Markdown."""
+    by_cell: dict[Cell, dict[Key, Figure]] = {}
+    for figure in figures:
+        by_cell.setdefault(figure.cell, {})[figure.case, figure.measure] = figure
+    return "\n\n".join(
+        f"**{title}**\n\n{table(head, [[str(cell), *cells(found)] for cell, found in by_cell.items()])}"
+        for title, head, cells in (
+            ("False alarms and delays", ALARMS_HEAD, _alarms),
+            ("Drops that last 28 days", LASTING_HEAD, _lasting),
+            ("After a recovery", BACK_HEAD, _backs),
+            (
+                "The rule most tools offer: mean of the last hour under the usual one by more than .05",
+                RIVAL_HEAD,
+                _rival,
+            ),
+        )
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table without the rows that have nothing to say."""
+    lines = [f"|{'|'.join(row)}|" for row in (head, ["---"] * len(head), *(row for row in rows if any(row[1:])))]
+    return "\n".join(lines)
+
+
+ALARMS_HEAD = ("N, wander", "30 days", "year", "mix", *ONSETS, DECAY)
+LASTING_HEAD = ("N, wander", *(case.removesuffix(" for 28 d") for case in LASTS))
+BACK_HEAD = ("N, wander", *(case.removesuffix(" for 15 d") for case in BACKS))
+RIVAL_HEAD = (
+    "N, wander", "30 days", "mix", "p7 of .05", "p7 of .10", "tuned: p7 of .05", "tuned: p7 of .10",
+    "notifications for .07 over 15 days",
+)  # fmt: skip
+
+Found = Mapping[Key, Figure]
+
+
+def _alarms(found: Found) -> list[str]:
+    return [
+        cell(found, (NULL, "alarms")),
+        cell(found, (YEAR, "alarms")),
+        _worst(found, "alarms"),
+        *(cell(found, (case, "p7"), (case, "median"), unit="h") for case in ONSETS),
+        cell(found, (DECAY, "found"), (DECAY, "median"), unit="h"),
+    ]
+
+
+def _lasting(found: Found) -> list[str]:
+    return [cell(found, (case, "firings"), (case, "found"), (case, "firings per drop")) for case in LASTS]
+
+
+def _backs(found: Found) -> list[str]:
+    measures = ("median", "90 %", "premature", "notifications per drop")
+    return [cell(found, *((case, measure) for measure in measures), unit="h") for case in BACKS]
+
+
+def _rival(found: Found) -> list[str]:
+    return [
+        cell(found, (NULL, "rival: alarms")),
+        _worst(found, "rival: alarms"),
+        *(cell(found, (case, "rival: p7")) for case in ("shift .05", "shift .10")),
+        *(cell(found, (case, "rival, tuned: p7")) for case in ("shift .05", "shift .10")),
+        cell(found, (".07 for 15 d", "rival: notifications per drop")),
+    ]
+
+
+def _worst(found: Found, measure: str) -> str:
+    both = [found[case, measure] for case in MIXES if (case, measure) in found]
+    return "" if not both else cell(found, max((one.value, (one.case, one.measure)) for one in both)[1])
+
+
+def cell(found: Found, *keys: Key, unit: str = "") -> str:
+    """Return figures as one cell, what was reported in brackets, and bold if one of them is missed."""
+    some = [found[key] for key in keys if key in found]
+    if not some:
+        return ""
+    ours = "/".join(_with_unit(one, number(one.value), unit) for one in some)
+    known = [_with_unit(one, number(one.reported), unit) for one in some if one.reported is not None]
+    text = f"{ours} ({'/'.join(known)})" if known else ours
+    return f"**{text}**" if any(one.verdict == "missed" for one in some) else text
+
+
+def _with_unit(figure: Figure, text: str, unit: str) -> str:
+    return text + unit if figure.measure in ("median", "90 %") and text != "inf" else text
+
+
+def written(figures: Sequence[Figure]) -> str:
+    """Return figures as JSON, one to a line."""
+    lines = (json.dumps(asdict(figure) | {"verdict": figure.verdict}) for figure in figures)
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def read(text: str) -> list[Figure]:
+    """Return the figures that were written."""
+    return [Figure(**{name: each[name] for name in each if name != "verdict"}) for each in json.loads(text)]

@@ -1,0 +1,137 @@
+"""The streams that alarms are simulated on keep their recipe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from streams import rival
+from streams.recipe import ROUTES, START, Change, Stream, day_effects, rates, stream
+
+
+def made(change: Change | None = None, *, lasts: float = np.inf, seed: int = 5, wander: float = 0.0) -> Stream:
+    """Return 200 days of a thousand scores a day."""
+    return stream(np.random.default_rng(seed), 1000, wander, days=200, change=change, lasts=lasts)
+
+
+def of_route(found: Stream, name: str, *, after: bool) -> np.ndarray:
+    """Return a route's values before or after the onset."""
+    which = found.routes == found.names.index(name)
+    return found.values[which & ((found.hours >= found.onset) == after)]
+
+
+def test_rates_follow_the_hours_and_the_week() -> None:
+    """A thousand a day over the first week, most at 14 h and fewest at 2 h, .6 of it at weekends."""
+    by_day = rates(1000, 14).reshape(14, 24)
+
+    assert by_day[:7].sum() == pytest.approx(7000)
+    assert by_day[7:].sum() == pytest.approx(7000)
+    assert (by_day[0].argmax(), by_day[0].argmin()) == (14, 2)
+    assert by_day[0].max() / by_day[0].min() == pytest.approx(1.8 / 0.2)
+    assert (by_day.sum(axis=1) / by_day[0].sum()) == pytest.approx([1, 1, 1, 1, 1, 0.6, 0.6] * 2)
+    assert START % (7 * 86400) == 4 * 86400  # a Monday, as 1970 began on a Thursday
+    assert rates(20, 3) == pytest.approx(rates(20, 7)[:72])
+
+
+def test_scores_arrive_in_order_at_their_rate() -> None:
+    """200 days of them, 1000 a day within four errors; the second day's hours within theirs."""
+    found = made()
+
+    assert (np.diff(found.hours) >= 0).all()
+    assert 0 <= found.hours[0] < 1
+    assert found.hours[-1] < 24 * 200
+    assert abs(len(found.values) - rates(1000, 200).sum()) < 4 * np.sqrt(200_000)
+    by_hour = np.bincount((found.hours % 24).astype(int)) / rates(1000, 200).reshape(200, 24).sum(axis=0)
+    assert by_hour == pytest.approx(np.ones(24), abs=0.1)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_routes_have_their_share_mean_spread_and_zeros(route) -> None:
+    """As the table says: a beta distribution beside zeros."""
+    found = made()
+    values = found.values[found.routes == found.names.index(route.name)]
+    committed = values[values > 0]
+
+    assert len(values) / len(found.values) == pytest.approx(route.share, abs=0.005)
+    assert (values == 0).mean() == pytest.approx(route.zeros, abs=0.006)
+    assert committed.mean() == pytest.approx(route.mean + 0.0035, abs=0.004)  # more scores by day, when they are higher
+    spread = np.sqrt(route.mean * (1 - route.mean) / (route.concentration + 1) + 0.02**2 / 2)
+    assert committed.std() == pytest.approx(spread, rel=0.03)
+    assert found.zeros.sum() == (found.values == 0).sum()
+
+
+def test_days_differ_and_remember() -> None:
+    """Standard normal, and a day keeps half of the one before."""
+    effects = day_effects(np.random.default_rng(3), 20_000)
+
+    assert effects.mean() == pytest.approx(0, abs=0.05)
+    assert effects.std() == pytest.approx(1, abs=0.03)
+    for apart, expected in ((1, 0.5), (2, 0.25), (5, 0.03)):
+        assert np.corrcoef(effects[:-apart], effects[apart:])[0, 1] == pytest.approx(expected, abs=0.03)
+
+
+def test_a_days_effect_is_the_same_for_all_routes() -> None:
+    """Daily means of two routes go together, by a standard deviation of the wander."""
+    found, means = made(wander=0.02), []
+    for name in ("faq", "docs"):
+        which = (found.routes == found.names.index(name)) & ~found.zeros
+        days = found.hours[which].astype(int) // 24
+        means.append(np.bincount(days, found.values[which]) / np.bincount(days))
+    assert np.corrcoef(means)[0, 1] > 0.9
+    assert np.std(means[0]) == pytest.approx(0.02, rel=0.25)
+
+
+def test_changes_have_their_size_and_only_touch_their_routes() -> None:
+    """A shift or more refusals take .10 from the mean of all of a route's scores; what is not named stays."""
+    for change in (Change(shift=0.1), Change(refusal=0.1)):
+        found = made(change)
+        for route in ROUTES:
+            fall = made().values[made().routes == found.names.index(route.name)].mean()
+            fall -= of_route(found, route.name, after=True).mean()
+            assert fall == pytest.approx(0.1, abs=0.006)
+        zeros = (of_route(found, "faq", after=True) == 0).mean()
+        assert zeros == pytest.approx(0.02 + change.refusal / 0.88, abs=0.005)
+    only = made(Change(shift=0.2, only="support"))
+    assert of_route(only, "faq", after=True).mean() == pytest.approx(
+        of_route(made(), "faq", after=True).mean(), abs=0.002
+    )
+    assert of_route(only, "support", after=True).mean() == pytest.approx(0.72 * 0.85 - 0.2 + 0.003, abs=0.006)
+
+
+def test_a_change_begins_on_day_16_grows_and_ends() -> None:
+    """At a random moment of that day; a ramp's half is reached in half its time; after the end all is as before."""
+    onsets = [stream(np.random.default_rng(seed), 1, 0, days=17).onset for seed in range(200)]
+    assert 24 * 16 <= min(onsets) < 24 * 16.1
+    assert 24 * 16.9 < max(onsets) < 24 * 17
+
+    found, usual = made(Change(shift=0.2, ramp_days=80), lasts=160), made()
+    assert found.end - found.onset == pytest.approx(24 * 160)
+    for since, until, fall in ((39, 41, 0.1), (81, 159, 0.2), (161, 183, 0.0)):
+        means = []
+        for each in (found, usual):
+            days = (each.hours - found.onset) / 24
+            means.append(each.values[(days >= since) & (days < until)].mean())
+        assert means[1] - means[0] == pytest.approx(fall, abs=0.02)
+
+
+def test_a_mix_shift_changes_shares_and_nothing_else() -> None:
+    """The mean falls by .038 though no route got worse."""
+    found = made(Change(shares=(0.35, 0.35, 0.30)))
+    before, after = found.hours < found.onset, found.hours >= found.onset
+
+    shares = np.bincount(found.routes[after]) / after.sum()
+    assert shares == pytest.approx([0.35, 0.35, 0.30], abs=0.005)
+    assert found.values[before].mean() - found.values[after].mean() == pytest.approx(0.038, abs=0.006)
+    for route in ROUTES:
+        usual = of_route(made(), route.name, after=True).mean()
+        assert of_route(found, route.name, after=True).mean() == pytest.approx(usual, abs=0.006)
+
+
+def test_the_rival_counts_one_alarm_a_day_and_tells_each_crossing() -> None:
+    """Two hours of two are under the threshold, then an empty one, then one above: one alarm, fired and resolved."""
+    falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
+    at = 24 * 14 + 1
+
+    assert rival.alarms(falls) == [at + 1, at + 25]
+    assert rival.turns(falls) == [(at + 1, True), (at + 4, False), (at + 24, True), (at + 26, False)]
+    assert rival.tuned([falls, np.zeros(30)], 0.5) == 0.06
+    assert rival.tuned([falls, np.zeros(30)], 1.0) == 0.05
