@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-OTHER = "other"
-"""Stands for the routes that had too few scores to be learned by themselves."""
+OTHER = "(other)"
+"""Stands for the routes that had too few scores to be learned by themselves. A user's route of that name is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Baseline:
     mean: float
     deviation: float
     scores_per_day: float
-    """That reach the detector."""
+    """That reach the detector, of routes that it watches."""
     committed_per_day: float
     keep: float = 1.0
     """Probability that a score reaches the detector: above a thousand a day it thins."""
