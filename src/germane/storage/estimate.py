@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 Z = 1.959964
 """Two-sided 95 % of the normal distribution."""
+ENOUGH = 20
+"""Fewer scores than this are not enough data to judge by."""
 Interval = tuple[float, float]
 
 
@@ -19,7 +21,7 @@ class Estimate:
     """What a group of scores of one fingerprint says."""
 
     n: int
-    """At least 1. Fewer than 20 are not enough data to judge by."""
+    """At least 1."""
     mean: float
     deviation: float | None
     """Standard deviation of single scores; None under 2."""
@@ -29,6 +31,11 @@ class Estimate:
     """Share of answers that did not answer, in [0, 1]."""
     interval: Interval | None
     """95 %, lower and upper end; None under 2 scores."""
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are 20 scores or more: fewer are not enough data to judge by."""
+        return self.n >= ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class Sums:
 
 def estimate(sums: Sums) -> Estimate:
     """Return mean, spread and interval of at least one score."""
-    mean = sums.wy / sums.w
+    mean = max(-1.0, min(1.0, sums.wy / sums.w))  # a sum of many weights is not exact
     return Estimate(
         n=sums.n,
         mean=mean,
@@ -83,36 +90,53 @@ def _combined(sums: Sums, mean: float) -> Interval:
         return _spread(sums, mean)
     share = 1 - sums.w_zero / sums.w
     committed = sums.wy / (sums.w - sums.w_zero)
-    share_low, share_high = _wilson(share, _trials(sums, share))
+    share_low, share_high = _wilson(share, _trials(sums))
     half = _half(sums, committed, n)
     down = math.hypot(committed * (share - share_low), share * half)
     up = math.hypot(committed * (share_high - share), share * half)
     return (mean - down, mean + up) if committed >= 0 else (mean - up, mean + down)
 
 
+_ALIKE = 1e-12
+"""Share of the squares that rounding may leave of scores that are all alike."""
+
+
 def _half(sums: Sums, committed: float, n: int) -> float:
-    """Return half the interval of the mean of the scores that are not 0."""
+    """Return half the interval of the mean of the scores that are not 0.
+
+    Where they are all alike, others may still come as often as n scores can be without one of them.
+    """
     squares = sums.wwyy - 2 * committed * sums.wwy + committed**2 * (sums.ww - sums.ww_zero)
+    if squares <= _ALIKE * sums.wwyy:
+        return max(0.0, 1 - abs(committed)) * (1 - _wilson(1.0, n)[0])
     return quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.w - sums.w_zero)
 
 
 def _spread(sums: Sums, mean: float) -> Interval:
     """Return the interval of scores that are nearly all 0, which say little of how the others lie."""
     share = 1 - sums.w_zero / sums.w
-    low, high = _wilson(share, _trials(sums, share))
+    low, high = _wilson(share, _trials(sums))
     return min(mean, 0.0 if sums.wy >= 0 else -high), max(mean, high if sums.wy >= 0 else -low)
 
 
-def _trials(sums: Sums, share: float) -> float:
+def _trials(sums: Sums) -> float:
     """Return how many trials with equal weights tell as much of the share.
 
-    Where the scores that are 0 were picked more often than the others, that is more than of all that was picked.
+    Scores that are 0 are often picked more often than others, and then tell more than as many trials. With few of them
+    their own weights are a poor guide to those of the next: half a score that is 0, and half a score that is not, are
+    added with the average weight, until there are enough to outweigh them.
+
     Source: E. Korn, B. Graubard, Confidence intervals for proportions with small expected number of positive counts
-    estimated from survey data, Survey Methodology 24, 1998.
+    estimated from survey data, Survey Methodology 24, 1998; the weight of a refusal that has not come yet as in
+    R. Tiwari, L. Clegg, Z. Zou, Efficient interval estimation for age-adjusted cancer rates, Statistical Methods in
+    Medical Research 15, 2006.
     """
-    squares = sums.ww_zero * share**2 + (sums.ww - sums.ww_zero) * (1 - share) ** 2
-    usual = sums.w**2 / sums.ww
-    return min(float(sums.n), share * (1 - share) * sums.w**2 / squares) if squares > 0 and 0 < share < 1 else usual
+    weight, square = sums.w / sums.n, sums.ww / sums.n
+    total = sums.w + weight
+    zero = (sums.w_zero + weight / 2) / total
+    of_zeros, of_others = sums.ww_zero + square / 2, sums.ww - sums.ww_zero + square / 2
+    variance = (of_zeros * (1 - zero) ** 2 + of_others * zero**2) / total**2
+    return zero * (1 - zero) / variance * sums.n / (sums.n + 1)
 
 
 def _wilson(share: float, n: float) -> Interval:
