@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from germane.storage import Store
+from germane.storage.tables import metadata
 
 # How long an example takes says something about the machine and what else it does, not about germane.
 settings.register_profile(
@@ -27,9 +28,7 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 MIGRATED = "germane_migrated"
-TABLES = (
-    "exchange", "scoring_task", "score", "tally", "lease", "rate_limit", "feedback", "calibration", "worker", "budget"
-)  # fmt: skip
+TABLES = tuple(metadata.tables)
 
 
 class PostgreSQL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from germane.storage.ageing import Removed
+from germane.storage.alerts import Advance, Written
 from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
 from germane.storage.estimate import Estimate
@@ -24,6 +25,7 @@ from germane.storage.workers import Presence, Worker
 from germane.storage.writer import Writer
 
 __all__ = [
+    "Advance",
     "Allowed",
     "Backlog",
     "Bucket",
@@ -61,6 +63,7 @@ __all__ = [
     "Usage",
     "Worker",
     "Writer",
+    "Written",
     "allowed",
     "dumped",
     "frees_at",

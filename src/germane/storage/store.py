@@ -45,9 +45,10 @@ from germane.storage.sampling import Decision
 from germane.storage.tasks import Claim, Task
 from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
+from germane.storage.watching import Watching
 
 
-class Store(Reports, Upkeep, Turns, Picking, Roster):
+class Store(Reports, Upkeep, Turns, Picking, Roster, Watching):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

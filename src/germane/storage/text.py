@@ -38,6 +38,11 @@ def to_json(value: Any) -> str:
     return text
 
 
+def tidy(value: Any) -> Any:
+    """Return the value as :func:`to_json` writes it: for a column that makes JSON of it by itself."""
+    return json.loads(to_json(value))
+
+
 def _repaired(value: Any) -> str:
     try:
         return _encode(_plain(value))

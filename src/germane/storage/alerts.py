@@ -1,0 +1,199 @@
+"""Alerts, what happened to them, what is told of them, and when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.alert import Alert, AlertState, Change, Event, Notification, Silence
+from germane.storage import leases, tables
+from germane.storage.rows import batched
+from germane.storage.text import clean, tidy
+
+_OPEN = text("state <> 'resolved'")
+"""As the index has it: a parameter in its place would hide it."""
+_BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
+"""What is kept as JSON."""
+_ACKNOWLEDGED = ("acknowledged_at", "acknowledged_by")
+_COLUMNS = (
+    "id", "key", "rule", "kind", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
+    "window", "evidence", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
+    "acknowledged_at", "acknowledged_by", "resolve_reason",
+)  # fmt: skip
+
+
+class Written(Protocol):
+    """Something of another concern that is written in the same transaction, or not at all."""
+
+    def write(self, connection: Connection, now: datetime) -> bool:
+        """Write it; False when somebody else was faster, and nothing may be written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One step of what watches: all of it is written, or nothing."""
+
+    holder: tuple[str, str] | None = None
+    """The office and who must hold it; None of what a person does."""
+    progress: Sequence[Written] = ()
+    """How far the detectors have come."""
+    consumed: Sequence[int] = ()
+    """Ids of the arrivals that they have seen: these go."""
+    changes: Sequence[Change] = ()
+    notifications: Sequence[Notification] = ()
+
+
+class Overtaken(Exception):
+    """Somebody else has written meanwhile what this step goes by. It ends a transaction, and goes no further."""
+
+
+def advance(connection: Connection, step: Advance, now: datetime) -> None:
+    """Write a step.
+
+    Raises:
+        Overtaken: another process holds the office, or has moved on what this step goes by.
+    """
+    if step.holder is not None and not leases.holds(connection, *step.holder):
+        raise Overtaken
+    if not all(one.write(connection, now) for one in step.progress):
+        raise Overtaken
+    _consume(connection, step.consumed)
+    if not all(_write(connection, change) for change in step.changes):
+        raise Overtaken
+    _append(connection, [change.event for change in step.changes if change.event is not None])
+    _tell(connection, step.notifications)
+
+
+def open_alerts(connection: Connection) -> list[Alert]:
+    """Return the alerts that are not over, the oldest first."""
+    query = select(tables.alert).where(_OPEN).order_by(tables.alert.c.starts_at, tables.alert.c.id)
+    return [_alert_of(row) for row in connection.execute(query).mappings()]
+
+
+def alerts(connection: Connection, since: datetime | None, state: AlertState | None, limit: int) -> list[Alert]:
+    """Return alerts that began since then, the newest first."""
+    query = select(tables.alert).order_by(tables.alert.c.starts_at.desc(), tables.alert.c.id).limit(limit)
+    if since is not None:
+        query = query.where(tables.alert.c.starts_at >= since)
+    if state is not None:
+        query = query.where(tables.alert.c.state == state)
+    return [_alert_of(row) for row in connection.execute(query).mappings()]
+
+
+def alert(connection: Connection, alert_id: str) -> Alert | None:
+    """Return one alert; None where there is none of that id."""
+    row = connection.execute(select(tables.alert).where(tables.alert.c.id == alert_id)).mappings().first()
+    return None if row is None else _alert_of(row)
+
+
+def events(connection: Connection, alert_id: str) -> list[Event]:
+    """Return what happened to an alert, the first first."""
+    columns = tables.alert_event.c
+    query = select(tables.alert_event).where(columns.alert_id == alert_id).order_by(columns.at, columns.id)
+    return [Event(**row) for row in connection.execute(query).mappings()]
+
+
+def silences(connection: Connection, ending_after: datetime) -> list[Silence]:
+    """Return what is not over by then, the one that ends first first."""
+    columns = tables.silence.c
+    query = select(tables.silence).where(columns.ends_at > ending_after).order_by(columns.ends_at, columns.id)
+    return [Silence(**row) for row in connection.execute(query).mappings()]
+
+
+def add_silence(connection: Connection, silence: Silence) -> None:
+    """Write a silence."""
+    values = {
+        "id": silence.id,
+        "matchers": tidy(silence.matchers),
+        "starts_at": silence.starts_at,
+        "ends_at": silence.ends_at,
+        "created_by": clean(silence.created_by),
+        "comment": clean(silence.comment),
+    }
+    connection.execute(insert(tables.silence), values)
+
+
+def end_silence(connection: Connection, silence_id: str, now: datetime) -> bool:
+    """End a silence now; False where there is none that lasts."""
+    columns = tables.silence.c
+    ended = update(tables.silence).where(columns.id == silence_id, columns.ends_at > now).values(ends_at=now)
+    return connection.execute(ended).rowcount == 1
+
+
+def _consume(connection: Connection, ids: Sequence[int]) -> None:
+    for some in batched(sorted(ids)):
+        gone = connection.execute(delete(tables.arrival).where(tables.arrival.c.id.in_(some))).rowcount
+        if gone != len(some):
+            raise Overtaken
+
+
+def _write(connection: Connection, change: Change) -> bool:
+    """Insert an alert that begins, or move on one that is open still; False where it is otherwise by now."""
+    values = _values(change.alert)
+    if change.event is not None and change.event.before is None:
+        return _insert(connection, values)
+    if change.event is None or change.event.what != "acknowledged":
+        # A person may have said so since it was read.
+        values = {name: value for name, value in values.items() if name not in _ACKNOWLEDGED}
+    statement = update(tables.alert).where(tables.alert.c.id == change.alert.id, _OPEN).values(values)
+    return connection.execute(statement).rowcount == 1
+
+
+def _insert(connection: Connection, values: dict[str, Any]) -> bool:
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(tables.alert).values(values).on_conflict_do_nothing().returning(tables.alert.c.id)
+    return connection.execute(statement).first() is not None
+
+
+def _append(connection: Connection, happened: Sequence[Event]) -> None:
+    rows = [
+        {
+            "id": event.id,
+            "alert_id": event.alert_id,
+            "at": event.at,
+            "what": event.what,
+            "before": event.before,
+            "after": event.after,
+            "detail": tidy(event.detail),
+        }
+        for event in happened
+    ]
+    if rows:
+        connection.execute(insert(tables.alert_event), rows)
+
+
+def _tell(connection: Connection, notifications: Iterable[Notification]) -> None:
+    rows = [
+        {
+            "id": one.id,
+            "channel": one.channel,
+            "event_ids": list(one.event_ids),
+            "payload": tidy({"what": one.what, "alerts": [alert.as_dict() for alert in one.alerts]}),
+            "idempotency_key": one.idempotency_key,
+            "status": "waiting",
+            "attempt": one.attempt,
+            "next_attempt_at": one.created_at,
+            "created_at": one.created_at,
+        }
+        for one in notifications
+    ]
+    if rows:
+        connection.execute(insert(tables.notification), rows)
+
+
+def _values(alert: Alert) -> dict[str, Any]:
+    values = {name: getattr(alert, name) for name in _COLUMNS}
+    texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
+    plain = alert.as_dict()
+    return values | texts | {"labels": tidy(alert.labels), "body": tidy({name: plain[name] for name in _BODY})}
+
+
+def _alert_of(row: RowMapping) -> Alert:
+    columns = {name: row[name] for name in _COLUMNS}
+    moments = {name: value.isoformat() for name, value in columns.items() if isinstance(value, datetime)}
+    return Alert.read({**columns, **moments, **row["body"]})

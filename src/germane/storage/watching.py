@@ -1,0 +1,65 @@
+"""The part of a store in which alerts stand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from germane.alert import Alert, AlertState, Event, Silence
+from germane.storage import alerts
+from germane.storage.alerts import Advance, Overtaken
+from germane.storage.part import Part
+
+
+class Watching(Part):
+    """Alerts, what happened to them, and silences. One process at a time moves them: the one that holds the office."""
+
+    def advance(self, step: Advance) -> bool:
+        """Write detectors, alerts, events and notifications in one transaction.
+
+        Returns:
+            False, and nothing is written, when another process holds the office by now, or somebody has changed
+            meanwhile what the step goes by: read anew, and look again.
+        """
+        try:
+            with self._database.write() as connection:
+                alerts.advance(connection, step, self._moment(connection))
+        except Overtaken:
+            return False
+        return True
+
+    def open_alerts(self) -> list[Alert]:
+        """Return the alerts that are not over, the oldest first."""
+        with self._database.read() as connection:
+            return alerts.open_alerts(connection)
+
+    def alerts(
+        self, *, since: datetime | None = None, state: AlertState | None = None, limit: int = 100
+    ) -> list[Alert]:
+        """Return alerts that began since then, the newest first."""
+        with self._database.read() as connection:
+            return alerts.alerts(connection, since, state, limit)
+
+    def alert(self, alert_id: str) -> Alert | None:
+        """Return one alert; None where there is none of that id."""
+        with self._database.read() as connection:
+            return alerts.alert(connection, alert_id)
+
+    def alert_events(self, alert_id: str) -> list[Event]:
+        """Return what happened to an alert, the first first."""
+        with self._database.read() as connection:
+            return alerts.events(connection, alert_id)
+
+    def silences(self) -> list[Silence]:
+        """Return the silences that last or are still to come, the one that ends first first."""
+        with self._database.read() as connection:
+            return alerts.silences(connection, self._moment(connection))
+
+    def add_silence(self, silence: Silence) -> None:
+        """Have nobody told of alerts that match, from ``starts_at`` to ``ends_at``."""
+        with self._database.write() as connection:
+            alerts.add_silence(connection, silence)
+
+    def end_silence(self, silence_id: str) -> bool:
+        """End a silence now; False where there is none that lasts."""
+        with self._database.write() as connection:
+            return alerts.end_silence(connection, silence_id, self._moment(connection))
