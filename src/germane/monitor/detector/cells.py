@@ -16,7 +16,6 @@ careful.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -34,16 +33,6 @@ LEAST_FACTOR: Final = 0.1
 _STEPS: Final = np.arange(CELLS) / (CELLS - 1)
 _CAREFUL: Final = np.arange(CELLS) < CELLS // 2
 _DEVIATIONS: Final = np.where(_CAREFUL, 2.0, 3.5)
-
-
-@dataclass(frozen=True, slots=True)
-class Bets:
-    """Of one kind of stream: per route and cell."""
-
-    committed: FloatArray
-    zero: FloatArray
-    logs: FloatArray
-    """By route, whether a score is zero, and cell: logarithm of the factor of the zero half."""
 
 
 class Cells:
@@ -76,10 +65,11 @@ class Cells:
         """Nulls of the zero half."""
         self.watched = self._watched()
         """By half and route: whether there is a null to test."""
-        self.alone = self._bets(self.column("committed_per_day"), self.column("scores_per_day"))
-        """Of the streams of single routes."""
-        self.together = self._bets(np.array(baseline.committed_per_day), np.array(baseline.scores_per_day))
-        """Of the stream of the whole service."""
+        self.committed_bets = self._committed_bets()
+        """By kind of stream (the whole service, one route), route and cell."""
+        self.zero_bets = self._zero_bets()
+        self.zero_logs = self._zero_logs()
+        """By kind of stream, route, whether a score is zero, and cell: logarithm of the factor of the zero half."""
 
     def column(self, name: str) -> FloatArray:
         """Return one number of each route's baseline."""
@@ -112,16 +102,23 @@ class Cells:
         # Where the cap draws the null to within the tolerance of the baseline, or below it, all would seem bad.
         return np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MOST_ZEROS])
 
-    def _bets(self, committed_per_day: FloatArray, per_day: FloatArray) -> Bets:
-        careful = _CAREFUL.astype(np.float64)
-        shared = np.outer(committed_per_day * self.wander**2, careful)
-        drops = _grid(0.6 * self.min_drop, 0.4)
-        committed = stake(drops, self.deviation[:, None] ** 2 + shared, 1 - self.means)
-        shared = np.outer(per_day * self.rate_wander**2, careful)
+    def _committed_bets(self) -> FloatArray:
+        variance = self.deviation[:, None] ** 2 + self._shared("committed_per_day", self.wander)
+        return stake(_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
+
+    def _zero_bets(self) -> FloatArray:
         rises = _grid(0.8 * self.min_drop, 0.5)
-        zero = np.minimum(rises / (self.rates * (1 - self.rates) + 0.01 + shared), (1 - LEAST_FACTOR) / self.rates)
-        logs = np.stack([np.log1p(-zero * self.rates), np.log1p(zero * (1 - self.rates))], axis=1)
-        return Bets(committed, zero, logs)
+        variance = self.rates * (1 - self.rates) + 0.01 + self._shared("scores_per_day", self.rate_wander)
+        return np.asarray(np.minimum(rises / variance, (1 - LEAST_FACTOR) / self.rates))
+
+    def _zero_logs(self) -> FloatArray:
+        return np.stack([np.log1p(-self.zero_bets * self.rates), np.log1p(self.zero_bets * (1 - self.rates))], axis=2)
+
+    def _shared(self, per_day: str, wander: FloatArray) -> FloatArray:
+        """Return by kind of stream, route and cell the variance that the scores of a day share."""
+        together = np.full(len(self.routes), getattr(self.baseline, per_day))
+        days = np.stack([together, self.column(per_day)])
+        return np.where(_CAREFUL, (days * wander**2)[:, :, None], 0.0)
 
 
 def stake(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:

@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from germane.monitor.detector.cells import CELLS, Bets, Cells
+from germane.monitor.detector.cells import CELLS, Cells
 from germane.monitor.detector.seen import FloatArray, IntArray, Scores
 from germane.monitor.detector.turn import HALVES
+
+FEW: Final = 10
+"""Scores up to which a block is not worth its making."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Forward:
         Returns:
             How many were taken, and whether the last of them did it.
         """
+        if len(scores) <= FEW:
+            return self._step_by_step(scores, threshold)
         paths = self._paths(scores)
         above = np.flatnonzero(self._evidences(paths, len(scores)) > threshold)
         taken = int(above[0]) + 1 if len(above) else len(scores)
@@ -87,6 +93,31 @@ class Forward:
     def _share(self) -> float:
         return math.log(self.logs.size)
 
+    def _step_by_step(self, scores: Scores, threshold: float) -> tuple[int, bool]:
+        """Do the same one score after another, which is quicker for few."""
+        for place in range(len(scores)):
+            self._step(scores, place)
+            if self.evidence() > threshold:
+                return place + 1, True
+        return len(scores), False
+
+    def _step(self, scores: Scores, place: int) -> None:
+        route, zero = int(scores.routes[place]), int(scores.zeros[place])
+        factors = np.empty((2, len(HALVES), CELLS))
+        factors[:, 0] = np.log1p(
+            self._cells.committed_bets[:, route] * (self._cells.means[route] - scores.values[place])
+        )
+        factors[:, 1] = self._cells.zero_logs[:, route, zero]
+        committed, any_score = self._cells.watched[:, route].tolist()
+        # The whole service and the route, and of both the halves that learn from this score.
+        at = slice(0, route + 2, route + 1), slice(0 if committed and not zero else 1, 2 if any_score else 1)
+        logs, rises, starts, factors = self.logs[at], self.rises[at], self.starts[at], factors[:, at[1]]
+        np.logaddexp(0.0, logs, out=logs)
+        logs += factors
+        starts[rises <= 0] = scores.times[place]
+        np.maximum(rises, 0.0, out=rises)
+        rises += factors
+
     def _paths(self, scores: Scores) -> list[Path]:
         paths = [self._path(scores, 0, half) for half in range(len(HALVES))]
         for route in np.unique(scores.routes).tolist():
@@ -96,19 +127,19 @@ class Forward:
     def _path(self, scores: Scores, stream: int, half: int) -> Path:
         mine = self._cells.concerns(scores, half) & (scores.routes == stream - 1 if stream else True)
         places = np.flatnonzero(mine)
-        bets = self._cells.alone if stream else self._cells.together
-        factors = (self._committed if half == 0 else self._zero)(scores, places, bets)
+        factors = (self._committed if half == 0 else self._zero)(scores, places, min(stream, 1))
         sums = np.zeros((CELLS, len(places) + 1))
         np.cumsum(factors.T, axis=1, out=sums[:, 1:])
         logs = _accumulated(self.logs[stream, half], sums)
         return Path(stream, half, np.cumsum(mine), scores.times[places], sums, logs)
 
-    def _committed(self, scores: Scores, places: IntArray, bets: Bets) -> FloatArray:
+    def _committed(self, scores: Scores, places: IntArray, kind: int) -> FloatArray:
         routes = scores.routes[places]
-        return np.log1p(bets.committed[routes] * (self._cells.means[routes] - scores.values[places, None]))
+        worse = self._cells.means[routes] - scores.values[places, None]
+        return np.asarray(np.log1p(self._cells.committed_bets[kind, routes] * worse))
 
-    def _zero(self, scores: Scores, places: IntArray, bets: Bets) -> FloatArray:
-        return bets.logs[scores.routes[places], scores.zeros[places].astype(np.int64)]
+    def _zero(self, scores: Scores, places: IntArray, kind: int) -> FloatArray:
+        return np.asarray(self._cells.zero_logs[kind, scores.routes[places], scores.zeros[places].astype(np.int64)])
 
     def _evidences(self, paths: list[Path], length: int) -> FloatArray:
         """Return the evidence after each score of the block."""
