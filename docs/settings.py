@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from germane.settings import PREFIX, Always, Budget, Floor, Match, Price, Retention, Settings, Webhook
+from germane.settings import PREFIX, Always, Budget, Floor, Match, Price, Retention, Settings
+from germane.settings.channels import KINDS, Channel, WebChannel
 
 HEAD = """\
 # Settings
@@ -19,8 +20,8 @@ as `env:NAME` or `file:/path`.
 
 What has parts is a table of a file, and has a variable for each part, with two underscores: `[budget]` with
 `calls_per_day = 2000` is `GERMANE_BUDGET__CALLS_PER_DAY=2000`. What is given in both places adds up, and the variable
-wins where the part is the same. Lists of names are written with commas in a variable; `rules`, `always`, `prices`,
-`filters` and `scorer_options` as JSON.
+wins where the part is the same. Lists of names are written with commas in a variable; `rules`, `channels`, `always`,
+`prices`, `filters` and `scorer_options` as JSON.
 
 <!-- Written by docs/settings.py: edit the settings, not this page. -->
 """
@@ -37,13 +38,26 @@ def page() -> str:
     parts = [HEAD, _table(Settings.model_fields, PREFIX)]
     parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
     parts += ["\n## A price\n", "One of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
-    parts += ["\n## The webhook\n", _first_line(Webhook) + "\n", _table(Webhook.model_fields, f"{PREFIX}WEBHOOK__")]
+    parts += _channels()
     parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields, f"{PREFIX}BUDGET__")]
     parts += ["\n## A filter\n", "One of `filters`. " + _first_line(Match) + "\n", _table(Match.model_fields)]
     parts += ["\n## What is always scored\n", "One of `always`. " + _first_line(Always) + "\n"]
     parts += [_table(Always.model_fields)]
     parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields, f"{PREFIX}RETENTION__")]
     return "\n".join(parts)
+
+
+def _channels() -> list[str]:
+    """Return a table of what all channels have, one of what those over HTTP have, and one for each kind."""
+    common = "One of `channels`: `[channels.NAME]`. See [Channels](channels.md)."
+    parts = ["\n## A channel\n", common + "\n", _table(Channel.model_fields)]
+    over_http = {name: field for name, field in WebChannel.model_fields.items() if name not in Channel.model_fields}
+    parts += ["\nEach but `email` also has:\n", _table(over_http)]
+    for kind, model in KINDS.items():
+        base = {*WebChannel.model_fields, "kind"}
+        own = {name: field for name, field in model.model_fields.items() if name not in base}
+        parts += [f'\n`kind = "{kind}"`: {_first_line(model)}\n', _table(own)]
+    return parts
 
 
 def _first_line(model: Any) -> str:

@@ -52,7 +52,7 @@ def test_the_demo_accounts_for_every_answer(tmp_path: Path) -> None:
     """With a judge from the environment it runs unattended, prints one object, and its counts add up."""
     # The user's own settings are for the user's own application.
     (tmp_path / "germane.toml").write_text(
-        'role = "capture"\ncapture = "none"\nwebhook = {url = "http://127.0.0.1:9"}\n'
+        'role = "capture"\ncapture = "none"\n[channels.oncall]\nkind = "slack"\nurl = "env:SLACK_URL"\n'
     )
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json", "--seconds", "12") as demo:
         out, err = demo.communicate(timeout=120)

@@ -258,6 +258,7 @@ def test_a_slow_channel_does_not_hold_up_the_watch(
     new_exchange: Any,
     until: Any,
     receiver: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """While one channel hangs, the webhook of the settings gets its alert and the next looks go on."""
     hang = threading.Event()
@@ -269,7 +270,9 @@ def test_a_slow_channel_does_not_hold_up_the_watch(
             return 0.1
 
     store.add([new_exchange() for _ in range(3)])
-    told = settings(rules=[{"threshold": 0.5, "min_count": 3}], webhook={"url": receiver.url, "secret": "s"})
+    monkeypatch.setenv("HOOK_URL", receiver.url)
+    hook = {"kind": "webhook", "url": "env:HOOK_URL"}
+    told = settings(rules=[{"threshold": 0.5, "min_count": 3}], channels={"hook": hook})
     monitor = start(store, [Low()], settings=told, channels=[Callback(lambda alert: hang.wait(30))])
 
     until(lambda: receiver.posts)

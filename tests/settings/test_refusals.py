@@ -46,10 +46,11 @@ WRONG: dict[str, Any] = {
     "retention": 3,
     "erase_after_scoring": "perhaps",
     "rules": [{"threshold": 2}],
-    "webhook": {"url": "ftp://example.com"},
+    "channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}},
+    "alert_link": "ftp://example.com/{id}",
 }
 pytestmark = pytest.mark.usefixtures("bare")
-HIDDEN = {"database", "api_key", "base_url", "webhook"}
+HIDDEN = {"database", "api_key", "base_url", "channels"}
 
 
 def refusal(**arguments: Any) -> str:
@@ -117,7 +118,6 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(bare: Path, source: str
             "GERMANE_RATE__HIGH",
             "behind GERMANE_RATE__HIGH; did you mean 'rate'? Correct or unset it",
         ),
-        ("GERMANE_WEBHOOK__URLS", "'webhook.urls'; did you mean 'url'? Correct or remove it"),
         (
             "GERMANE_BUDGET__CALLS",
             "'budget.calls'; did you mean 'calls_per_hour'? Correct or remove it",
@@ -206,10 +206,16 @@ def test_a_file_that_is_no_toml_is_told_so(bare: Path) -> None:
         {"database": "mysql://root:hunter2@db/x"},
         {"api_key": ["hunter2"]},
         {"base_url": "hunter2.example"},
-        {"webhook": {"url": "hunter2"}},
-        {"webhook": {"url": "https://example.com", "secret": ["hunter2"]}},
-        {"webhook": {"url": "https://example.com", "hunter3": "hunter2"}},
-        {"webhook": "hunter2"},
+        {"channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}}},
+        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "secret": "hunter2"}}},
+        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "secret": ["hunter2"]}}},
+        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "hunter3": "hunter2"}}},
+        {"channels": {"oncall": {"kind": "hunter2", "url": "env:X"}}},
+        {"channels": {"oncall": {"kind": "pagerduty", "routing_key": "hunter2"}}},
+        {"channels": {"oncall": {"kind": "alertmanager", "url": "http://user:hunter2@alertmanager:9093"}}},
+        {"channels": {"oncall": {"kind": "alertmanager", "url": "http://alertmanager:9093?token=hunter2"}}},
+        {"channels": {"oncall": "hunter2"}},
+        {"channels": "hunter2"},
     ],
 )
 def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
@@ -225,7 +231,8 @@ def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
 )
 def test_an_address_without_a_host_or_with_a_port_that_is_none_is_refused(address: str) -> None:
     """At the start and without being quoted, rather than with the first alert."""
-    for wrong in ({"webhook": {"url": address}}, {"base_url": address}):
+    channel = {"kind": "alertmanager", "url": address}
+    for wrong in ({"channels": {"oncall": channel}}, {"base_url": address}):
         said = refusal(**wrong)
 
         assert "must start with http:// or https://, and name a host" in said

@@ -10,6 +10,8 @@ from pydantic import ByteSize
 
 from germane.errors import SettingsError
 from germane.settings import Budget, Retention, load
+from germane.settings.channels import Slack
+from germane.settings.kinds import read_secret
 
 pytestmark = pytest.mark.usefixtures("bare")
 
@@ -51,19 +53,15 @@ def test_what_kubernetes_tells_of_a_service_is_no_setting(
 
 
 def test_nested_and_listed_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A webhook is set part by part, names as a list with commas, rules as JSON."""
-    monkeypatch.setenv("GERMANE_WEBHOOK__URL", "https://example.com/hook")
-    monkeypatch.setenv("GERMANE_WEBHOOK__SECRET", "s3cret")
+    """Names are set as a list with commas, rules and channels as JSON."""
+    monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"kind": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7, "route": "ask"}]')
     monkeypatch.setenv("GERMANE_LOCAL_LLM", "/models/small.gguf")
 
     settings = load()
 
-    assert settings.webhook is not None
-    assert settings.webhook.secret is not None
-    assert settings.webhook.url.get_secret_value() == "https://example.com/hook"
-    assert settings.webhook.secret.get_secret_value() == "s3cret"
+    assert settings.channels == {"oncall": Slack(kind="slack", url="env:SLACK_URL")}
     assert settings.scorers == ("answer_relevancy", "question_answer_similarity")
     assert (settings.rules[0].threshold, settings.rules[0].route) == (0.7, "ask")
     assert settings.local_llm == Path("/models/small.gguf")
@@ -121,15 +119,13 @@ def test_white_space_around_a_secret_is_none_of_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GERMANE_BASE_URL", " http://localhost:8000/v1\n")
     monkeypatch.setenv("ALERT_SECRET", "shared\n")
 
-    settings = load(webhook={"url": "https://example.com", "secret": "env:ALERT_SECRET"})
+    settings = load()
 
     assert settings.api_key is not None
     assert settings.base_url is not None
-    assert settings.webhook is not None
-    assert settings.webhook.secret is not None
     assert settings.api_key.get_secret_value() == "sk-1"
     assert settings.base_url.get_secret_value() == "http://localhost:8000/v1"
-    assert settings.webhook.secret.get_secret_value() == "shared"
+    assert read_secret("env:ALERT_SECRET") == "shared"
 
 
 @pytest.mark.parametrize("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
@@ -156,13 +152,14 @@ def test_a_secret_that_is_not_there_is_told(bare: Path, secret: str, said: str) 
         load(api_key=secret)
 
 
-def test_nothing_shows_a_secret() -> None:
+def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings may be logged, dumped or printed."""
+    monkeypatch.setenv("SLACK_URL", "https://hooks.slack.com/hunter2")
     settings = load(
         database="postgresql://app:hunter2@db/app?password=hunter2",
         api_key="hunter2",
         base_url="https://user:hunter2@example.com/v1",
-        webhook={"url": "https://example.com/hunter2", "secret": "hunter2"},
+        channels={"oncall": {"kind": "slack", "url": "env:SLACK_URL"}},
     )
 
     shown = [repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()]

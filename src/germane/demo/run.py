@@ -186,13 +186,13 @@ class _Run:
             await workbench.aclose()
 
     def _settings(self) -> dict[str, Any]:
-        """Return what the demo needs, whatever the user's own settings say: their webhook is not for its alert."""
+        """Return what the demo needs, whatever the user's own settings say: their channels are not for its alert."""
         return {
             "database": self._database,
             "service": "germane-demo",
             "role": "all",
             "capture": "span+store",
-            "webhook": None,
+            "channels": None,
             "rate": RATE,
             "tick": 0.5,
             "concurrency": CONCURRENCY,

@@ -14,6 +14,8 @@ from germane.monitor.housekeeping import Rhythm
 from germane.monitor.scheduler import Scheduler
 from germane.scorers import Scorer
 from germane.settings import Settings
+from germane.settings.channels import Webhook as WebhookSettings
+from germane.settings.kinds import read_address, read_secret
 from germane.storage import Store
 from germane.tracer import Waiting
 
@@ -107,7 +109,7 @@ class Monitor:
 
 
 def _webhooks(settings: Settings) -> list[Webhook]:
-    if settings.webhook is None:
-        return []
-    secret = settings.webhook.secret
-    return [Webhook(settings.webhook.url.get_secret_value(), None if secret is None else secret.get_secret_value())]
+    hooks = [channel for channel in settings.channels.values() if isinstance(channel, WebhookSettings)]
+    return [
+        Webhook(read_address(hook.url), None if hook.secret is None else read_secret(hook.secret)) for hook in hooks
+    ]

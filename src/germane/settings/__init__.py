@@ -6,7 +6,7 @@ What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over `
 
 from __future__ import annotations
 
-from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention, Webhook
+from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention
 from germane.settings.settings import DEFAULT_EMBEDDER, DEFAULT_JUDGE, LOCAL, PREFIX, Capture, Settings, load
 
 __all__ = [
@@ -23,6 +23,5 @@ __all__ = [
     "Price",
     "Retention",
     "Settings",
-    "Webhook",
     "load",
 ]

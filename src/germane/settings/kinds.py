@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_settings import NoDecode
 
+from germane.errors import SettingsError
 from germane.exchange import Status
+
+_PLACES = ("env:", "file:")
 
 
 def _read_secret(value: Any) -> Any:
@@ -36,6 +39,56 @@ def _followed(value: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
     return value
+
+
+def read_secret(reference: str) -> str:
+    """Return what stands at ``env:NAME`` or ``file:/path`` now: it may change while a process runs.
+
+    Raises:
+        SettingsError: nothing stands there, or it cannot be read.
+    """
+    try:
+        found = _followed(reference).strip()
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if not found:
+        raise SettingsError(f"nothing stands at {reference}")
+    return found
+
+
+def read_address(reference: str) -> str:
+    """Return the web address that stands at ``env:NAME`` or ``file:/path`` now.
+
+    Raises:
+        SettingsError: none stands there.
+    """
+    found = read_secret(reference)
+    try:
+        _is_http(SecretStr(found))
+    except ValueError as error:
+        raise SettingsError(f"what stands at {reference} {error}") from None
+    return found
+
+
+def _is_reference(value: str) -> str:
+    place = next((one for one in _PLACES if value.startswith(one)), None)
+    if place is None or not value.removeprefix(place) or not value.isprintable():
+        raise ValueError("is a secret: name its place, as env:NAME or file:/path, and not the secret itself")
+    return value
+
+
+def _is_plain(value: str) -> str:
+    _is_http(SecretStr(value))
+    parts = urlsplit(value)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must be an address without a user, a password or parameters: those are secrets")
+    return value
+
+
+def _are_plain(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("must name at least one address")
+    return tuple(map(_is_plain, values))
 
 
 def _is_key(value: SecretStr) -> SecretStr:
@@ -73,3 +126,7 @@ DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split)]
+Reference = Annotated[str, AfterValidator(_is_reference)]
+"""Where a secret stands: read with :func:`read_secret` whenever it is needed."""
+PlainAddress = Annotated[str, AfterValidator(_is_plain)]
+PlainAddresses = Annotated[Names, AfterValidator(_are_plain)]

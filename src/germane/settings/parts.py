@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, Field, model_validator
 
-from germane.settings.kinds import Names, Secret, Statuses, WebAddress
+from germane.settings.kinds import Names, Statuses
 
 DAY = 86_400
 
@@ -51,17 +51,6 @@ class Price(BaseModel):
     """US dollars for a million tokens that it reads."""
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """US dollars for a million tokens that it writes."""
-
-
-class Webhook(BaseModel):
-    """A channel: alerts are POSTed here as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    url: WebAddress
-    """Where; it counts as a secret."""
-    secret: Secret | None = None
-    """Signs each alert (HMAC-SHA256, in the header `Germane-Signature`) when given."""
 
 
 class Budget(BaseModel):

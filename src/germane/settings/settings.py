@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -23,8 +23,9 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from germane.errors import SettingsError
+from germane.settings.channels import KINDS, Channel, Channels, Link
 from germane.settings.kinds import DatabaseAddress, Key, Names, WebAddress
-from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention, Webhook
+from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention
 
 PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
@@ -123,8 +124,11 @@ class Settings(BaseSettings):
 
     rules: tuple[Floor, ...] = ()
     """What alerts are made of."""
-    webhook: Webhook | None = None
-    """Where alerts are sent."""
+    channels: Channels = Field(default_factory=dict)
+    """Where alerts go, by a name of yours: `[channels.oncall]`, then `kind = "slack"` and the like."""
+    alert_link: Link | None = None
+    """Link in messages, such as `https://germane.example.com/alerts/{id}`; `{key}`, `{rule}`, `{service}`, `{route}`
+    and `{scorer}` may stand in it too."""
 
     @field_serializer("database")
     def _without_its_password(self, url: str) -> str:
@@ -175,27 +179,40 @@ def load(**arguments: Any) -> Settings:
 def _explain(detail: Any) -> str:
     """Say which setting is wrong, its value except where that may hold a secret, and the fix."""
     path = [str(part) for part in detail["loc"]]
-    name, head = ".".join(path), path[0]
+    name, head = ".".join(path[:2] + path[3:] if _is_of_a_kind(path) else path), path[0]
     if detail["type"] == "extra_forbidden":
-        known = _NESTED[head].model_fields if len(path) > 1 else Settings.model_fields
+        known = _parts_of(path) if len(path) > 1 else Settings.model_fields
         return f"there is no setting {name!r}; {_did_you_mean(path[-1], known)}remove it"
     shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
     variable = PREFIX + (head if head in _LISTS else "__".join(path)).upper()
-    said = detail["msg"].removeprefix("Value error, ")
+    said = _WITHOUT_KIND if detail["type"] in _UNKNOWN_KIND else detail["msg"].removeprefix("Value error, ")
     return f"setting {name}{shown}: {said} (set it by argument, {variable} or germane.toml)"
 
 
-_SECRET = {"database", "api_key", "base_url", "webhook"}
+_UNKNOWN_KIND = {"union_tag_not_found", "union_tag_invalid"}
+_WITHOUT_KIND = f"must say what it is, with kind = one of {', '.join(KINDS)}"
+
+
+def _is_of_a_kind(path: Sequence[str]) -> bool:
+    """Whether the third part names a channel's kind, which nobody has written there."""
+    return path[0] == "channels" and len(path) > 2 and path[2] in KINDS
+
+
+def _parts_of(path: Sequence[str]) -> Iterable[str]:
+    return (KINDS[path[2]] if _is_of_a_kind(path) else _NESTED[path[0]]).model_fields
+
+
+_SECRET = {"database", "api_key", "base_url", "channels"}
 _NESTED: dict[str, type[BaseModel]] = {
     "rules": Floor,
-    "webhook": Webhook,
+    "channels": Channel,
     "prices": Price,
     "budget": Budget,
     "always": Always,
     "filters": Match,
     "retention": Retention,
 }
-_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters"}
+_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters", "channels"}
 """Settings whose parts have no variables of their own."""
 _PARTS = [f"{name}__{part}" for name in _NESTED.keys() - _LISTS for part in _NESTED[name].model_fields]
 """As they stand in variables."""
