@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from germane.settings import PREFIX, Always, Budget, Floor, Match, Price, Retention, Settings
+from germane.settings import PREFIX, Always, Budget, Match, Price, Retention, Rule, Settings, Windowed, rules
 from germane.settings.channels import KINDS, Channel, WebChannel
 
 HEAD = """\
@@ -26,6 +26,7 @@ wins where the part is the same. Lists of names are written with commas in a var
 <!-- Written by docs/settings.py: edit the settings, not this page. -->
 """
 DEFAULTS = {
+    "name": "its kind",
     "service": "`OTEL_SERVICE_NAME`, else the program's name",
     "judge": "`OPENAI_MODEL`, else `gpt-4o-mini`",
     "api_key": "`OPENAI_API_KEY`",
@@ -36,7 +37,7 @@ DEFAULTS = {
 def page() -> str:
     """Return the page."""
     parts = [HEAD, _table(Settings.model_fields, PREFIX)]
-    parts += ["\n## A rule\n", "One of `rules`. " + _first_line(Floor) + "\n", _table(Floor.model_fields)]
+    parts += _rules()
     parts += ["\n## A price\n", "One of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
     parts += _channels()
     parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields, f"{PREFIX}BUDGET__")]
@@ -45,6 +46,31 @@ def page() -> str:
     parts += [_table(Always.model_fields)]
     parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields, f"{PREFIX}RETENTION__")]
     return "\n".join(parts)
+
+
+def _rules() -> list[str]:
+    """Return a table of what all rules have, one of what those over a window have, and one for each kind."""
+    on = ", ".join(f"`{rule.kind}`" for rule in rules.BY_DEFAULT)
+    common = (
+        f"One of `rules`: `[[rules]]`; without a `kind` a floor. On by default are {on}: an entry of that kind takes"
+    )
+    parts = ["\n## A rule\n", f"{common} the default's place. See [Alarms](alarms.md).\n", _table(Rule.model_fields)]
+    parts += ["\n`floor`, `low_rate` and `noncommittal_rate` also have:\n", _table(_own(Windowed, Rule))]
+    for kind, model in rules.KINDS.items():
+        base = Windowed if issubclass(model, Windowed) else Rule
+        own = {name: field for name, field in _own(model, base).items() if name not in {"kind", "name"}}
+        parts += [f'\n`kind = "{kind}"`: {_first_line(model)}\n', *([_table(own)] if own else [])]
+    return parts
+
+
+def _own(model: type[BaseModel], base: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields that a model adds, and those whose default it changes."""
+    before = base.model_fields
+    return {
+        name: field
+        for name, field in model.model_fields.items()
+        if name not in before or field.default != before[name].default
+    }
 
 
 def _channels() -> list[str]:
@@ -67,7 +93,8 @@ def _first_line(model: Any) -> str:
 
 def _table(fields: dict[str, FieldInfo], prefix: str | None = None) -> str:
     lines = ["| setting | default | meaning |", "|---|---|---|"]
-    for name, field in fields.items():
+    for field_name, field in fields.items():
+        name = field.alias or field_name
         shown = f"`{name}`" if prefix is None else f"`{name}`<br>`{prefix}{name.upper()}`"
         lines.append(f"| {shown} | {_default(name, field)} | {_meaning(field)} |")
     return "\n".join(lines) + "\n"

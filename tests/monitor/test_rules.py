@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from germane.errors import DatabaseUnreachable, SettingsError
+from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Alert, Callback, Monitor
 from germane.monitor.rules import Rules
@@ -144,7 +144,7 @@ def test_each_service_and_route_is_judged_by_itself(rules: Rules, give: Give) ->
 
 def test_a_rule_may_watch_one_route(store: Store, give: Give, clock: Clock) -> None:
     """A floor that names a route leaves the others alone."""
-    rules = Rules(store, [FLOOR.model_copy(update={"route": "ask"})], owner="me", clock=clock)
+    rules = Rules(store, [FLOOR.model_copy(update={"routes": ("ask",)})], owner="me", clock=clock)
     give(0.1, 0.1, 0.1, route="search")
 
     assert look(rules) == []
@@ -254,31 +254,6 @@ def test_a_transition_that_was_found_is_not_lost_to_a_later_error(store: Store, 
         rules.look()
 
     assert told(rules.take()) == [("ask", "firing")]
-
-
-@pytest.mark.parametrize(
-    "floors",
-    [
-        [Floor(threshold=0.5), Floor(threshold=0.6)],
-        [Floor(threshold=0.5), Floor(threshold=0.6, route="ask")],
-        [Floor(threshold=0.5, name="a", route="ask"), Floor(threshold=0.6, name="a", route="ask")],
-    ],
-)
-def test_rules_that_would_contradict_one_another_are_refused(
-    store: Store, settings: Callable[..., Settings], attached: Any, floors: list[Floor]
-) -> None:
-    """Two rules of one name on the same route would fire and resolve one alert in turn: that is said at the start."""
-    with pytest.raises(SettingsError, match="name them apart"):
-        Monitor(store, [], settings(rules=floors), attach=attached)
-
-
-def test_rules_of_one_name_may_watch_different_things(
-    store: Store, settings: Callable[..., Settings], attached: Any
-) -> None:
-    """The default name does for rules on different routes or scorers."""
-    floors = [Floor(threshold=0.5, route="a"), Floor(threshold=0.5, route="b"), Floor(threshold=0.5, scorer="other")]
-
-    Monitor(store, [], settings(rules=floors), attach=attached)
 
 
 class Similarity:

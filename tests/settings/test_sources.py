@@ -9,7 +9,7 @@ import pytest
 from pydantic import ByteSize
 
 from germane.errors import SettingsError
-from germane.settings import Budget, Retention, load
+from germane.settings import Budget, Floor, Retention, load
 from germane.settings.channels import Slack
 from germane.settings.kinds import read_secret
 
@@ -56,14 +56,14 @@ def test_nested_and_listed_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are set as a list with commas, rules and channels as JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"kind": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
-    monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7, "route": "ask"}]')
+    monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7, "routes": ["ask"], "for": 60}]')
     monkeypatch.setenv("GERMANE_LOCAL_LLM", "/models/small.gguf")
 
     settings = load()
 
     assert settings.channels == {"oncall": Slack(kind="slack", url="env:SLACK_URL")}
     assert settings.scorers == ("answer_relevancy", "question_answer_similarity")
-    assert (settings.rules[0].threshold, settings.rules[0].route) == (0.7, "ask")
+    assert settings.rules == (Floor(threshold=0.7, routes=("ask",), pending=60),)
     assert settings.local_llm == Path("/models/small.gguf")
 
 

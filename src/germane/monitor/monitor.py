@@ -44,7 +44,7 @@ class Monitor:
         rhythm: when old text, old exchanges and the like are cleared away.
 
     Raises:
-        SettingsError: two rules speak of one route under one name, or a predicate cannot be imported.
+        SettingsError: a predicate cannot be imported.
     """
 
     def __init__(
@@ -63,7 +63,6 @@ class Monitor:
         backoff: Backoff | None = None,
         rhythm: Rhythm | None = None,
     ) -> None:
-        rules.check(settings.rules)
         rules.tell_unfed(settings.rules, [scorer.name for scorer in scorers])
         fitness.tell_unused(settings.filters, [scorer.name for scorer in scorers])
         parts = Parts(

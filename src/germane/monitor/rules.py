@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from itertools import combinations
 from typing import Final
 
-from germane.errors import SettingsError
 from germane.monitor.alerts import Alert, key_of
-from germane.settings import Floor
+from germane.settings import AnyRule, Floor
 from germane.storage import RouteMean, Store
 
 logger = logging.getLogger("germane.monitor")
@@ -21,27 +19,13 @@ FOREVER: Final = timedelta(days=36_500)
 FIRING: Final = "firing"
 
 
-def check(floors: Sequence[Floor]) -> None:
-    """Refuse rules that would speak of one route under one name.
-
-    Raises:
-        SettingsError: names the rules.
-    """
-    for one, other in combinations(floors, 2):
-        same_routes = one.route == other.route or None in (one.route, other.route)
-        if (one.name, one.scorer) == (other.name, other.scorer) and same_routes:
-            raise SettingsError(
-                f"setting rules: two rules named {one.name!r} watch {one.scorer} of the same route; name them apart"
-            )
-
-
-def tell_unfed(floors: Sequence[Floor], scorers: Collection[str]) -> None:
+def tell_unfed(rules: Sequence[AnyRule], scorers: Collection[str]) -> None:
     """Say in the log which rules watch a scorer that is not among those of this process."""
-    for floor in floors:
-        if scorers and floor.scorer not in scorers:
+    for rule in rules:
+        if scorers and rule.scorer is not None and rule.scorer not in scorers:
             logger.warning(
                 "rule %r watches %s, which does not score here (%s does): it sees only what other processes score",
-                floor.name, floor.scorer, ", ".join(sorted(scorers)),
+                rule.name, rule.scorer, ", ".join(sorted(scorers)),
             )  # fmt: skip
 
 
@@ -51,9 +35,9 @@ class Rules:
     Which alerts are open stands in the database, as leases that their rule holds while it fires.
     """
 
-    def __init__(self, store: Store, floors: Sequence[Floor], *, owner: str, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: Store, rules: Sequence[AnyRule], *, owner: str, clock: Callable[[], datetime]) -> None:
         self._store = store
-        self._floors = floors
+        self._floors = [rule for rule in rules if isinstance(rule, Floor)]
         self._owner = owner
         self._clock = clock
         self._found: list[Alert] = []
@@ -82,13 +66,13 @@ class Rules:
     def _look(self, floor: Floor) -> None:
         now = self._clock()
         since = now - timedelta(seconds=floor.window)
-        for mean in self._store.means(scorer=floor.scorer, since=since, route=floor.route):
+        for mean in self._store.means(scorer=floor.scorer or "", since=since):
             # A new fingerprint measures otherwise: until it has scores enough of its own, nothing is decided.
-            if mean.newest and mean.n >= floor.min_count:
+            if floor.takes(mean.route) and mean.newest and mean.n >= floor.min_count:
                 self._judge(floor, mean, now, since)
 
     def _judge(self, floor: Floor, mean: RouteMean, now: datetime, since: datetime) -> None:
-        key = key_of(floor.name, {"service": mean.service, "route": mean.route, "scorer": floor.scorer})
+        key = key_of(floor.name, {"service": mean.service, "route": mean.route, "scorer": mean.scorer})
         if mean.mean < floor.threshold and not self._is_open(key):
             alert = self._alert(key, floor, mean, now, since)
             self._store.elect(_lease(key), FIRING, ttl=FOREVER)
@@ -115,7 +99,7 @@ class Rules:
             state="firing",
             service=mean.service,
             route=mean.route,
-            scorer=floor.scorer,
+            scorer=mean.scorer,
             fingerprint=mean.fingerprint,
             value=mean.mean,
             n=mean.n,

@@ -6,7 +6,19 @@ What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over `
 
 from __future__ import annotations
 
-from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention
+from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
+from germane.settings.rules import (
+    AnyRule,
+    BudgetExhausted,
+    Drop,
+    Floor,
+    LowRate,
+    NoData,
+    NoncommittalRate,
+    Rule,
+    ScorerError,
+    Windowed,
+)
 from germane.settings.settings import DEFAULT_EMBEDDER, DEFAULT_JUDGE, LOCAL, PREFIX, Capture, Settings, load
 
 __all__ = [
@@ -16,12 +28,21 @@ __all__ = [
     "LOCAL",
     "PREFIX",
     "Always",
+    "AnyRule",
     "Budget",
+    "BudgetExhausted",
     "Capture",
+    "Drop",
     "Floor",
+    "LowRate",
     "Match",
+    "NoData",
+    "NoncommittalRate",
     "Price",
     "Retention",
+    "Rule",
+    "ScorerError",
     "Settings",
+    "Windowed",
     "load",
 ]

@@ -21,27 +21,6 @@ def _is_callable_name(value: str) -> str:
 FunctionName = Annotated[str, AfterValidator(_is_callable_name)]
 
 
-class Floor(BaseModel):
-    """A rule: alert when the mean of a route's scores over a window lies under a threshold."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    name: str = "floor"
-    """What its alerts are called."""
-    scorer: str = "answer_relevancy"
-    """Whose scores it looks at."""
-    route: str | None = None
-    """Only this route; by default each route by itself."""
-    threshold: float = Field(ge=-1, le=1)
-    """It fires when the mean is under this."""
-    window: float = Field(default=3600, gt=0, le=400 * DAY)
-    """Seconds of answers, by the time at which they were given."""
-    min_count: int = Field(default=30, ge=2)
-    """Fewer scores than this decide nothing."""
-    recovery: float = Field(default=0.03, ge=0, le=1)
-    """The alert is over once the mean reaches threshold + recovery."""
-
-
 class Price(BaseModel):
     """What a model costs."""
 

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -23,9 +23,11 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from germane.errors import SettingsError
-from germane.settings.channels import KINDS, Channel, Channels, Link
+from germane.settings import channels, rules
+from germane.settings.channels import Channel, Channels, Link
 from germane.settings.kinds import DatabaseAddress, Key, Names, WebAddress
-from germane.settings.parts import DAY, Always, Budget, Floor, Match, Price, Retention
+from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
+from germane.settings.rules import AnyRule, Rule, Rules, in_force
 
 PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
@@ -122,8 +124,8 @@ class Settings(BaseSettings):
     erase_after_scoring: bool = False
     """Whether the text of an exchange is erased as soon as nothing is left to be scored."""
 
-    rules: tuple[Floor, ...] = ()
-    """What alerts are made of."""
+    rules: Rules = ()
+    """What people are told of, beside what is on by default: `[[rules]]`, then `threshold = 0.7` and the like."""
     channels: Channels = Field(default_factory=dict)
     """Where alerts go, by a name of yours: `[channels.oncall]`, then `kind = "slack"` and the like."""
     alert_link: Link | None = None
@@ -151,6 +153,11 @@ class Settings(BaseSettings):
             TomlConfigSettingsSource(settings_cls),
             PyprojectTomlConfigSettingsSource(settings_cls),
         )
+
+    @property
+    def watched(self) -> tuple[AnyRule, ...]:
+        """The rules in force: what is on by default, and what is configured."""
+        return in_force(self.rules)
 
     @property
     def has_server(self) -> bool:
@@ -190,21 +197,23 @@ def _explain(detail: Any) -> str:
 
 
 _UNKNOWN_KIND = {"union_tag_not_found", "union_tag_invalid"}
-_WITHOUT_KIND = f"must say what it is, with kind = one of {', '.join(KINDS)}"
+_WITHOUT_KIND = f"must say what it is, with kind = one of {', '.join(channels.KINDS)}"
+_KINDS: dict[str, Mapping[str, type[BaseModel]]] = {"channels": channels.KINDS, "rules": rules.KINDS}
 
 
 def _is_of_a_kind(path: Sequence[str]) -> bool:
-    """Whether the third part names a channel's kind, which nobody has written there."""
-    return path[0] == "channels" and len(path) > 2 and path[2] in KINDS
+    """Whether the third part names the kind of a channel or rule, which nobody has written there."""
+    return len(path) > 2 and path[2] in _KINDS.get(path[0], ())
 
 
 def _parts_of(path: Sequence[str]) -> Iterable[str]:
-    return (KINDS[path[2]] if _is_of_a_kind(path) else _NESTED[path[0]]).model_fields
+    model = _KINDS[path[0]][path[2]] if _is_of_a_kind(path) else _NESTED[path[0]]
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 _SECRET = {"database", "api_key", "base_url", "channels"}
 _NESTED: dict[str, type[BaseModel]] = {
-    "rules": Floor,
+    "rules": Rule,
     "channels": Channel,
     "prices": Price,
     "budget": Budget,
