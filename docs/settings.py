@@ -94,7 +94,7 @@ def _first_line(model: Any) -> str:
 def _table(fields: dict[str, FieldInfo], prefix: str | None = None) -> str:
     lines = ["| setting | default | meaning |", "|---|---|---|"]
     for field_name, field in fields.items():
-        name = field.alias or field_name
+        name = str(field.validation_alias or field_name)
         shown = f"`{name}`" if prefix is None else f"`{name}`<br>`{prefix}{name.upper()}`"
         lines.append(f"| {shown} | {_default(name, field)} | {_meaning(field)} |")
     return "\n".join(lines) + "\n"

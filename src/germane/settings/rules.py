@@ -32,7 +32,7 @@ class Rule(BaseModel):
     """Whose scores it looks at; by default each that scores online by itself."""
     routes: Names = ()
     """Patterns of routes, such as `support-*`; by default all."""
-    pending: float = Field(default=0, ge=0, le=30 * DAY, alias="for")
+    pending: float = Field(default=0, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which it must hold before anybody is told."""
     repeat_every: float = Field(default=DAY, ge=60, le=400 * DAY)
     """Seconds after which people are told again while it lasts and nobody has acknowledged it."""
@@ -126,7 +126,7 @@ class BudgetExhausted(Rule):
 
     kind: Literal["budget_exhausted"] = "budget_exhausted"
     name: str = Field(default="budget_exhausted", min_length=1)
-    pending: float = Field(default=900, ge=0, le=30 * DAY, alias="for")
+    pending: float = Field(default=900, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which it must be spent before anybody is told."""
 
 

@@ -208,7 +208,7 @@ def _is_of_a_kind(path: Sequence[str]) -> bool:
 
 def _parts_of(path: Sequence[str]) -> Iterable[str]:
     model = _KINDS[path[0]][path[2]] if _is_of_a_kind(path) else _NESTED[path[0]]
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return [str(field.validation_alias or name) for name, field in model.model_fields.items()]
 
 
 _SECRET = {"database", "api_key", "base_url", "channels"}
