@@ -158,6 +158,8 @@ class Detector:
         baseline = self._baseline
         names = [baseline.service, baseline.scorer, baseline.fingerprint, self._cells.min_drop]
         numbers = asdict(self._cells.numbers[place - 1]) if place else {}
+        # A database may give a whole number back for one with a point.
+        numbers = {name: float(value) for name, value in numbers.items()}
         return hashlib.sha256(json.dumps([names, numbers], sort_keys=True).encode()).hexdigest()[:16]
 
     def _restore(self, state: Mapping[str, Any]) -> bool:

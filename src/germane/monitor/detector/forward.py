@@ -23,8 +23,8 @@ from germane.monitor.detector.cells import CELLS, Cells
 from germane.monitor.detector.seen import FloatArray, IntArray, Scores
 from germane.monitor.detector.turn import HALVES
 
-FEW: Final = 10
-"""Scores up to which a block is not worth its making."""
+FEW: Final = 5
+"""Scores for each stream up to which a block is not worth its making; not above 60 in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Forward:
         Returns:
             How many were taken, and whether the last of them did it.
         """
-        if len(scores) <= FEW:
+        if len(scores) <= min(FEW * self.streams, 60):
             return self._step_by_step(scores, threshold)
         paths = self._paths(scores)
         above = np.flatnonzero(self._evidences(paths, len(scores)) > threshold)
