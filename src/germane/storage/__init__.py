@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from germane.storage.ageing import Removed
 from germane.storage.alerts import Advance, Written
+from germane.storage.arrivals import Arrival, Past
 from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
+from germane.storage.baselines import BaselineVersion, Key, Why
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
+from germane.storage.detectors import Progress
 from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
@@ -27,7 +30,9 @@ from germane.storage.writer import Writer
 __all__ = [
     "Advance",
     "Allowed",
+    "Arrival",
     "Backlog",
+    "BaselineVersion",
     "Bucket",
     "Candidate",
     "Claim",
@@ -40,13 +45,16 @@ __all__ = [
     "Floors",
     "Grant",
     "HourCount",
+    "Key",
     "Labelled",
     "Limit",
     "LimitUse",
     "OpenTasks",
     "Outstanding",
+    "Past",
     "Pick",
     "Presence",
+    "Progress",
     "Record",
     "Removed",
     "Restored",
@@ -61,6 +69,7 @@ __all__ = [
     "Traffic",
     "Trouble",
     "Usage",
+    "Why",
     "Worker",
     "Writer",
     "Written",

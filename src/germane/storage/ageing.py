@@ -14,7 +14,7 @@ from germane.shown import counted
 from germane.storage.erasing import OPEN, erase, erase_closed, tasks_of
 from germane.storage.pool import take_out
 from germane.storage.rows import batched
-from germane.storage.tables import exchange, feedback, score, scoring_task
+from germane.storage.tables import arrival, exchange, feedback, score, scoring_task
 from germane.storage.tally import Deltas
 
 BATCH = 200
@@ -108,6 +108,7 @@ def delete_exchanges(connection: Connection, ids: Sequence[str]) -> Removed:
             feedback=_delete(connection, feedback, feedback.c.exchange_id.in_(some)),
         )
         _delete(connection, scoring_task, scoring_task.c.exchange_id.in_(some))
+        _delete(connection, arrival, arrival.c.exchange_id.in_(some))
         gone += Removed(exchanges=_delete(connection, exchange, exchange.c.id.in_(some)))
     return gone
 

@@ -33,6 +33,7 @@ from germane.storage import (
 from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
+from germane.storage.learning import Learning
 from germane.storage.outcomes import Ended, Told, note
 from germane.storage.part import utc_now
 from germane.storage.picking import Picking
@@ -48,7 +49,7 @@ from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Upkeep, Turns, Picking, Roster, Watching):
+class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Update, bindparam, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
+from germane.storage import arrivals
 from germane.storage.rows import SCORE, batched, insert, score_values, stamp_for
 from germane.storage.tables import exchange, score, scoring_task
 from germane.storage.tally import Deltas
@@ -69,8 +70,9 @@ def finish(
         deltas.count(row["started_at"], names, found.state, found.reason.value if found.reason else "")
     if finished:
         connection.execute(_CLOSE, [_closed(task, found) for task, found in finished])
-    scored = [score_values(held[task.id], found, now, stamp) for task, found in finished if found.value is not None]
-    insert(connection, score, SCORE, scored)
+    made = [(held[task.id], found) for task, found in finished if found.value is not None]
+    insert(connection, score, SCORE, [score_values(row, found, now, stamp) for row, found in made])
+    arrivals.add(connection, made, now, stamp)
     deltas.write(connection, process)
 
 
@@ -117,6 +119,7 @@ _HOLD = (
         exchange.c.route,
         exchange.c.started_at,
         exchange.c.sampling_probability,
+        exchange.c.sampling_reason,
         exchange.c.proxy,
     )
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)

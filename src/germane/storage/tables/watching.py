@@ -15,7 +15,10 @@ class ArrivalRow(Base, table=True):
     """A score that the detector has not seen: a queue, in the order of arrival."""
 
     __tablename__ = "arrival"
-    __table_args__ = ({"sqlite_autoincrement": True},)  # an id that is used again would come too early
+    __table_args__ = (
+        Index("ix_arrival_exchange_id", "exchange_id"),
+        {"sqlite_autoincrement": True},  # an id that is used again would come too early
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)
     service: str = Field(sa_type=Text)
@@ -34,7 +37,7 @@ class BaselineRow(Base, table=True):
 
     __tablename__ = "baseline"
     __table_args__ = (
-        UniqueConstraint("service", "scorer", "fingerprint", "version", name="uq_baseline"),
+        UniqueConstraint("service", "scorer", "fingerprint", "scope", "version", name="uq_baseline"),
         Index("ix_baseline_status", "status"),
     )
 
@@ -42,6 +45,8 @@ class BaselineRow(Base, table=True):
     service: str = Field(sa_type=Text)
     scorer: str = Field(sa_type=Text)
     fingerprint: str = Field(sa_type=Text)
+    scope: str = Field(sa_type=Text)
+    """Patterns of attributes that its exchanges fit, as JSON with sorted names; empty of all exchanges."""
     version: int = Field(sa_type=Integer)
     status: str = Field(sa_type=Text)
     """learning, active or superseded."""

@@ -139,12 +139,14 @@ def _watching() -> None:
         sa.Column("arrived_at", MOMENT, nullable=False),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_arrival_exchange_id", "arrival", ["exchange_id"])
     op.create_table(
         "baseline",
         sa.Column("id", KEY, primary_key=True),
         sa.Column("service", sa.Text(), nullable=False),
         sa.Column("scorer", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("scope", sa.Text(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
@@ -157,7 +159,7 @@ def _watching() -> None:
         sa.Column("model", sa.Text()),
         sa.Column("prompt_version", sa.Text()),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.UniqueConstraint("service", "scorer", "fingerprint", "version", name="uq_baseline"),
+        sa.UniqueConstraint("service", "scorer", "fingerprint", "scope", "version", name="uq_baseline"),
     )
     op.create_index("ix_baseline_status", "baseline", ["status"])
     op.create_table(
