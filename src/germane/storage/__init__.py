@@ -14,6 +14,7 @@ from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.notifications import Lane, Outcome, Posted
 from germane.storage.part import utc_now
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
@@ -47,12 +48,15 @@ __all__ = [
     "HourCount",
     "Key",
     "Labelled",
+    "Lane",
     "Limit",
     "LimitUse",
     "OpenTasks",
+    "Outcome",
     "Outstanding",
     "Past",
     "Pick",
+    "Posted",
     "Presence",
     "Progress",
     "Record",

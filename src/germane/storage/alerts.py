@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, text, upd
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.alert import Alert, AlertState, Change, Event, Notification, Silence
-from germane.storage import leases, tables
+from germane.storage import leases, notifications, tables
 from germane.storage.rows import batched
 from germane.storage.text import clean, tidy
 
@@ -66,7 +66,7 @@ def advance(connection: Connection, step: Advance, now: datetime) -> None:
     if not all(_write(connection, change) for change in step.changes):
         raise Overtaken
     _append(connection, [change.event for change in step.changes if change.event is not None])
-    _tell(connection, step.notifications)
+    notifications.add(connection, step.notifications, now)
 
 
 def open_alerts(connection: Connection) -> list[Alert]:
@@ -165,25 +165,6 @@ def _append(connection: Connection, happened: Sequence[Event]) -> None:
     ]
     if rows:
         connection.execute(insert(tables.alert_event), rows)
-
-
-def _tell(connection: Connection, notifications: Iterable[Notification]) -> None:
-    rows = [
-        {
-            "id": one.id,
-            "channel": one.channel,
-            "event_ids": list(one.event_ids),
-            "payload": tidy({"what": one.what, "alerts": [alert.as_dict() for alert in one.alerts]}),
-            "idempotency_key": one.idempotency_key,
-            "status": "waiting",
-            "attempt": one.attempt,
-            "next_attempt_at": one.created_at,
-            "created_at": one.created_at,
-        }
-        for one in notifications
-    ]
-    if rows:
-        connection.execute(insert(tables.notification), rows)
 
 
 def _values(alert: Alert) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.learning import Learning
 from germane.storage.outcomes import Ended, Told, note
+from germane.storage.outbox import Outbox
 from germane.storage.part import utc_now
 from germane.storage.picking import Picking
 from germane.storage.record import Dropped, Record
@@ -49,7 +50,7 @@ from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning):
+class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

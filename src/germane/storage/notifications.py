@@ -1,0 +1,251 @@
+"""What channels are to be told: rows written with what they tell, taken by whoever has the channel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
+
+from germane.alert import Alert, Notification
+from germane.storage.tables import notification
+from germane.storage.text import clean, tidy
+
+AHEAD: Final = timedelta(hours=2)
+"""Nothing waits for longer: what is due later than that was dated by a clock that has been set back since."""
+LOOKED_AT: Final = 200
+"""Rows of one channel that are looked at for one that is due."""
+_WAITS = notification.c.next_attempt_at.is_not(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one try."""
+
+    http_status: int | None = None
+    error: str | None = None
+    """What went wrong, without secrets; None of one that went well."""
+    again: timedelta | None = None
+    """After what time it is tried again; None of one that is never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What one channel has before it, and what it did not take."""
+
+    channel: str
+    waiting: int = 0
+    since: datetime | None = None
+    """When the oldest that waits was written; UTC."""
+    failing: str | None = None
+    """What went wrong with the oldest that waits and was tried."""
+    dead: int = 0
+    """Notifications that are tried no more."""
+    died_at: datetime | None = None
+    error: str | None = None
+    """Of the last that died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """A notification, and how far it has come."""
+
+    notification: Notification
+    status: Literal["waiting", "sent", "dead"]
+    http_status: int | None
+    error: str | None
+    settled_at: datetime | None
+    """UTC."""
+
+
+def add(connection: Connection, notifications: Iterable[Notification], now: datetime) -> None:
+    """Write what is to be told, in the transaction of what it tells."""
+    rows = [
+        {
+            "id": one.id,
+            "channel": one.channel,
+            "event_ids": list(one.event_ids),
+            "payload": tidy({"what": one.what, "alerts": [alert.as_dict() for alert in one.alerts]}),
+            "idempotency_key": one.idempotency_key,
+            "status": "waiting",
+            "attempt": one.attempt,
+            "next_attempt_at": now,
+            "created_at": one.created_at,
+        }
+        for one in notifications
+    ]
+    if rows:
+        connection.execute(insert(notification), rows)
+
+
+def due(connection: Connection, channels: Collection[str], now: datetime) -> set[str]:
+    """Return those of the channels for which something may be due."""
+    wanted = select(notification.c.channel).distinct()
+    rows = connection.execute(wanted.where(_WAITS, _is_due(now), notification.c.channel.in_(sorted(channels))))
+    return set(rows.scalars())
+
+
+def take(connection: Connection, channel: str, owner: str, lease: timedelta, now: datetime) -> Notification | None:
+    """Take the oldest that is due, for the lease's time.
+
+    What is about an alert of which something earlier waits has to wait too: nobody hears of the end of an alert before
+    its beginning.
+    """
+    query = select(notification).where(notification.c.channel == channel, _WAITS)
+    rows = connection.execute(query.order_by(notification.c.created_at, notification.c.id).limit(LOOKED_AT)).mappings()
+    held: set[str] = set()
+    for row in rows.all():
+        keys = {str(alert["key"]) for alert in row["payload"]["alerts"]}
+        is_due = row["next_attempt_at"] <= now or row["next_attempt_at"] > now + AHEAD
+        if is_due and held.isdisjoint(keys):
+            return _taken(connection, row, owner, now + lease)
+        held |= keys
+    return None
+
+
+def keep(connection: Connection, notification_id: str, owner: str, lease: timedelta, now: datetime) -> bool:
+    """Renew the lease of one that is still this owner's."""
+    statement = update(notification).where(*_held(notification_id, owner)).values(next_attempt_at=now + lease)
+    return connection.execute(statement).rowcount == 1
+
+
+def settle(
+    connection: Connection, notification_id: str, owner: str, outcome: Outcome, patience: timedelta, now: datetime
+) -> str | None:
+    """Note what became of a try; return the status that it has then, None where it is another's by now."""
+    written = select(notification.c.created_at).where(*_held(notification_id, owner)).with_for_update()
+    created_at = connection.execute(written).scalar_one_or_none()
+    if created_at is None:
+        return None
+    status = _status(outcome, now - created_at < patience)
+    values = {
+        "status": status,
+        "next_attempt_at": None if status != "waiting" else now + (outcome.again or timedelta()),
+        "lease_owner": None,
+        "http_status": outcome.http_status,
+        "error": clean(outcome.error),
+        "settled_at": None if status == "waiting" else now,
+    }
+    connection.execute(update(notification).where(notification.c.id == notification_id).values(values))
+    return status
+
+
+def release(connection: Connection, owner: str, now: datetime) -> int:
+    """Hand back all that this owner has; return how many."""
+    statement = update(notification).where(_WAITS, notification.c.lease_owner == owner)
+    return connection.execute(statement.values(next_attempt_at=now, lease_owner=None)).rowcount
+
+
+def lanes(connection: Connection, dead_since: datetime) -> list[Lane]:
+    """Return per channel what waits, and what died since then, where there is any of it."""
+    waiting = connection.execute(
+        select(notification.c.channel, func.count().label("n"), func.min(notification.c.created_at).label("since"))
+        .where(_WAITS)
+        .group_by(notification.c.channel)
+    ).all()
+    died = connection.execute(
+        select(notification.c.channel, func.count().label("n"), func.max(notification.c.settled_at).label("at"))
+        .where(_died(dead_since))
+        .group_by(notification.c.channel)
+    ).all()
+    found = {row.channel: Lane(channel=row.channel, waiting=row.n, since=row.since) for row in waiting}
+    for row in died:
+        lane = found.get(row.channel, Lane(channel=row.channel))
+        found[row.channel] = replace(lane, dead=row.n, died_at=row.at)
+    return [_with_errors(connection, lane, dead_since) for _, lane in sorted(found.items())]
+
+
+def told(
+    connection: Connection, status: str | None, channel: str | None, since: datetime | None, limit: int
+) -> list[Posted]:
+    """Return notifications written since then, the newest first."""
+    columns = notification.c
+    query = select(notification).order_by(columns.created_at.desc(), columns.id).limit(limit)
+    wanted = {columns.status: status, columns.channel: channel}
+    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    if since is not None:
+        query = query.where(columns.created_at >= since)
+    return [_posted_of(row) for row in connection.execute(query).mappings()]
+
+
+def resend(
+    connection: Connection, channel: str | None, ids: Collection[str], dead_since: datetime, now: datetime
+) -> int:
+    """Have what died since then tried again, with all its patience; return how many."""
+    columns = notification.c
+    statement = update(notification).where(_died(dead_since))
+    if channel is not None:
+        statement = statement.where(columns.channel == channel)
+    if ids:
+        statement = statement.where(columns.id.in_(sorted(ids)))
+    again = {"status": "waiting", "attempt": 0, "next_attempt_at": now, "created_at": now, "settled_at": None}
+    return connection.execute(statement.values(again)).rowcount
+
+
+def _taken(connection: Connection, row: RowMapping, owner: str, until: datetime) -> Notification | None:
+    """Take it unless somebody has done so since it was read."""
+    columns = notification.c
+    unchanged = and_(columns.attempt == row["attempt"], columns.next_attempt_at == row["next_attempt_at"])
+    values = {"lease_owner": owner, "next_attempt_at": until, "attempt": row["attempt"] + 1}
+    statement = update(notification).where(columns.id == row["id"], unchanged).values(values)
+    if connection.execute(statement).rowcount != 1:
+        return None
+    return _notification_of(row, row["attempt"] + 1)
+
+
+def _status(outcome: Outcome, patient: bool) -> Literal["waiting", "sent", "dead"]:  # noqa: FBT001 - one of two facts
+    if outcome.error is None:
+        return "sent"
+    return "waiting" if outcome.again is not None and patient else "dead"
+
+
+def _is_due(now: datetime) -> Any:
+    when = notification.c.next_attempt_at
+    return (when <= now) | (when > now + AHEAD)
+
+
+def _died(since: datetime) -> Any:
+    return (notification.c.status == "dead") & (notification.c.created_at >= since)
+
+
+def _held(notification_id: str, owner: str) -> tuple[Any, ...]:
+    columns = notification.c
+    return columns.id == notification_id, columns.lease_owner == owner, columns.status == "waiting"
+
+
+def _with_errors(connection: Connection, lane: Lane, dead_since: datetime) -> Lane:
+    columns = notification.c
+    mine = select(columns.error).where(columns.channel == lane.channel).limit(1)
+    failing = mine.where(_WAITS, columns.error.is_not(None)).order_by(columns.created_at)
+    died = mine.where(_died(dead_since)).order_by(columns.settled_at.desc())
+    return replace(
+        lane,
+        failing=connection.execute(failing).scalar_one_or_none(),
+        error=connection.execute(died).scalar_one_or_none(),
+    )
+
+
+def _notification_of(row: RowMapping, attempt: int) -> Notification:
+    payload = row["payload"]
+    return Notification(
+        id=row["id"],
+        channel=row["channel"],
+        idempotency_key=row["idempotency_key"],
+        what=payload["what"],
+        alerts=tuple(map(Alert.read, payload["alerts"])),
+        event_ids=tuple(row["event_ids"]),
+        created_at=row["created_at"],
+        attempt=attempt,
+    )
+
+
+def _posted_of(row: RowMapping) -> Posted:
+    return Posted(
+        notification=_notification_of(row, row["attempt"]),
+        status=row["status"],
+        http_status=row["http_status"],
+        error=row["error"],
+        settled_at=row["settled_at"],
+    )
