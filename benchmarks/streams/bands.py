@@ -11,8 +11,11 @@ from streams.measures import Measured
 MOST_ALARMS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
 NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
 PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
-"""Most firings per drop found, by the drop's size."""
-PREMATURE = {"05": 0.05, "07": 0.05, "10": 0.01, "20": 0.01}
+"""Most notifications while it lasts per drop found, by its size."""
+PREMATURE = {"05": 0.05, "10": 0.01, "20": 0.01}
+"""Reported as the most, by size."""
+IN_ALL_REPORTED = 2.15
+"""Notifications per drop of 15 days with its recovery: as the most."""
 HAIR = 1e-9
 """Limits are sums of decimals."""
 

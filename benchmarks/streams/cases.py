@@ -44,6 +44,8 @@ class Case:
 
 
 SERVICES, LASTING, YEARS = 150, 75, 60
+TWICE_UP_TO = 300
+"""Scores a day of services that are simulated twice as often: they take little time."""
 NULL, YEAR = "null", "year"
 MIXES = ("mix -.038", "mix -.075")
 ONSETS = {

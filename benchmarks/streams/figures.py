@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from streams import rival
 from streams.bands import (
     DECAY_REPORTED,
+    IN_ALL_REPORTED,
     PER_DROP,
     PREMATURE,
     RIVAL_REPORTED,
@@ -26,10 +27,10 @@ from streams.measures import (
     alarms,
     back,
     delay,
-    firings,
     found,
+    in_all_per_drop,
     mean,
-    notifications_per_drop,
+    notifications,
     per_drop,
     premature,
     share,
@@ -76,21 +77,22 @@ def _onset(cell: Cell, case: str, some: Sequence[Outcome]) -> list[Figure]:
 
 
 def _lasting(cell: Cell, case: str, some: Sequence[Outcome]) -> list[Figure]:
-    firing, share_found = reported(cell, case, 0), reported(cell, case, 1)
-    ratio = None if not firing or not share_found else firing / share_found
+    both, share_found = reported(cell, case, 0), reported(cell, case, 1)
+    ratio = None if not both or not share_found else both / share_found
     return [
-        plain_figure(cell, case, "firings", firings(some), firing),
+        plain_figure(cell, case, "notifications", notifications(some), both),
         share_figure(cell, case, "found", told(some), share_found),
-        plain_figure(cell, case, "firings per drop", per_drop(some), ratio, PER_DROP[size_of(case)]),
+        plain_figure(cell, case, "per drop", per_drop(some), ratio, PER_DROP[size_of(case)]),
     ]
 
 
 def _recovery(cell: Cell, case: str, some: Sequence[Outcome]) -> list[Figure]:
+    most = 2 * PER_DROP.get(size_of(case), PER_DROP["10"])
     return [
         median_figure(cell, case, back(some, 0.5), reported(cell, case, 0)),
         plain_figure(cell, case, "90 %", back(some, 0.9), reported(cell, case, 1)),
-        plain_figure(cell, case, "premature", premature(some), None, PREMATURE[size_of(case)]),
-        plain_figure(cell, case, "notifications per drop", notifications_per_drop(some)),
+        plain_figure(cell, case, "premature", premature(some), PREMATURE.get(size_of(case))),
+        plain_figure(cell, case, "per drop", in_all_per_drop(some), IN_ALL_REPORTED, most),
     ]
 
 
@@ -116,7 +118,7 @@ def rival_figures(cell: Cell, rivals: Rivals) -> list[Figure]:
         tuned_reported = known[1] if case == "shift .05" else None
         figures.append(plain_figure(cell, case, "rival, tuned: p7", _within(rivals[case], tuned), tuned_reported))
     crossings = [sum(at >= onset for at, _ in rival.turns(one)) for one, onset, _ in rivals[FLAPPING]]
-    return [*figures, plain_figure(cell, FLAPPING, "rival: notifications per drop", mean(crossings), known[2])]
+    return [*figures, plain_figure(cell, FLAPPING, "rival: per drop", mean(crossings), known[2])]
 
 
 def _within(streams: Sequence[tuple[Floats, float, float]], threshold: float) -> Measured:

@@ -44,9 +44,9 @@ def delay(outcomes: Sequence[Outcome]) -> Measured:
     return quantile([first_alarm(outcome) for outcome in outcomes], 0.5)
 
 
-def firings(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often the detector fired per service while the drop lasted."""
-    return mean([len(_fired(outcome, outcome.onset, outcome.end)) for outcome in outcomes])
+def notifications(outcomes: Sequence[Outcome]) -> Measured:
+    """Return how often it fired or resolved per service while the drop lasted: of each drop found, best once."""
+    return mean([_during(outcome) for outcome in outcomes])
 
 
 def told(outcomes: Sequence[Outcome]) -> Measured:
@@ -55,12 +55,12 @@ def told(outcomes: Sequence[Outcome]) -> Measured:
 
 
 def per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often the detector fired per drop that it found."""
-    return mean([len(fired) for one in outcomes if (fired := _fired(one, one.onset, one.end))])
+    """Return how often it fired or resolved while the drop lasted, per drop that it found: at best once."""
+    return mean([_during(one) for one in outcomes if _fired(one, one.onset, one.end)])
 
 
-def notifications_per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often it fired or resolved per drop that it found, up to a month after the recovery."""
+def in_all_per_drop(outcomes: Sequence[Outcome]) -> Measured:
+    """Return how often it fired or resolved per drop that it found, up to a month after the recovery: at best twice."""
     return mean([sum(at >= one.onset for at, _ in one.turns) for one in outcomes if _fired(one, one.onset, one.end)])
 
 
@@ -107,6 +107,10 @@ def _half(low: float, high: float) -> float:
 
 def _fired(outcome: Outcome, since: float, until: float) -> list[float]:
     return [at for at, fires in outcome.turns if fires and since <= at < until]
+
+
+def _during(outcome: Outcome) -> int:
+    return sum(outcome.onset <= at < outcome.end for at, _ in outcome.turns)
 
 
 def _first(outcome: Outcome) -> float:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.bands import Figure
-from streams.cases import Case, Cell, cases
+from streams.cases import TWICE_UP_TO, Case, Cell, cases
 from streams.figures import ONE_ROUTE, RIVAL_CASES, figures_of, rival_figures
 from streams.recipe import Floats
 from streams.watched import Outcome, rival_falls, watched
 
+Mapped = Callable[..., Iterable[Any]]
 TASK = 300_000
 """Scores, about."""
 
@@ -52,27 +53,27 @@ def falls(task: Task) -> list[tuple[Floats, float, float]]:
 
 def chosen(cell: Cell, *, times: float = 1.0, only: Sequence[str] = ()) -> list[Case]:
     """Return the cases of one kind of service, with ``times`` as many services; all of them, or those ``only``."""
+    times = 2 * times if cell.per_day <= TWICE_UP_TO else times
     some = [case for case in cases() if cell.per_day in case.only and (not only or case.name in only)]
     return [replace(case, services=max(2, round(times * case.services))) for case in some]
 
 
-def simulated(seed: int, cell: Cell, some: Sequence[Case], mapped: Callable[..., Iterable[Any]] = map) -> list[Figure]:
+def simulated(seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped = map) -> list[Figure]:
     """Return the figures of one kind of service; ``mapped`` does tasks as :func:`map` does, maybe elsewhere."""
-    names = [case.name for case in some]
-    figures = figures_of(cell, _by_case(outcomes, tasks(seed, cell, some), names, mapped))
-    if not set(RIVAL_CASES) <= set(names):
-        return figures
-    rivals = tasks(seed, cell, [case for case in some if case.name in RIVAL_CASES])
-    return figures + rival_figures(cell, _by_case(falls, rivals, RIVAL_CASES, mapped))
+    return figures_of(cell, _by_case(outcomes, seed, cell, some, mapped))
+
+
+def rivalled(seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped = map) -> list[Figure]:
+    """Return the figures of the rival's rule; none where a case is missing that they need."""
+    mine = [case for case in some if case.name in RIVAL_CASES]
+    return rival_figures(cell, _by_case(falls, seed, cell, mine, mapped)) if len(mine) == len(RIVAL_CASES) else []
 
 
 def _by_case(
-    does: Callable[[Task], list[Any]],
-    some: Sequence[Task],
-    names: Iterable[str],
-    mapped: Callable[..., Iterable[Any]],
+    does: Callable[[Task], list[Any]], seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped
 ) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {case: [] for case in names}
-    for task, results in zip(some, mapped(does, some), strict=True):
+    found: dict[str, list[Any]] = {case.name: [] for case in some}
+    given = tasks(seed, cell, some)
+    for task, results in zip(given, mapped(does, given), strict=True):
         found[task.case.name] += results
     return found

@@ -97,11 +97,11 @@ def _alarms(found: Found) -> list[str]:
 
 
 def _lasting(found: Found) -> list[str]:
-    return [cell(found, (case, "firings"), (case, "found"), (case, "firings per drop")) for case in LASTS]
+    return [cell(found, (case, "notifications"), (case, "found"), (case, "per drop")) for case in LASTS]
 
 
 def _backs(found: Found) -> list[str]:
-    measures = ("median", "90 %", "premature", "notifications per drop")
+    measures = ("median", "90 %", "premature", "per drop")
     return [cell(found, *((case, measure) for measure in measures), unit="h") for case in BACKS]
 
 
@@ -111,7 +111,7 @@ def _rival(found: Found) -> list[str]:
         _worst(found, "rival: alarms"),
         *(cell(found, (case, "rival: p7")) for case in ("shift .05", "shift .10")),
         *(cell(found, (case, "rival, tuned: p7")) for case in ("shift .05", "shift .10")),
-        cell(found, (".07 for 15 d", "rival: notifications per drop")),
+        cell(found, (".07 for 15 d", "rival: per drop")),
     ]
 
 

@@ -44,7 +44,8 @@ def streamed(seed: int, cell: Cell, case: Case, number: int, routes: tuple[Route
 def watched(seed: int, cell: Cell, case: Case, number: int) -> Outcome:
     """Return what the detector says of one service that has its two knobs at their defaults."""
     found = streamed(seed, cell, case, number)
-    return Outcome(found.onset, found.end, detected(found, days=case.days, once=case.once))
+    step = 1 if case.once else 7
+    return Outcome(found.onset, found.end, detected(found, days=case.days, once=case.once, step=step))
 
 
 def detected(stream: Stream, *, days: int, once: bool = False, step: int = 1) -> Turns:
