@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from germane.storage.regression import ProxySums, ScoreSums, corrected
+from germane.storage.estimate import Sums, estimate, interval_of
+from germane.storage.regression import ProxySums, ScoreSums, corrected, sharpened
 
 
 def score_sums(y: Any, x: Any, probabilities: Any) -> ScoreSums:
@@ -99,3 +100,52 @@ def test_its_interval_covers() -> None:
     low, high = np.array(covered).T
     assert abs(np.mean(means) - truth) < 0.001
     assert 0.93 < np.mean((low <= truth) & (truth <= high)) < 0.97
+
+
+def estimate_sums(y: Any, w: Any) -> Sums:
+    """Return the sums of the scores alone."""
+    zero = y == 0
+    sums = {
+        "w": w, "w_zero": w[zero], "ww": w**2, "ww_zero": w[zero] ** 2, "wy": w * y, "wyy": w * y**2,
+        "wwy": w**2 * y, "wwyy": w**2 * y**2, "w_low": w[:0], "w_noncommittal": w[:0],
+    }  # fmt: skip
+    return Sums(n=len(y), n_zero=int(zero.sum()), **{name: float(each.sum()) for name, each in sums.items()})
+
+
+def test_what_is_gained_narrows_the_interval_of_the_scores() -> None:
+    """Around the corrected mean, in the shape of the scores' own; without any refusal its lower end gains little."""
+    random = np.random.default_rng(4)
+    x = random.random(400)
+    y = np.clip(0.4 + 0.5 * x + random.normal(0, 0.05, 400), 0.01, 1)
+    some, ones = slice(0, 100), np.ones(100)
+    with_refusals = np.where(x[some] < 0.2, 0.0, y[some])
+
+    for values in (y[some], with_refusals):
+        sums, scores = estimate_sums(values, ones), score_sums(values, x[some], ones)
+        alone, found = estimate(sums).interval, sharpened(sums, scores, proxy_sums(x, np.ones(400)))
+        assert alone is not None
+        assert found is not None
+        bare = corrected(scores, proxy_sums(x, np.ones(400)))
+        assert bare is not None
+        assert found.mean == pytest.approx(bare.mean, abs=1e-9)
+        assert found.interval[0] < found.mean < found.interval[1]
+        assert found.interval[1] - found.interval[0] < alone[1] - alone[0]
+        assert found.interval == pytest.approx(
+            interval_of(sums, found.mean, found.variance / variance_of(values)), abs=1e-9
+        )
+
+
+def variance_of(y: Any) -> float:
+    """Return that of a mean of scores of weight 1."""
+    return float(y.var(ddof=1) / len(y))
+
+
+def test_a_proxy_that_tells_nothing_corrects_nothing() -> None:
+    """What would only add noise is left out; so is what rests on a single answer."""
+    x = np.linspace(0, 1, 60)
+    alternating = np.where(np.arange(60) % 2, 0.4, 0.8)
+    one = np.concatenate([np.full(1, 0.5), np.zeros(59)])
+
+    for y in (alternating, one):
+        sums, scores = estimate_sums(y, np.ones(60)), score_sums(y, x, np.ones(60))
+        assert sharpened(sums, scores, proxy_sums(x[:30], np.ones(30))) is None

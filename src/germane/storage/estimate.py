@@ -65,7 +65,7 @@ def estimate(sums: Sums) -> Estimate:
         deviation=_deviation(sums, mean) if sums.n > 1 else None,
         low_share=sums.w_low / sums.w,
         noncommittal_share=sums.w_noncommittal / sums.w,
-        interval=_interval(sums, mean) if sums.n > 1 else None,
+        interval=interval_of(sums, mean) if sums.n > 1 else None,
     )
 
 
@@ -73,17 +73,22 @@ def _deviation(sums: Sums, mean: float) -> float:
     return math.sqrt(max(0.0, sums.wyy / sums.w - mean * mean) * sums.n / (sums.n - 1))
 
 
-def _interval(sums: Sums, mean: float) -> Interval:
-    """Return the interval, cut to what a score can be."""
-    low, high = _combined(sums, mean)
-    return max(-1.0, low), min(1.0, high)
+def interval_of(sums: Sums, mean: float, gain: float = 1.0) -> Interval:
+    """Return the 95 % interval of a mean of two scores or more, cut to what a score can be.
+
+    ``gain`` is for a mean that something else makes surer: the variance that is left of that of the scores alone.
+    """
+    low, high = _combined(sums, mean, gain)
+    return max(-1.0, min(low, mean)), min(1.0, max(high, mean))
 
 
-def _combined(sums: Sums, mean: float) -> Interval:
+def _combined(sums: Sums, mean: float, gain: float) -> Interval:
     """Return an interval that fits scores of two kinds: refusals at exactly 0, and the others.
 
     Refusals are rare and weigh much, so that a plain t-interval misses in one of five. Share and mean of the committed
-    answers have an interval each; their product's is combined from both (MOVER).
+    answers have an interval each; their product's is combined from both (MOVER: G. Zou, A. Donner, Construction of
+    confidence limits about effect measures, Statistics in Medicine 27, 2008). What is gained for the share counts as
+    far as there are refusals to tell it by.
     """
     n = sums.n - sums.n_zero
     if n < 2:
@@ -91,9 +96,10 @@ def _combined(sums: Sums, mean: float) -> Interval:
     share = 1 - sums.w_zero / sums.w
     committed = sums.wy / (sums.w - sums.w_zero)
     share_low, share_high = _wilson(share, _trials(sums))
-    half = _half(sums, committed, n)
-    down = math.hypot(committed * (share - share_low), share * half)
-    up = math.hypot(committed * (share_high - share), share * half)
+    of_share = math.sqrt(1 - (1 - gain) * sums.n_zero / (sums.n_zero + 1)) * committed
+    half = math.sqrt(gain) * share * _half(sums, committed, n)
+    down = math.hypot(of_share * (share - share_low), half)
+    up = math.hypot(of_share * (share_high - share), half)
     return (mean - down, mean + up) if committed >= 0 else (mean - up, mean + down)
 
 

@@ -11,15 +11,16 @@ With w = 1 / sampling probability, and X the mean of the proxies of all exchange
     y_R = y_H + b (X - x_H)
 
 Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal design. The interval
-is, as that of :mod:`germane.storage.estimate`, for the mean of the process that gives the answers.
+is, as that of :mod:`germane.storage.estimate`, for the mean of the process that gives the answers; that module's has
+the shape that fits scores with refusals among them, and is what :func:`sharpened` narrows.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from germane.storage.estimate import Interval, quantile
+from germane.storage.estimate import Interval, Sums, interval_of, quantile
 
 LEAST = 30
 """Fewer scores with a proxy than this tell too little of how both go together."""
@@ -99,6 +100,24 @@ def corrected(scores: ScoreSums, proxies: ProxySums) -> Corrected | None:
         slope=slope,
         correlation=max(-1.0, min(1.0, common / math.sqrt(spread * spread_y))) if spread_y else 0.0,
     )
+
+
+def sharpened(sums: Sums, scores: ScoreSums, proxies: ProxySums) -> Corrected | None:
+    """Return the corrected mean with the interval of the scores alone, narrowed by what the correction gains.
+
+    None where there is nothing to correct by, or nothing is gained: then the scores alone say more. The interval of
+    :func:`corrected` is that of a mean around which all is symmetric, and misses too often where refusals are rare.
+    """
+    found = corrected(scores, proxies) if sums.n - sums.n_zero > 1 else None
+    if found is None:
+        return None
+    mean = scores.wy / scores.w
+    squares = scores.wwyy - 2 * mean * scores.wwy + mean * mean * scores.ww
+    alone = squares * sums.n / (sums.n - 1) / scores.w**2
+    if found.variance >= alone:
+        return None
+    mean = max(-1.0, min(1.0, found.mean))
+    return replace(found, mean=mean, interval=interval_of(sums, mean, found.variance / alone))
 
 
 def _variance(sums: ScoreSums, y: float, x: float, slope: float) -> float:
