@@ -13,11 +13,13 @@ from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
+from germane.storage.histogram import Histogram
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummary
 from germane.storage.notifications import Lane, Outcome, Posted
 from germane.storage.part import utc_now
 from germane.storage.pool import Candidate, Pick, Step
-from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
+from germane.storage.readings import Counts, Scored
 from germane.storage.record import Dropped, Record, dumped, made_by, read
 from germane.storage.restoring import Restored
 from germane.storage.sampling import Decision
@@ -39,12 +41,14 @@ __all__ = [
     "Claim",
     "Counts",
     "Coverage",
+    "CoverageBucket",
     "Decision",
     "Dropped",
     "Estimate",
     "Expense",
     "Floors",
     "Grant",
+    "Histogram",
     "HourCount",
     "Key",
     "Labelled",

@@ -11,10 +11,11 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, delete, func
 
 from germane.score import Reason
 from germane.shown import counted
+from germane.storage import due
 from germane.storage.erasing import OPEN, erase, erase_closed, tasks_of
 from germane.storage.pool import take_out
 from germane.storage.rows import batched
-from germane.storage.tables import arrival, exchange, feedback, score, scoring_task
+from germane.storage.tables import arrival, exchange, feedback, mark, score, scoring_task
 from germane.storage.tally import Deltas
 
 BATCH = 200
@@ -42,6 +43,8 @@ class Removed:
     """Rows of the tally."""
     workers: int = 0
     """Rows of processes that are gone."""
+    marks: int = 0
+    """Marks as old as exchanges that are deleted."""
 
     def __add__(self, other: Removed) -> Removed:
         return Removed(**{name: getattr(self, name) + getattr(other, name) for name in Removed.__slots__})
@@ -64,6 +67,7 @@ _SAID = {
     "comments": ("comment", "erased"),
     "counts": ("row", "of counts deleted"),
     "workers": ("process", "forgotten"),
+    "marks": ("mark", "deleted"),
 }
 
 
@@ -109,8 +113,13 @@ def delete_exchanges(connection: Connection, ids: Sequence[str]) -> Removed:
         )
         _delete(connection, scoring_task, scoring_task.c.exchange_id.in_(some))
         _delete(connection, arrival, arrival.c.exchange_id.in_(some))
-        gone += Removed(exchanges=_delete(connection, exchange, exchange.c.id.in_(some)))
+        moments = connection.execute(_DELETE.where(exchange.c.id.in_(some))).scalars().all()
+        due.note(connection, moments)
+        gone += Removed(exchanges=len(moments))
     return gone
+
+
+_DELETE = delete(exchange).returning(exchange.c.started_at)
 
 
 def _delete(connection: Connection, table: Table, condition: Any) -> int:
@@ -204,6 +213,7 @@ def _count_deleted(connection: Connection, before: datetime) -> Removed:
         scores=_count(connection, score, score.c.started_at < before),
         feedback=_count(connection, feedback, feedback.c.created_at < before)
         + _count(connection, of_gone, *later_ones),
+        marks=_count(connection, mark, mark.c.at < before),
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, RowMapping, Select, and_, func, or_, select
 
 from germane.score import Score
-from germane.storage.readings import NONCOMMITTAL
 from germane.storage.rows import Stamp, insert
+from germane.storage.summands import NONCOMMITTAL
 from germane.storage.tables import arrival, exchange, score
 from germane.storage.text import clean
 

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
-from germane.storage import outcomes, tally
+from germane.storage import due, outcomes, tally
 from germane.storage.filesystem import Mounts, read_mounts, refuse_network
 from germane.storage.gate import Gate
 from germane.storage.refusals import ContentRefused, translated
@@ -61,16 +61,21 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
         with self._in_use(), self.engine.begin() as connection:
-            outcomes.take(connection), tally.take(connection)  # noted in a transaction that came to nothing
+            for noted in (outcomes, due, tally):
+                noted.take(connection)  # in a transaction that came to nothing
             yield connection
+            due.settle(connection)
             tally.settle(connection)
             ended = outcomes.take(connection)
         if ended:
             self._told(ended)
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, *, snapshot: bool = False) -> Iterator[Connection]:
         """Open a transaction that only reads; it does not bring SQLite's file into being.
+
+        Args:
+            snapshot: Whether all its statements must see the database as the first one does; on SQLite they always do.
 
         Raises:
             DatabaseNotMigrated: there is no such file yet.
@@ -78,7 +83,8 @@ class Database:
         if self.is_absent:
             raise DatabaseNotMigrated(f"there is no {self.name} yet: run 'germane db upgrade'")
         with self._in_use(), self.engine.connect() as connection:
-            yield connection.execution_options(**{_READING: True})
+            options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
+            yield connection.execution_options(**{_READING: True}, **options)
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:

@@ -7,7 +7,9 @@ answers, not of this window's answers: sampling all of them still leaves one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from germane.storage.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95 % of the normal distribution."""
@@ -31,6 +33,17 @@ class Estimate:
     """Share of answers that did not answer, in [0, 1]."""
     interval: Interval | None
     """95 %, lower and upper end; None under 2 scores."""
+    correlation: float | None = None
+    """Of score and proxy, where the mean is corrected by the proxies because that makes it surer; None where not."""
+    histogram: Histogram | None = field(default=None, repr=False)
+    """How the scores are spread, each by its weight; None where it was not asked for."""
+
+    def percentile(self, percent: float) -> float | None:
+        """Return the score under which that much of all answers lies, ``percent`` in [0, 100], exact to .01.
+
+        None where the spread was not asked for.
+        """
+        return None if self.histogram is None else self.histogram.percentile(percent)
 
     @property
     def enough(self) -> bool:

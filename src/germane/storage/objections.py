@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists, select, tuple_, update
 
 from germane.score import Reason
+from germane.storage import due
 from germane.storage.ageing import BATCH, Batch, Place, Removed
 from germane.storage.feedback import Labelled, labelled_where
 from germane.storage.pool import CANDIDATE
@@ -141,3 +142,4 @@ def _correct(connection: Connection, tasks: Sequence[RowMapping]) -> None:
     ]
     if rows:
         connection.execute(_CORRECT, rows)
+        due.note(connection, [task["started_at"] for task in tasks])

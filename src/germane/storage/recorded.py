@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Insert, RowMapping, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.annotation import RECORDED, Recorded
+from germane.storage import due
 from germane.storage.erasing import numbers
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, score, scoring_task
@@ -56,6 +57,7 @@ def _record(connection: Connection, process: str, known: Sequence[tuple[RowMappi
             deltas.count(row["started_at"], names, "seen")
             deltas.count(row["started_at"], names, "scored")
     connection.execute(_SCORES[dialect], [_score(row, one) for row, one in known])
+    due.note(connection, [row["started_at"] for row, _ in known])  # also where a score was there already
     deltas.write(connection, process)
 
 

@@ -1,4 +1,4 @@
-"""The part of a store that reads back: exchanges and their scores, means and counts, what waits and why."""
+"""The part of a store that reads back: exchanges and their scores, counts, what waits and why."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import backlog, calibrations, feedback, readings, tally, traffic
+from germane.storage import backlog, calibrations, feedback, readings, traffic
 from germane.storage.backlog import Backlog, Outstanding, Trouble
 from germane.storage.feedback import Labelled
 from germane.storage.part import Part
-from germane.storage.readings import Bucket, Counts, RouteMean, RouteSummary, Scored
-from germane.storage.tally import Coverage
+from germane.storage.readings import Counts, Scored
 from germane.storage.traffic import Traffic, Usage
 
 
@@ -76,33 +75,6 @@ class Reports(Part):
         equal = {"scorer": scorer, "route": route, "fingerprint": fingerprint}
         with self._database.read() as connection:
             return readings.worst(connection, since, until, limit, **equal)
-
-    def trend(
-        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, route: str | None = None
-    ) -> list[Bucket]:
-        """Return means over time, oldest first: one per bucket and fingerprint, none where there is no score.
-
-        ``bucket`` is taken in whole seconds, at least one.
-        """
-        with self._database.read() as connection:
-            return readings.trend(connection, scorer, bucket, since, until, route)
-
-    def summary(self, *, since: datetime | None = None, until: datetime | None = None) -> list[RouteSummary]:
-        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
-        with self._database.read() as connection:
-            return readings.summary(connection, since, until)
-
-    def means(
-        self, *, scorer: str, since: datetime | None, until: datetime | None = None, route: str | None = None
-    ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint that has scores."""
-        with self._database.read() as connection:
-            return readings.means(connection, since, until, scorer=scorer, route=route)
-
-    def coverage(self, *, since: datetime | None = None) -> list[Coverage]:
-        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
-        with self._database.read() as connection:
-            return tally.coverage(connection, since)
 
     def traffic(self, *, since: datetime) -> Traffic:
         """Return how many exchanges began since then."""

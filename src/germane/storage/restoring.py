@@ -11,6 +11,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, Column, Connection, RowMapping, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from germane.storage import due
 from germane.storage.erasing import numbers
 from germane.storage.record import Dropped, Record, Row, made_by
 from germane.storage.rows import Stamp, batched, insert, stamp_for
@@ -48,6 +49,7 @@ def restore(connection: Connection, process: str, records: Sequence[Record]) -> 
     labels = [{**label, "exchange_id": one.exchange["id"]} for one in records for label in one.feedback]
     _write(connection, feedback, labels)
     _count(connection, process, fresh, here)
+    due.note(connection, [row["started_at"] for row in here.values()])  # an exchange may bring no more than its proxy
     return Restored(new, len(fresh))
 
 

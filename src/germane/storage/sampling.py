@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason
+from germane.storage import due
 from germane.storage.pool import CANDIDATE
 from germane.storage.rows import batched, exchange_of, insert, stamp_for
 from germane.storage.tables import exchange, scoring_task
@@ -69,6 +70,7 @@ def _assign(
     exchanges = [row for row in _locked(connection, list(decisions)) if not _is_late(row, decisions[row["id"]])]
     decided = [decisions[row["id"]] for row in exchanges if row["sampling_reason"] is None]
     _decide(connection, decided)
+    due.note(connection, [row["started_at"] for row in exchanges if decisions[row["id"]].proxy is not None])
     there = _existing(connection, list(decisions), scorers)
     stamp, deltas, tasks = stamp_for(connection.dialect.name), Deltas(), []
     for row in exchanges:

@@ -34,23 +34,25 @@ from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.learning import Learning
-from germane.storage.outcomes import Ended, Told, note
 from germane.storage.outbox import Outbox
+from germane.storage.outcomes import Ended, Told, note
 from germane.storage.part import utc_now
 from germane.storage.picking import Picking
 from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
 from germane.storage.reports import Reports
 from germane.storage.restoring import Restored
+from germane.storage.rolling import Rolling
 from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
 from germane.storage.tasks import Claim, Task
+from germane.storage.trends import Trends
 from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox):
+class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Trends, Rolling):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

@@ -1,4 +1,4 @@
-"""Old rows that belong to no exchange of their own: comments, labels, counts, processes, days of a budget."""
+"""Old rows that belong to no exchange of their own: comments, labels, counts, marks, processes, days of a budget."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, func, select, update
 
+from germane.storage import due
 from germane.storage.ageing import Removed
-from germane.storage.tables import budget, exchange, feedback, score, tally, worker
+from germane.storage.tables import budget, exchange, feedback, mark, score, tally, worker
 from germane.storage.tally import DECLARED
 
 ROWS = 500
@@ -34,7 +35,16 @@ def delete_feedback(connection: Connection, before: datetime) -> Removed:
 
 def delete_scores(connection: Connection, before: datetime) -> Removed:
     """Delete some scores of answers given before then: those whose exchange went while they were being recorded."""
-    return Removed(scores=_delete_oldest(connection, score, score.c.started_at, before))
+    old = select(score.c.id).where(score.c.started_at < before).order_by(score.c.started_at).limit(ROWS)
+    statement = delete(score).where(score.c.id.in_(old.scalar_subquery())).returning(score.c.started_at)
+    moments = connection.execute(statement).scalars().all()
+    due.note(connection, moments)
+    return Removed(scores=len(moments))
+
+
+def delete_marks(connection: Connection, before: datetime) -> Removed:
+    """Delete some marks of moments before then: there is nothing left to compare across them."""
+    return Removed(marks=_delete_oldest(connection, mark, mark.c.at, before))
 
 
 def delete_workers(connection: Connection, now: datetime) -> Removed:
@@ -65,6 +75,7 @@ def delete_counts(connection: Connection, before: datetime) -> Removed:
     minutes = list(connection.execute(old.limit(ROWS)).scalars())
     if not minutes:
         return Removed()
+    due.note(connection, minutes)
     condition = (tally.c.minute > DECLARED, tally.c.minute <= minutes[-1])
     return Removed(counts=connection.execute(delete(tally).where(*condition)).rowcount)
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Insert, func, select
+from sqlalchemy import Connection, Insert
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import Reason
+from germane.storage import due
 from germane.storage.outcomes import Ended, note
 from germane.storage.tables import tally
 from germane.storage.text import clean
@@ -37,6 +38,7 @@ class Deltas:
 
     def write(self, connection: Connection, process: str) -> None:
         """Have them added to the rows of this process by :func:`settle`, when all else of the transaction is done."""
+        due.note(connection, {minute for minute, *_ in self._counts})
         connection.info.setdefault(_PLACE, {}).setdefault(process, Counter()).update(self._counts)
         note(connection, self._ended())
 
@@ -113,6 +115,8 @@ def count_dropped(
 def declare(connection: Connection, service: str, routes: Iterable[str]) -> None:
     """Make routes known by counts of nothing."""
     named = sorted({clean(route) for route in routes})
+    due.note(connection, [DECLARED])
+    due.settle(connection)  # before the counts, which come last
     rows = [_row((DECLARED, clean(service), route, "", "seen", ""), "", 0) for route in named]
     if rows:
         connection.execute(_UPSERTS[connection.dialect.name], rows)
@@ -143,29 +147,12 @@ class Coverage:
         return self.scored / self.seen if self.seen else None
 
 
-def coverage(connection: Connection, since: datetime | None, until: datetime | None = None) -> list[Coverage]:
-    """Return the sums over all processes, by service, route and scorer."""
-    names = (tally.c.service, tally.c.route, tally.c.scorer)
-    query = select(*names, tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("total"))
-    query = query.group_by(*names, tally.c.outcome, tally.c.reason)
-    first = (since or DECLARED).astimezone(UTC).replace(second=0, microsecond=0)
-    query = query.where(tally.c.minute >= first)
-    if until is not None:
-        query = query.where(tally.c.minute < until)
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for service, route, scorer, outcome, reason, total in connection.execute(query):
-        counts = found.setdefault((service, route, scorer), {"skipped": {}, "failed": {}})
-        _put(counts, outcome, reason, int(total))
-    return [_coverage(key, counts) for key, counts in sorted(found.items())]
-
-
-def _put(counts: dict[str, Any], outcome: str, reason: str, total: int) -> None:
-    if outcome not in {"skipped", "failed"}:
-        counts[outcome] = total
-    elif total:
-        counts[outcome][reason] = total
-
-
-def _coverage(key: tuple[str, str, str], counts: dict[str, Any]) -> Coverage:
-    service, route, scorer = key
-    return Coverage(service=service, route=route, scorer=scorer, **counts)
+def covered(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Return the parts of a coverage, from counts by outcome and reason."""
+    counts: dict[str, Any] = {"skipped": {}, "failed": {}}
+    for (outcome, reason), total in sorted(outcomes.items()):
+        if outcome not in {"skipped", "failed"}:
+            counts[outcome] = total
+        elif total:
+            counts[outcome][reason] = total
+    return counts

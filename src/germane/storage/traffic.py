@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, func, literal_column, select
 
 from germane.exchange import Exchange
-from germane.storage.readings import Epoch
 from germane.storage.rows import exchange_of
+from germane.storage.summands import Epoch
 from germane.storage.tables import exchange, score, tally
 
 

@@ -6,7 +6,14 @@ There are no foreign keys on purpose: an exchange is written on a hot path, and 
 from __future__ import annotations
 
 from germane.storage.tables.base import Base, UtcDateTime
-from germane.storage.tables.counts import RollupCountRow, RollupDueRow, RollupProxyRow, RollupRow, TallyRow
+from germane.storage.tables.counts import (
+    RollupCountRow,
+    RollupDimensionRow,
+    RollupDueRow,
+    RollupProxyRow,
+    RollupRow,
+    TallyRow,
+)
 from germane.storage.tables.exchanges import ExchangeRow, FeedbackRow, MarkRow, ScoreRow, TaskRow
 from germane.storage.tables.running import BudgetRow, CalibrationRow, LeaseRow, RateLimitRow, WorkerRow
 from germane.storage.tables.watching import (
@@ -35,6 +42,7 @@ __all__ = [
     "NotificationRow",
     "RateLimitRow",
     "RollupCountRow",
+    "RollupDimensionRow",
     "RollupDueRow",
     "RollupProxyRow",
     "RollupRow",
@@ -60,6 +68,7 @@ __all__ = [
     "rate_limit",
     "rollup",
     "rollup_count",
+    "rollup_dimension",
     "rollup_due",
     "rollup_proxy",
     "score",
@@ -83,6 +92,7 @@ budget = metadata.tables["budget"]
 rollup = metadata.tables["rollup"]
 rollup_count = metadata.tables["rollup_count"]
 rollup_proxy = metadata.tables["rollup_proxy"]
+rollup_dimension = metadata.tables["rollup_dimension"]
 rollup_due = metadata.tables["rollup_due"]
 mark = metadata.tables["mark"]
 arrival = metadata.tables["arrival"]

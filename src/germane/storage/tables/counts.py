@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Float, Integer, LargeBinary, Text
+from sqlalchemy import BigInteger, Float, Index, Integer, LargeBinary, Text
 from sqlmodel import Field
 
 from germane.storage.tables.base import Base, Key, UtcDateTime
@@ -43,13 +43,15 @@ class RollupRow(Base, table=True):
 
     span: int = Field(primary_key=True, sa_type=Integer)
     """Seconds: of an hour or a day."""
+    dimension: str = Field(primary_key=True, sa_type=Text)
+    """What the label is of: one of ``trend_by``; empty in the rows of all scores together, which most read."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
-    labels: str = Field(primary_key=True, sa_type=Text)
-    """The dimensions of ``trend_by`` beside the route, as JSON with sorted names."""
+    label: str = Field(primary_key=True, sa_type=Text)
+    """Such as the model's name; empty where an exchange has none."""
     n: int = Field(sa_type=BigInteger)
     n_zero: int = Field(sa_type=BigInteger)
     w: float = Field(sa_type=Float)
@@ -77,7 +79,7 @@ class RollupRow(Base, table=True):
     latest: datetime = Field(sa_type=UtcDateTime)
     """When the latest of the answers was given."""
     histogram: bytes = Field(sa_type=LargeBinary)
-    """Weights in 100 bins over [0, 1]."""
+    """Weights in 100 bins over [0, 1], as :mod:`germane.storage.histogram` packs them."""
 
 
 class RollupCountRow(Base, table=True):
@@ -106,7 +108,6 @@ class RollupProxyRow(Base, table=True):
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
-    labels: str = Field(primary_key=True, sa_type=Text)
     n: int = Field(sa_type=BigInteger)
     v: float = Field(sa_type=Float)
     vv: float = Field(sa_type=Float)
@@ -120,7 +121,19 @@ class RollupDueRow(Base, table=True):
     """An hour of which something changed that is not rolled up yet: one row per transaction that changed it."""
 
     __tablename__ = "rollup_due"
-    __table_args__ = ({"sqlite_autoincrement": True},)  # an id that is used again would be taken for the old one
+    __table_args__ = (
+        Index("ix_rollup_due_hour", "hour"),
+        {"sqlite_autoincrement": True},  # an id that is used again would be taken for the old one
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)
     hour: datetime = Field(sa_type=UtcDateTime)
+
+
+class RollupDimensionRow(Base, table=True):
+    """One of the dimensions that the rollups have, as ``trend_by`` named it when they were begun."""
+
+    __tablename__ = "rollup_dimension"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    name: str = Field(primary_key=True, sa_type=Text)

@@ -16,7 +16,8 @@ class ExchangeRow(Base, table=True):
 
     __tablename__ = "exchange"
     __table_args__ = (
-        Index("ix_exchange_started_at", "started_at", "route"),
+        Index("ix_exchange_started_at", "started_at"),
+        Index("ix_exchange_route", "route", "started_at"),
         Index(
             "ix_exchange_unsampled",
             "started_at",
@@ -34,6 +35,17 @@ class ExchangeRow(Base, table=True):
             "started_at",
             sqlite_where=text("erased_at IS NULL"),
             postgresql_where=text("erased_at IS NULL"),
+        ),
+        Index(
+            "ix_exchange_proxy",
+            "started_at",
+            "service",
+            "route",
+            "proxy",
+            "proxy_probability",
+            "capture_probability",
+            sqlite_where=text("proxy IS NOT NULL"),
+            postgresql_where=text("proxy IS NOT NULL"),
         ),
     )
 
@@ -143,8 +155,9 @@ class ScoreRow(Base, table=True):
             "value",
             "label",
             "sampling_probability",
+            "proxy",
         ),
-        Index("ix_score_value", "value"),
+        Index("ix_score_value", "scorer", "value", "started_at", "route"),
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)

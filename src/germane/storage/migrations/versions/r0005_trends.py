@@ -18,6 +18,8 @@ DUE = sa.text("next_attempt_at IS NOT NULL")
 
 def upgrade() -> None:
     """Create the tables."""
+    _indexes(with_proxy=True)
+    _narrowed(_NARROWED)
     _rollups()
     _watching()
     _alerting()
@@ -34,24 +36,28 @@ def downgrade() -> None:
         "baseline",
         "arrival",
         "mark",
+        "rollup_dimension",
         "rollup_due",
         "rollup_proxy",
         "rollup_count",
         "rollup",
     ):
         op.drop_table(table)
+    _indexes(with_proxy=False)
+    _narrowed(_BEFORE)
 
 
 def _rollups() -> None:
     op.create_table(
         "rollup",
         sa.Column("span", sa.Integer(), primary_key=True),
+        sa.Column("dimension", sa.Text(), primary_key=True),
         sa.Column("start", MOMENT, primary_key=True),
         sa.Column("service", sa.Text(), primary_key=True),
         sa.Column("route", sa.Text(), primary_key=True),
         sa.Column("scorer", sa.Text(), primary_key=True),
         sa.Column("fingerprint", sa.Text(), primary_key=True),
-        sa.Column("labels", sa.Text(), primary_key=True),
+        sa.Column("label", sa.Text(), primary_key=True),
         sa.Column("n", sa.BigInteger(), nullable=False),
         sa.Column("n_zero", sa.BigInteger(), nullable=False),
         sa.Column("w", sa.Float(), nullable=False),
@@ -98,7 +104,6 @@ def _rollups() -> None:
         sa.Column("start", MOMENT, primary_key=True),
         sa.Column("service", sa.Text(), primary_key=True),
         sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("labels", sa.Text(), primary_key=True),
         sa.Column("n", sa.BigInteger(), nullable=False),
         sa.Column("v", sa.Float(), nullable=False),
         sa.Column("vv", sa.Float(), nullable=False),
@@ -114,6 +119,59 @@ def _rollups() -> None:
         sa.Column("hour", MOMENT, nullable=False),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_rollup_due_hour", "rollup_due", ["hour"])
+    op.create_table("rollup_dimension", sa.Column("name", sa.Text(), primary_key=True), sqlite_with_rowid=False)
+    _due()
+
+
+def _due() -> None:
+    """Have all hours rolled up of which there is anything: trends are read from the rows until they are."""
+    for table, column, condition in HOURS:
+        hour = _HOUR[op.get_bind().dialect.name].format(column=column)
+        op.execute(f"INSERT INTO rollup_due (hour) SELECT DISTINCT {hour} FROM {table} WHERE {condition}")  # noqa: S608 - constants
+
+
+HOURS = (("score", "started_at", "true"), ("tally", "minute", "true"), ("exchange", "started_at", "proxy IS NOT NULL"))
+_HOUR = {
+    "sqlite": "strftime('%Y-%m-%d %H:00:00.000000', {column})",
+    "postgresql": "date_trunc('hour', {column} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'",
+}
+
+
+def _indexes(*, with_proxy: bool) -> None:
+    """Have trends read of scores and proxies no more than an index."""
+    op.drop_index("ix_score_started_at", "score")
+    op.create_index("ix_score_started_at", "score", [*SCORE, "proxy"] if with_proxy else [*SCORE])
+    if with_proxy:
+        where = sa.text("proxy IS NOT NULL")
+        op.create_index("ix_exchange_proxy", "exchange", [*PROXY], sqlite_where=where, postgresql_where=where)
+    else:
+        op.drop_index("ix_exchange_proxy", "exchange")
+
+
+SCORE = ("started_at", "scorer", "service", "route", "fingerprint", "value", "label", "sampling_probability")
+PROXY = ("started_at", "service", "route", "proxy", "proxy_probability", "capture_probability")
+
+
+def _narrowed(indexes: dict[str, tuple[str, ...] | None]) -> None:
+    """Have the lowest scores found by scorer, and exchanges by route."""
+    for name, columns in indexes.items():
+        table = name.split("_")[1]
+        op.execute(f"DROP INDEX IF EXISTS {name}")
+        if columns:
+            op.create_index(name, table, [*columns])
+
+
+_NARROWED: dict[str, tuple[str, ...] | None] = {
+    "ix_score_value": ("scorer", "value", "started_at", "route"),
+    "ix_exchange_started_at": ("started_at",),
+    "ix_exchange_route": ("route", "started_at"),
+}
+_BEFORE: dict[str, tuple[str, ...] | None] = {
+    "ix_score_value": ("value",),
+    "ix_exchange_started_at": ("started_at", "route"),
+    "ix_exchange_route": None,
+}
 
 
 def _watching() -> None:

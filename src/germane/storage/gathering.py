@@ -1,0 +1,244 @@
+"""Sums over a window, by bucket and group: from rollups where they are up to date, and from the rows for the rest.
+
+The same numbers as from the rows alone, at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Label, RowMapping, Select, func, literal_column, select
+
+from germane.storage import dimensions, due
+from germane.storage.histogram import BINS, Histogram, added
+from germane.storage.spans import BEGINNING, DAY, END, HOUR, Run, Spans, spans
+from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch
+from germane.storage.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Key = tuple[Any, ...]
+"""The bucket's beginning in seconds since 1970, if there are buckets, and what rows are grouped by."""
+Outcomes = dict[tuple[str, str], int]
+"""Count by outcome and reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked for."""
+
+    since: datetime
+    """UTC."""
+    until: datetime
+    bucket: int | None = None
+    """Seconds; None for the whole window as one."""
+    equal: Mapping[str, str] = field(default_factory=dict)
+    """What service, route and scorer must be, as far as it is said."""
+    dimension: str = ""
+    """What labels are of; empty where they do not matter."""
+
+
+def window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    """Return a window with both its ends, in UTC."""
+    return (since or BEGINNING).astimezone(UTC), (until or END).astimezone(UTC)
+
+
+@dataclass(slots=True)
+class Group:
+    """The sums over the scores of one bucket and group."""
+
+    sums: dict[str, float]
+    latest: datetime
+    weights: NDArray[Any] | None = None
+    """Of the histogram's bins."""
+
+    def add(self, sums: Mapping[str, float], latest: datetime) -> None:
+        """Add the sums of another part of the window."""
+        for name, value in sums.items():
+            self.sums[name] += value
+        self.latest = max(self.latest, latest)
+
+    @property
+    def histogram(self) -> Histogram | None:
+        """How the scores are spread; None where it was not asked for."""
+        return None if self.weights is None else Histogram(tuple(self.weights.tolist()))
+
+
+class Gathering:
+    """Reads sums within one transaction, which has to be a snapshot."""
+
+    def __init__(self, connection: Connection, asked: Asked) -> None:
+        self._connection = connection
+        self._asked = asked
+
+    def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
+        """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
+        found: dict[Key, Group] = {}
+        for query in self._over_scores(names, SCORES, ROLLED_SCORES, func.max):
+            for row in self._connection.execute(query).mappings():
+                _put(found, row)
+        if histograms:
+            self._spread(names, found)
+        return found
+
+    def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
+        """Return the sums over proxies by bucket and these columns, which are of service and route."""
+        found: dict[Key, dict[str, float]] = {}
+        known = exchange.c.proxy.is_not(None)
+        for query in self._parts(
+            self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
+            (rollup_proxy, _labelled(ROLLED_PROXIES)),
+        ):  # fmt: skip
+            for row in self._connection.execute(query).mappings():
+                there = found.setdefault(_key(row), dict.fromkeys(PROXIES, 0.0))
+                for name in PROXIES:
+                    there[name] += row[name]
+        return found
+
+    def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
+        """Return what became of exchanges, by bucket and these columns; it begins with the minute of ``since``."""
+        found: dict[Key, Outcomes] = {}
+        for query in self._parts(
+            self._minutes, (*names, "outcome", "reason"),
+            (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
+            (rollup_count, [func.sum(rollup_count.c.count).label("total")]),
+        ):  # fmt: skip
+            for row in self._connection.execute(query):
+                outcomes = found.setdefault(tuple(row[:-3]), {})
+                outcomes[row.outcome, row.reason] = outcomes.get((row.outcome, row.reason), 0) + int(row.total)
+        return found
+
+    @cached_property
+    def _due(self) -> list[datetime]:
+        return due.hours(self._connection, self._asked.since, self._asked.until)
+
+    @cached_property
+    def _spans(self) -> Spans:
+        return spans(self._asked.since, self._asked.until, self._due, self._asked.bucket)
+
+    @cached_property
+    def _minutes(self) -> Spans:
+        since = self._asked.since.replace(second=0, microsecond=0)
+        return spans(since, self._asked.until, self._due, self._asked.bucket)
+
+    @cached_property
+    def _of_labels(self) -> Spans:
+        """The window as far as there are rollups by the dimension."""
+        dimension = self._asked.dimension
+        if not dimension or dimension in dimensions.rolled(self._connection):
+            return self._spans
+        return Spans((), (), [(self._asked.since, self._asked.until)])
+
+    def _over_scores(
+        self, names: Sequence[str], raw: Mapping[str, Any], rolled: Mapping[str, Any], latest: Callable[[Any], Any]
+    ) -> Iterable[Select[Any]]:
+        columns = [*_labelled(raw), latest(score.c.started_at).label("latest")]
+        from_rollup = [*_labelled(rolled), latest(rollup.c.latest).label("latest")]
+        source, label = self._rows()
+        return self._parts(
+            self._of_labels, names, (source, score.c.started_at, columns, None), (rollup, from_rollup), label
+        )
+
+    def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
+        if not self._asked.dimension:
+            return score, None
+        label = dimensions.label_of(self._asked.dimension, self._connection.dialect.name)
+        return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
+
+    def _spread(self, names: Sequence[str], found: dict[Key, Group]) -> None:
+        """Give each group its histogram."""
+        import numpy as np
+
+        for group in found.values():
+            group.weights = np.zeros(BINS)
+        source, label = self._rows()
+        more = [] if label is None else [label]
+        for run in self._of_labels.raw:
+            keys = [*self._start(score.c.started_at), *(score.c[name] for name in names), *more]
+            query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
+            query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
+                *_plain(keys), literal_column("bin")
+            )
+            for *key, number, weight in self._connection.execute(query):
+                found[tuple(key)].weights[number] += weight  # type: ignore[index]  # made above
+        for span, run in _rolled(self._of_labels):
+            keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
+            query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, span, run))
+            for *key, blob in self._connection.execute(query):
+                added(found[tuple(key)].weights, blob)  # type: ignore[arg-type]  # made above
+
+    def _parts(
+        self,
+        cut: Spans,
+        names: Sequence[str],
+        raw: tuple[Any, Any, Sequence[Any], Any],
+        rolled: tuple[Any, Sequence[Any]],
+        label: ColumnElement[str] | None = None,
+    ) -> Iterable[Select[Any]]:
+        """Return one query for each part of the window, all with the same columns."""
+        source, moment, columns, condition = raw
+        table = moment.table
+        for run in cut.raw:
+            keys = [*self._start(moment), *(table.c[name] for name in names), *([] if label is None else [label])]
+            query = select(*keys, *columns).select_from(source).where(*_within(moment, run), *self._equal(table))
+            query = query if condition is None else query.where(condition)
+            yield query.group_by(*_plain(keys))
+        table, columns = rolled
+        for span, run in _rolled(cut):
+            more = [] if label is None else [table.c.label.label(dimensions.LABEL)]
+            keys = [*self._start(table.c.start), *(table.c[name] for name in names), *more]
+            query = select(*keys, *columns).where(*self._of_rollup(table, span, run))
+            yield query.group_by(*_plain(keys))
+
+    def _start(self, moment: Any) -> list[ColumnElement[int]]:
+        if self._asked.bucket is None:
+            return []
+        seconds = Epoch(moment)
+        # Written out, because PostgreSQL takes the same expression with two parameters for two expressions.
+        return [(seconds - seconds % literal_column(str(self._asked.bucket))).label("bucket")]
+
+    def _equal(self, table: Any) -> list[Any]:
+        return [table.c[name] == value for name, value in self._asked.equal.items() if name in table.c]
+
+    def _of_rollup(self, table: Any, span: int, run: Run) -> list[Any]:
+        conditions = [table.c.span == span, *_within(table.c.start, run), *self._equal(table)]
+        return [*conditions, table.c.dimension == self._asked.dimension] if table is rollup else conditions
+
+
+def _rolled(cut: Spans) -> Iterable[tuple[int, Run]]:
+    yield from ((DAY, run) for run in cut.days)
+    yield from ((HOUR, run) for run in cut.hours)
+
+
+def _within(moment: Any, run: Run) -> list[Any]:
+    return [moment >= run[0], moment < run[1]]
+
+
+def _labelled(columns: Mapping[str, Any]) -> list[Any]:
+    return [column.label(name) for name, column in columns.items()]
+
+
+def _plain(keys: Sequence[Any]) -> list[Any]:
+    """Return what to group by: made columns by their names, because their parameters differ from place to place."""
+    return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
+
+
+_SUMS: Final = frozenset({*SCORES, "latest"})
+
+
+def _key(row: RowMapping) -> Key:
+    return tuple(value for name, value in row.items() if name not in PROXIES)
+
+
+def _put(found: dict[Key, Group], row: RowMapping) -> None:
+    key = tuple(value for name, value in row.items() if name not in _SUMS)
+    sums = {name: row[name] for name in SCORES}
+    if key in found:
+        found[key].add(sums, row["latest"])
+    else:
+        found[key] = Group(sums, row["latest"])

@@ -1,0 +1,74 @@
+"""How scores are spread: weights in 100 bins, from which percentiles are read."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS: Final = 100
+"""Over [0, 1]. What lies under 0 counts into the first."""
+_WHOLE: Final = 8 * BINS
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The weights of scores by value."""
+
+    weights: tuple[float, ...]
+    """Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well."""
+
+    def percentile(self, percent: float) -> float | None:
+        """Return the value under which that much of the weight lies, exact to a bin's width; None without any weight.
+
+        Within a bin its weight is taken to be spread evenly.
+
+        Args:
+            percent: In [0, 100].
+
+        Raises:
+            ValueError: it lies outside.
+        """
+        if not 0 <= percent <= 100:
+            raise ValueError(f"a percentile lies between 0 and 100, not at {percent}")
+        left = sum(self.weights) * percent / 100
+        last = None
+        for number, weight in enumerate(self.weights):
+            if weight > 0 and left <= weight:
+                return (number + left / weight) / BINS
+            left, last = left - weight, (number + 1) / BINS if weight > 0 else last
+        return last
+
+
+def packed(weights: Mapping[int, float] | Sequence[float]) -> bytes:
+    """Return weights by bin in few bytes: the bins that have any and their weights, or all, whichever is shorter."""
+    pairs = weights.items() if isinstance(weights, Mapping) else enumerate(weights)
+    found = {number: float(weight) for number, weight in sorted(pairs) if weight}
+    if 9 * len(found) >= _WHOLE:
+        return struct.pack(f"<{BINS}d", *(found.get(number, 0.0) for number in range(BINS)))
+    return bytes(found) + struct.pack(f"<{len(found)}d", *found.values())
+
+
+def added(total: NDArray[Any], blob: bytes) -> None:
+    """Add packed weights to an array of 100."""
+    import numpy as np
+
+    if len(blob) == _WHOLE:
+        total += np.frombuffer(blob, "<f8")
+    else:
+        count = len(blob) // 9
+        total[np.frombuffer(blob, "u1", count)] += np.frombuffer(blob, "<f8", count, offset=count)
+
+
+def summed(blobs: Iterable[bytes]) -> bytes:
+    """Return the sum of packed weights, packed."""
+    import numpy as np
+
+    total = np.zeros(BINS)
+    for blob in blobs:
+        added(total, blob)
+    return packed(total.tolist())

@@ -1,0 +1,243 @@
+"""Rolling up: the sums of hours that changed are made anew from the rows, and those of their days from the hours.
+
+What is long is read from a snapshot, and written in a short transaction of its own if nobody else has rolled up the
+hour meanwhile: then the marks that the snapshot had are all still there. A mark that the snapshot did not have stays,
+so that whatever it did not have is rolled up the next time. Whoever is killed on the way leaves all marks where they
+were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, delete, func, insert, literal, literal_column, select, text, union
+
+from germane.storage import dimensions, due
+from germane.storage.bounding import bounded
+from germane.storage.histogram import packed, summed
+from germane.storage.part import Part
+from germane.storage.spans import DAY, END, HOUR, after, down
+from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT
+from germane.storage.tables import (
+    exchange,
+    rollup,
+    rollup_count,
+    rollup_dimension,
+    rollup_due,
+    rollup_proxy,
+    score,
+    tally,
+)
+
+AT_ONCE: Final = 6
+"""Hours of one day in one transaction."""
+_LOCK: Final = 0x726F6C6C  # "roll"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """All that is rolled up of one hour."""
+
+    marks: Sequence[int]
+    scores: Sequence[Row]
+    counts: Sequence[Row]
+    proxies: Sequence[Row]
+
+
+class Rolling(Part):
+    """The part of a store that keeps the rollups, from which trends are read."""
+
+    def roll(
+        self, limit: int | None = None, *, trend_by: Sequence[str] | None = None, before: datetime | None = None
+    ) -> int:
+        """Roll up hours that changed, newest first; return how many. Trends are the same before and after, and faster.
+
+        Any number of processes may do so at once; one that ends on the way leaves its hours to the next.
+
+        Args:
+            limit: Hours; by default as many as are due now.
+            trend_by: The dimensions to break trends down by, see the setting; where the rollups have others, all hours
+                are due. By default those that they have.
+            before: Only hours that began before then.
+
+        Raises:
+            UsageError: there is no such dimension.
+        """
+        wanted = None if trend_by is None else dimensions.checked(trend_by)
+        with self._database.read() as connection:
+            current = dimensions.rolled(connection)
+        if wanted is not None and wanted != current:
+            with self._database.write() as connection:
+                _begin_anew(connection, wanted)
+        with self._database.read() as connection:
+            hours = due.newest(connection, limit, before or END)
+        return sum(self._roll(some) for some in _by_day(hours))
+
+    def due(self) -> int:
+        """Return how many hours changed since they were rolled up."""
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.count(rollup_due.c.hour.distinct()))).scalar_one())
+
+    def _roll(self, hours: Sequence[datetime]) -> int:
+        with self._database.read(snapshot=True) as connection:
+            names = dimensions.rolled(connection)
+            marks = due.marks(connection, hours)
+            made = {hour: summed_up(connection, hour, marks[hour], names) for hour in hours if marks[hour]}
+        with self._database.write() as connection:
+            return _replace(connection, made, names)
+
+
+def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
+    """Return hours a few at a time, each time of one day."""
+    found: list[list[datetime]] = []
+    for hour in hours:
+        if found and len(found[-1]) < AT_ONCE and down(found[-1][0], DAY) == down(hour, DAY):
+            found[-1].append(hour)
+        else:
+            found.append([hour])
+    return found
+
+
+def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
+    """Have the rollups made with other dimensions: all hours that there are, beside those that are due already."""
+    _lock(connection, 0)
+    connection.execute(delete(rollup_dimension))
+    if names:
+        connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
+    connection.execute(delete(rollup).where(rollup.c.dimension.not_in(["", *names])))
+    parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
+    connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
+
+
+def _lock(connection: Connection, number: int) -> None:
+    """Keep others from the same day: on SQLite nobody else writes anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:kind, :number)"), {"kind": _LOCK, "number": number})
+
+
+def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Sequence[str]) -> int:
+    """Write the sums of hours of one day, unless somebody else rolled them up since; return of how many."""
+    if not made:
+        return 0
+    day = down(min(made), DAY)
+    _lock(connection, 1 + day.toordinal())
+    if dimensions.rolled(connection) != tuple(names):
+        return 0
+    there = due.marks(connection, made)
+    fresh = {hour: sums for hour, sums in made.items() if set(sums.marks) <= set(there[hour])}
+    for hour, sums in fresh.items():
+        due.clear(connection, sums.marks)
+        _write(connection, HOUR, hour, names, sums)
+    if fresh:
+        _write(connection, DAY, day, names, _of_day(connection, day, names))
+    return len(fresh)
+
+
+def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: Sums) -> None:
+    for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
+        old = delete(table).where(table.c.span == span, table.c.start == start)
+        if table is rollup:
+            old = old.where(rollup.c.dimension.in_(["", *names]))
+        connection.execute(old)
+        if rows:
+            connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
+
+
+def summed_up(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> Sums:
+    """Return the sums of one hour, from the rows themselves."""
+    return Sums(
+        marks=marks,
+        scores=[row for name in ("", *names) for row in _scores(connection, hour, name)],
+        counts=_counts(connection, hour),
+        proxies=_proxies(connection, hour),
+    )
+
+
+_OF_SCORE = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
+
+
+def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
+    if dimension:
+        label: Any = dimensions.label_of(dimension, connection.dialect.name)
+        source: Any = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
+        keys: tuple[Any, ...] = (*_OF_SCORE, literal_column(dimensions.LABEL))
+    else:
+        source, label, keys = score, literal("").label(dimensions.LABEL), _OF_SCORE
+    within = (score.c.started_at >= hour, score.c.started_at < after(hour, HOUR))
+    latest = func.max(score.c.started_at).label("latest")
+    sums = select(*_OF_SCORE, label, latest, *_named(SCORES)).select_from(source).where(*within).group_by(*keys)
+    bins = select(*_OF_SCORE, label, BIN.label("bin"), WEIGHT.label("weight")).select_from(source).where(*within)
+    weights: dict[tuple[Any, ...], dict[int, float]] = {}
+    for row in connection.execute(bins.group_by(*keys, literal_column("bin"))):
+        weights.setdefault(tuple(row[:5]), {})[row.bin] = row.weight
+    rows = [dict(row) for row in connection.execute(sums).mappings()]
+    found = [_row(dimension, row, weights) for row in rows]
+    return bounded(found) if dimension else found
+
+
+def _row(dimension: str, row: Row, weights: Mapping[tuple[Any, ...], Mapping[int, float]]) -> Row:
+    label = row.pop(dimensions.LABEL)
+    key = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
+    return {"dimension": dimension, "label": label, **row, "histogram": packed(weights[key])}
+
+
+def _named(columns: Mapping[str, Any]) -> list[Any]:
+    return [column.label(name) for name, column in columns.items()]
+
+
+def _counts(connection: Connection, hour: datetime) -> list[Row]:
+    keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
+    query = select(*keys, func.sum(tally.c.count).label("count"))
+    query = query.where(tally.c.minute >= hour, tally.c.minute < after(hour, HOUR)).group_by(*keys)
+    return [dict(row) | {"count": int(row["count"])} for row in connection.execute(query).mappings()]
+
+
+def _proxies(connection: Connection, hour: datetime) -> list[Row]:
+    keys = (exchange.c.service, exchange.c.route)
+    query = select(*keys, *_named(PROXIES)).where(exchange.c.proxy.is_not(None))
+    query = query.where(exchange.c.started_at >= hour, exchange.c.started_at < after(hour, HOUR)).group_by(*keys)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _of_day(connection: Connection, day: datetime, names: Sequence[str]) -> Sums:
+    """Return the sums of a day, from those of its hours."""
+    keys = ("dimension", *_KEYS, "fingerprint", "label")
+    of_names = rollup.c.dimension.in_(["", *names])
+    scores = _of_hours(
+        connection, rollup, keys, day, _named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), also=of_names
+    )
+    blobs: dict[tuple[Any, ...], list[bytes]] = {}
+    query = select(*(rollup.c[name] for name in keys), rollup.c.histogram).where(*_hours(rollup, day), of_names)
+    for row in connection.execute(query):
+        blobs.setdefault(tuple(row[:-1]), []).append(row.histogram)
+    full = [{**row, "histogram": summed(blobs[tuple(row[name] for name in keys)])} for row in scores]
+    plain = [row for row in full if not row["dimension"]]
+    total = func.sum(rollup_count.c.count).label("count")
+    counts = _of_hours(connection, rollup_count, (*_KEYS, "outcome", "reason"), day, [total])
+    return Sums(
+        marks=(),
+        scores=[*plain, *(row for name in names for row in bounded([one for one in full if one["dimension"] == name]))],
+        counts=[row | {"count": int(row["count"])} for row in counts],
+        proxies=_of_hours(connection, rollup_proxy, _KEYS[:2], day, _named(ROLLED_PROXIES)),
+    )
+
+
+_KEYS = ("service", "route", "scorer")
+
+
+def _of_hours(
+    connection: Connection, table: Table, names: Sequence[str], day: datetime, sums: Sequence[Any], *more: Any,
+    also: Any = None,
+) -> list[Row]:  # fmt: skip
+    keys = [table.c[name] for name in names]
+    query = select(*keys, *sums, *more).where(*_hours(table, day)).group_by(*keys)
+    query = query if also is None else query.where(also)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _hours(table: Table, day: datetime) -> tuple[Any, ...]:
+    return table.c.span == HOUR, table.c.start >= day, table.c.start < after(day, DAY)

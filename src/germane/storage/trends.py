@@ -1,0 +1,224 @@
+"""The part of a store that tells how scores develop: all of it from the same sums, so that one window has one mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from germane.storage.correcting import estimated
+from germane.storage.estimate import Estimate
+from germane.storage.gathering import Asked, Gathering, Group, Key, Outcomes, window
+from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummary
+from germane.storage.part import Part
+from germane.storage.tally import Coverage, covered
+
+MINUTE: Final = 60
+"""Seconds: counts are by the minute."""
+_OF_ESTIMATE: Final = tuple(one.name for one in fields(Estimate))
+_OF_MEAN: Final = tuple(one.name for one in fields(RouteMean))
+_NAMES: Final = ("service", "route", "scorer")
+
+
+class Trends(Part):
+    """Means over time and by group. A mean that is corrected by proxies says by which correlation."""
+
+    def trend(
+        self,
+        *,
+        scorer: str,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        route: str | None = None,
+        service: str | None = None,
+        by: str | None = None,
+        histograms: bool = True,
+    ) -> list[Bucket]:
+        """Return means over time, oldest first: one per bucket, fingerprint and group, none where there is no score.
+
+        Args:
+            scorer: Whose scores.
+            bucket: Taken in whole seconds, at least one. Whole hours and days are fastest.
+            since: The window is since <= started_at < until.
+            until: Its end.
+            route: Only this one.
+            service: Only this one.
+            by: What the scores are broken down by: ``route``, ``service``, ``model``, ``prompt_version`` or
+                ``attributes.NAME``. Fast are those that the setting ``trend_by`` names.
+            histograms: Whether percentiles are wanted.
+
+        Raises:
+            UsageError: there is nothing of the name ``by``.
+        """
+        asked = _asked(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
+        names = (by,) if by in _NAMES[:2] else ()
+        with self._database.read(snapshot=True) as connection:
+            reading = Gathering(connection, asked)
+            groups = reading.scores((*names, "fingerprint"), histograms=histograms)
+            counts = {} if asked.dimension or _seconds(bucket) < MINUTE else reading.counts(names)
+            proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
+        asked_for = {"service": service or "", "route": route or "", "scorer": scorer}
+        return _buckets(groups, counts, proxies, names, asked_for)
+
+    def coverage_trend(
+        self,
+        *,
+        scorer: str,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        route: str | None = None,
+        service: str | None = None,
+    ) -> list[CoverageBucket]:
+        """Return what became of exchanges over time, oldest first, also where nothing was scored.
+
+        Arguments as of :meth:`trend`; a bucket is a minute or longer, and the window begins with the minute of
+        ``since``.
+        """
+        asked = _asked(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
+        with self._database.read(snapshot=True) as connection:
+            counts = Gathering(connection, asked).counts(())
+        names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
+        return [
+            CoverageBucket(start=_moment(key[0]), **names, **covered(outcomes))
+            for key, outcomes in sorted(counts.items())
+        ]
+
+    def means(
+        self,
+        *,
+        scorer: str,
+        since: datetime | None,
+        until: datetime | None = None,
+        route: str | None = None,
+        service: str | None = None,
+        by: str | None = None,
+        histograms: bool = True,
+    ) -> list[RouteMean]:
+        """Return one mean per service, route and fingerprint that has scores; arguments as of :meth:`trend`.
+
+        With ``by`` one more for each label, which has no correction by proxies.
+        """
+        asked = _asked(since, until, None, by, scorer=scorer, route=route, service=service)
+        return [mean for mean, _ in self._means(asked, histograms=histograms)]
+
+    def summary(
+        self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
+    ) -> list[RouteSummary]:
+        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
+        found = self._means(_asked(since, until, None, None), histograms=histograms)
+        return [
+            RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
+            for mean, coverage in found
+        ]
+
+    def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
+        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
+        with self._database.read(snapshot=True) as connection:
+            counts = Gathering(connection, _asked(since, until, None, None)).counts(_NAMES)
+        return [_coverage(key, outcomes) for key, outcomes in sorted(counts.items())]
+
+    def _means(self, asked: Asked, *, histograms: bool) -> list[tuple[RouteMean, Coverage]]:
+        with self._database.read(snapshot=True) as connection:
+            reading = Gathering(connection, asked)
+            groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
+            counts = reading.counts(_NAMES) if groups else {}
+            proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
+        ordered = sorted(groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
+        newest = {key[:3]: key[3] for key, _ in ordered}
+        alone = _alone(groups, lambda key: key[:3])
+        found = []
+        for key, group in ordered:
+            outcomes = counts.get(key[:3], {})
+            usable = proxies.get(key[:2]) if alone[key[:3]] == 1 else None
+            mean = RouteMean(
+                **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
+                newest=newest[key[:3]] == key[3],
+                latest=group.latest,
+                **_estimated(group, usable, outcomes),
+            )
+            found.append((mean, _coverage(key[:3], outcomes)))
+        return found
+
+
+def _asked(
+    since: datetime | None, until: datetime | None, bucket: int | None, by: str | None, **equal: str | None
+) -> Asked:
+    first, last = window(since, until)
+    given = {name: value for name, value in equal.items() if value is not None}
+    dimension = "" if by is None or by in _NAMES[:2] else by
+    return Asked(since=first, until=last, bucket=bucket, equal=given, dimension=dimension)
+
+
+def _seconds(bucket: timedelta) -> int:
+    return max(1, round(bucket.total_seconds()))
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _has_proxies(groups: Mapping[Key, Group]) -> bool:
+    return any(group.sums["n_x"] for group in groups.values())
+
+
+def _alone(groups: Mapping[Key, Group], part: Any) -> dict[Key, int]:
+    """Return how many fingerprints there are of each bucket and group."""
+    found: dict[Key, int] = {}
+    for key in groups:
+        found[part(key)] = found.get(part(key), 0) + 1
+    return found
+
+
+def _buckets(
+    groups: Mapping[Key, Group],
+    counts: Mapping[Key, Outcomes],
+    proxies: Mapping[Key, Mapping[str, float]],
+    names: Sequence[str],
+    asked_for: Mapping[str, str],
+) -> list[Bucket]:
+    """Return the buckets: a key is the beginning, the group if its name is that of a column, fingerprint, label."""
+    width = 1 + len(names)
+    alone = _alone(groups, lambda key: key[:width])
+    seen: dict[Any, set[str]] = {}
+    found = []
+    for key, group in sorted(groups.items(), key=lambda item: _in_time(item[0], item[1])):
+        label, fingerprint = _label(key, names), key[width]
+        known = seen.setdefault(label, set())
+        begins = bool(known) and fingerprint not in known
+        known.add(fingerprint)
+        outcomes = counts.get(key[:width])
+        usable = proxies.get(key[:width]) if alone[key[:width]] == 1 else None
+        place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
+        found.append(
+            Bucket(
+                start=_moment(key[0]),
+                fingerprint=fingerprint,
+                begins=begins,
+                group=label,
+                coverage=None if outcomes is None else Coverage(**place, **covered(outcomes)),
+                **_estimated(group, usable, outcomes or {}),
+            )
+        )
+    return sorted(found, key=lambda one: (one.start, one.group or "", one.fingerprint))
+
+
+def _in_time(key: Key, group: Group) -> tuple[Any, ...]:
+    return key[0], group.latest, key[1:]
+
+
+def _label(key: Key, names: Sequence[str]) -> str | None:
+    if names:
+        return str(key[1])
+    return str(key[2]) if len(key) > 2 else None
+
+
+def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
+    found = estimated(group.sums, proxies, outcomes)
+    return {name: getattr(found, name) for name in _OF_ESTIMATE} | {"histogram": group.histogram}
+
+
+def _coverage(key: Key, outcomes: Outcomes) -> Coverage:
+    return Coverage(**dict(zip(_NAMES, key, strict=True)), **covered(outcomes))
