@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
+from germane.storage.lowest import Chosen, lowest
 from germane.storage.rows import batched, exchange_of, score_of
 from germane.storage.tables import exchange, score, scoring_task
 
@@ -71,14 +72,10 @@ def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, 
     return found
 
 
-def worst(
-    connection: Connection, since: datetime | None, until: datetime | None, limit: int, **equal: str | None
-) -> list[Scored]:
-    """Return scores with their exchanges, lowest first."""
-    query = select(score).where(*_within(score.c, since, until, **equal))
-    rows = connection.execute(query.order_by(score.c.value, score.c.id).limit(limit)).mappings().all()
-    found = select(exchange).where(exchange.c.id.in_([row["exchange_id"] for row in rows]))
-    by_id = {row["id"]: exchange_of(row) for row in connection.execute(found).mappings()}
+def worst(connection: Connection, chosen: Chosen, limit: int) -> list[Scored]:
+    """Return scores with their exchanges, lowest first, of equal ones the newest first."""
+    rows = lowest(connection, chosen, limit)
+    by_id = exchanges_of(connection, [row["exchange_id"] for row in rows])
     return [Scored(by_id[row["exchange_id"]], score_of(row)) for row in rows if row["exchange_id"] in by_id]
 
 

@@ -11,6 +11,7 @@ from germane.score import Score
 from germane.storage import backlog, calibrations, feedback, readings, traffic
 from germane.storage.backlog import Backlog, Outstanding, Trouble
 from germane.storage.feedback import Labelled
+from germane.storage.lowest import Chosen
 from germane.storage.part import Part
 from germane.storage.readings import Counts, Scored
 from germane.storage.traffic import Traffic, Usage
@@ -69,12 +70,18 @@ class Reports(Part):
         until: datetime | None = None,
         route: str | None = None,
         fingerprint: str | None = None,
+        service: str | None = None,
+        label: str | None = None,
+        low: bool = False,
         limit: int = 10,
     ) -> list[Scored]:
-        """Return the lowest scores with their exchanges, lowest first."""
-        equal = {"scorer": scorer, "route": route, "fingerprint": fingerprint}
+        """Return the lowest scores with their exchanges, lowest first, of equal ones the newest first.
+
+        ``low`` leaves out what does not lie in the lowest band.
+        """
+        names = {"scorer": scorer, "route": route, "fingerprint": fingerprint, "service": service, "label": label}
         with self._database.read() as connection:
-            return readings.worst(connection, since, until, limit, **equal)
+            return readings.worst(connection, Chosen(since=since, until=until, low=low, **names), limit)
 
     def traffic(self, *, since: datetime) -> Traffic:
         """Return how many exchanges began since then."""

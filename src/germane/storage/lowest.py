@@ -1,0 +1,184 @@
+"""The lowest scores of a window, of equal ones the newest first: by whichever way is short.
+
+Three ways lead there, and which of them is short depends on what was asked for:
+
+- the window holds few scores: all of them are read from the index by time;
+- the route has few exchanges in the window: the scores of these are read;
+- else scores are many, so that not far from the lowest value enough of them lie in the window: the index by value is
+  read upwards. Values that very many scores share, as refusals all have 0, are looked up in the window one by one.
+
+Each way gives up where it would take long, and the last resort reads the whole window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, or_, select
+
+from germane.score import BANDS, LOW, LOWEST
+from germane.storage.rows import batched
+from germane.storage.tables import exchange, score
+
+FEW = 40_000
+"""Scores in a window that are read one and all."""
+SPARSE = 2_000
+"""Exchanges of a route whose scores are read one and all."""
+SHARED = 8
+"""Of the lowest values so many are looked up in the window, each for itself."""
+STEPS = (20_000, 400_000)
+"""Scores of one scorer that the index by value is read for, in the window or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which scores: those of answers given since <= started_at < until, and of these names."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    scorer: str | None = None
+    service: str | None = None
+    route: str | None = None
+    fingerprint: str | None = None
+    label: str | None = None
+    low: bool = False
+    """Only those in the lowest band, as :attr:`germane.score.Score.is_low` says it."""
+
+    def conditions(self, scorer: ColumnElement[str] = score.c.scorer) -> list[ColumnElement[bool]]:
+        """Return what holds for the rows."""
+        columns = {"scorer": scorer, **{name: score.c[name] for name in ("service", "route", "fingerprint", "label")}}
+        named = {name: getattr(self, name) for name in columns}
+        found = [columns[name] == value for name, value in named.items() if value is not None]
+        return [*self.window(score.c.started_at), *found, *([_IS_LOW] if self.low else [])]
+
+    def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+        """Return what holds for the moment."""
+        since = [] if self.since is None else [moment >= self.since]
+        return since if self.until is None else [*since, moment < self.until]
+
+
+_NAMES = [name for _, name in BANDS]
+_IS_LOW = or_(
+    score.c.label == LOWEST,
+    and_(score.c.value < LOW, or_(score.c.label.is_(None), score.c.label.not_in(_NAMES))),
+)
+Rows = list[RowMapping]
+Way = Callable[[Connection, Chosen, int], Rows | None]
+_SCORER, _VALUE = score.c.scorer.concat(""), score.c.value + 0.0  # so that no database takes the index by value
+_NEWEST = (score.c.started_at.desc(), score.c.id.desc())
+
+
+def lowest(connection: Connection, chosen: Chosen, limit: int, ways: Sequence[Way] | None = None) -> Rows:
+    """Return rows of the table ``score``; ``ways`` are tried in their order until one does not give up."""
+    for way in WAYS if ways is None else ways:
+        found = way(connection, chosen, limit)
+        if found is not None:
+            return found
+    return []
+
+
+def of_few(connection: Connection, chosen: Chosen, limit: int) -> Rows | None:
+    """Read the whole window where it holds few scores."""
+    many = _exceeds(connection, score.c.started_at, chosen.window(score.c.started_at), FEW)
+    return None if many else of_all(connection, chosen, limit)
+
+
+def _exceeds(
+    connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], count: int
+) -> bool:
+    query = select(moment).where(*inside).order_by(moment).offset(count).limit(1)
+    return connection.execute(query).scalar() is not None
+
+
+def of_all(connection: Connection, chosen: Chosen, limit: int) -> Rows:
+    """Read the whole window.
+
+    First values and moments alone, all of which the index holds; then, by their moments, the rows that have them.
+    """
+    conditions = chosen.conditions(_SCORER)
+    query = select(score.c.value, score.c.started_at).where(*conditions)
+    found = connection.execute(query.order_by(_VALUE, score.c.started_at.desc()).limit(limit)).all()
+    rows: Rows = []
+    for moments in batched(sorted({row.started_at for row in found})):
+        narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), found[-1].value >= _VALUE)
+        rows += connection.execute(narrowed).mappings()
+    return _first(rows, limit)
+
+
+def of_route(connection: Connection, chosen: Chosen, limit: int) -> Rows | None:
+    """Read the scores of the route's exchanges where these are few."""
+    inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
+    if chosen.route is None or _exceeds(connection, exchange.c.started_at, inside, SPARSE):
+        return None
+    named = replace(chosen, since=None, until=None).conditions(_SCORER)
+    query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)
+    return list(connection.execute(query.order_by(_VALUE, *_NEWEST).limit(limit)).mappings())
+
+
+def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence[int | None] = STEPS) -> Rows | None:
+    """Read upwards from the lowest value, each scorer for itself; None where ``steps`` of them were not enough."""
+    rows: Rows = []
+    for scorer in [chosen.scorer] if chosen.scorer is not None else list(_scorers(connection)):
+        found = _Upwards(connection, chosen, scorer, limit).read(steps)
+        if found is None:
+            return None
+        rows += found
+    return _first(rows, limit)
+
+
+def _scorers(connection: Connection) -> Iterator[str]:
+    """Go from one name to the next by the index, which is quicker than reading it."""
+    name = connection.execute(select(func.min(score.c.scorer))).scalar_one()
+    while name is not None:
+        yield name
+        name = connection.execute(select(func.min(score.c.scorer)).where(score.c.scorer > name)).scalar_one()
+
+
+class _Upwards:
+    """Reads the scores of one scorer from the lowest value on."""
+
+    def __init__(self, connection: Connection, chosen: Chosen, scorer: str, limit: int) -> None:
+        self._connection = connection
+        self._conditions = chosen.conditions()
+        self._scorer = score.c.scorer == scorer
+        self._limit = limit
+        self._rows: Rows = []
+
+    def read(self, steps: Iterable[int | None]) -> Rows | None:
+        """Return as many as there are, at most ``limit``; None where the steps did not reach that far."""
+        beyond: list[ColumnElement[bool]] = []
+        for _ in range(SHARED):
+            lowest_ = self._connection.execute(self._values(*beyond)).scalar()
+            if lowest_ is None or self._take(score.c.value == lowest_):
+                return self._rows
+            beyond = [score.c.value > lowest_]
+        for count in steps:
+            end = None if count is None else self._connection.execute(self._values(*beyond).offset(count)).scalar()
+            if self._take(*beyond, *([] if end is None else [score.c.value <= end])) or end is None:
+                return self._rows
+            beyond = [score.c.value > end]
+        return None
+
+    def _values(self, *beyond: ColumnElement[bool]) -> Select[Any]:
+        return select(score.c.value).where(self._scorer, *beyond).order_by(score.c.value).limit(1)
+
+    def _take(self, *values: ColumnElement[bool]) -> bool:
+        """Add the rows with these values, and say whether they are enough."""
+        query = select(score).where(self._scorer, *values, *self._conditions)
+        query = query.order_by(score.c.value, *_NEWEST).limit(self._limit - len(self._rows))
+        self._rows += self._connection.execute(query).mappings()
+        return len(self._rows) >= self._limit
+
+
+def _first(rows: Iterable[RowMapping], limit: int) -> Rows:
+    return sorted(rows, key=_place)[:limit]
+
+
+def _place(row: RowMapping) -> tuple[float, float, int]:
+    return row["value"], -row["started_at"].timestamp(), -row["id"]
+
+
+WAYS: tuple[Way, ...] = (of_few, of_route, by_value, of_all)
