@@ -53,6 +53,9 @@ class Drop(Rule):
     """How often it may be wrong for a service and scorer in a year in which all is well."""
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
     """Once the mean has dropped by that much the alert is critical."""
+    attributes: dict[str, str] = Field(default_factory=dict)
+    """Patterns of attributes' values, by name: only answers that have all of them count. They have a baseline of their
+    own, learned from the first of them on."""
 
 
 class Windowed(Rule):
