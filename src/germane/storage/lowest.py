@@ -80,9 +80,9 @@ def lowest(connection: Connection, chosen: Chosen, limit: int, ways: Sequence[Wa
     return []
 
 
-def of_few(connection: Connection, chosen: Chosen, limit: int) -> Rows | None:
+def of_few(connection: Connection, chosen: Chosen, limit: int, few: int = FEW) -> Rows | None:
     """Read the whole window where it holds few scores."""
-    many = _exceeds(connection, score.c.started_at, chosen.window(score.c.started_at), FEW)
+    many = _exceeds(connection, score.c.started_at, chosen.window(score.c.started_at), few)
     return None if many else of_all(connection, chosen, limit)
 
 
@@ -108,10 +108,10 @@ def of_all(connection: Connection, chosen: Chosen, limit: int) -> Rows:
     return _first(rows, limit)
 
 
-def of_route(connection: Connection, chosen: Chosen, limit: int) -> Rows | None:
+def of_route(connection: Connection, chosen: Chosen, limit: int, few: int = SPARSE) -> Rows | None:
     """Read the scores of the route's exchanges where these are few."""
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
-    if chosen.route is None or _exceeds(connection, exchange.c.started_at, inside, SPARSE):
+    if chosen.route is None or _exceeds(connection, exchange.c.started_at, inside, few):
         return None
     named = replace(chosen, since=None, until=None).conditions(_SCORER)
     query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)
