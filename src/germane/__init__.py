@@ -8,7 +8,17 @@ from germane.exchange import Context, Exchange, Turn
 from germane.registry import scorer
 from germane.runtime import lifespan, start, stop
 from germane.score import Reason, Score
-from germane.tracer import add_contexts, current_exchange, feedback, hold, observe, record, retrieval, set_attribute
+from germane.tracer import (
+    add_contexts,
+    current_exchange,
+    feedback,
+    hold,
+    mark,
+    observe,
+    record,
+    retrieval,
+    set_attribute,
+)
 
 if TYPE_CHECKING:
     from germane.evaluation import Evaluation, aevaluate, evaluate
@@ -29,6 +39,7 @@ __all__ = [
     "feedback",
     "hold",
     "lifespan",
+    "mark",
     "observe",
     "record",
     "retrieval",

@@ -1,4 +1,4 @@
-"""What is added to an exchange from outside: a person's label, or a score that was made elsewhere."""
+"""What is said from outside: a person's label of an exchange, a score of it made elsewhere, and marks in time."""
 
 from __future__ import annotations
 
@@ -43,4 +43,17 @@ class Recorded:
     """UTC, with its zone. Of two records of one name, the later one stays."""
 
 
-Annotation = Feedback | Recorded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A moment that people compare before and since: a deploy, a new index, another model."""
+
+    id: str
+    name: str
+    service: str
+    at: datetime
+    """UTC, with its zone."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Plain JSON, such as the version."""
+
+
+Annotation = Feedback | Recorded | Mark

@@ -18,7 +18,9 @@ from germane.storage import Store
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
-NONE = dict.fromkeys(("texts", "exchanges", "scores", "expired", "feedback", "comments", "counts", "workers"), 0)
+NONE = dict.fromkeys(
+    ("texts", "exchanges", "scores", "expired", "feedback", "comments", "counts", "workers", "marks"), 0
+)
 
 
 def ago(days: float) -> datetime:

@@ -14,6 +14,7 @@ from germane.cli.output import print_json
 from germane.errors import GermaneError
 
 _VERBS = {
+    "baseline": "germane.cli.baseline",
     "calibrate": "germane.cli.calibrate",
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
@@ -22,6 +23,7 @@ _VERBS = {
     "export": "germane.cli.export",
     "forget": "germane.cli.forget",
     "import": "germane.cli.importing",
+    "mark": "germane.cli.mark",
     "prune": "germane.cli.prune",
     "report": "germane.cli.report",
     "score": "germane.cli.score",

@@ -12,7 +12,8 @@ import click
 from germane.shown import harmless as harmless
 
 SCHEMA_VERSION = 1
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+"""Seconds of what a span may be given in."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 database = click.option("--database", metavar="URL", help="Database, when it is not the one of the settings.")
@@ -27,8 +28,8 @@ class Since(click.ParamType[datetime | None]):
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # click passes what is converted already
         try:
-            if value[-1:] in _UNITS and value[:-1].isdecimal():
-                return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * _UNITS[value[-1]])
+            if value[-1:] in UNITS and value[:-1].isdecimal():
+                return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * UNITS[value[-1]])
             return datetime.fromisoformat(value).astimezone(UTC)
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is neither a span such as 24h or 7d nor a moment in ISO 8601", param, ctx)

@@ -2,56 +2,96 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from germane.cli import covered
+from germane.cli import compared, covered
+from germane.cli.compared import ENOUGH
 from germane.cli.opening import opened
-from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
+from germane.cli.output import as_json, database, harmless, print_json, print_table
+from germane.cli.since import Marked, SinceMark, Span, moment_of
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
     from germane.storage import Coverage, Outstanding, RouteSummary, Store
 
-ENOUGH = 20
-"""Fewer scores than this are not enough data to judge by."""
 THRESHOLD_BROKEN = 3
 NOT_ENOUGH_DATA = 5
 
 
 @click.command("report")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since then.")
+@click.option(
+    "--since",
+    type=SinceMark(),
+    default="24h",
+    show_default=True,
+    help="Answers given since then: a span, a moment, mark (the newest) or mark:NAME.",
+)
+@click.option("--service", help="Only this service, and its marks.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a mean is lower.")
+@click.option("--compare", "compares", is_flag=True, help="Compare with the time before.")
+@click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 when a route dropped for sure.")
+@click.option("--before", type=Span(), help="How much of the time before; by default as much as there is since.")
+@click.option(
+    "--min-drop", type=click.FloatRange(0, 2), default=0.0, metavar="DROP", help="Only a drop larger than this is one."
+)
 @database
 @as_json
 @click.pass_context
 def command(
     context: click.Context,
-    since: datetime,
+    since: datetime | Marked,
+    service: str | None,
     route: str | None,
     fail_under: float | None,
+    compares: bool,  # noqa: FBT001 - click passes it by name
+    fail_on_drop: bool,  # noqa: FBT001
+    before: timedelta | None,
+    min_drop: float,
     database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show mean, interval and coverage of every route."""
+    """Show mean, interval and coverage of every route, and what changed since a deploy."""
     with opened(database) as store:
-        summaries = [found for found in store.summary(since=since) if route in {None, found.route}]
-        covering = store.coverage(since=since)
-        coverage = [found for found in covering if route in {None, found.route} and covered.is_told(found)]
+        moment, mark = moment_of(store, since, service)
+        of = _Of(service, route)
+        summaries = [found for found in store.summary(since=moment) if of.holds(found)]
+        coverage = [found for found in store.coverage(since=moment) if of.holds(found) and covered.is_told(found)]
         left = store.outstanding()
-        calibrations = _calibrations(store, summaries, since)
+        calibrations = _calibrations(store, summaries, moment)
+        comparisons = None
+        if compares or fail_on_drop:
+            earlier = None if before is None else (moment - before, moment)
+            comparisons = store.compare(since=moment, before=earlier, service=service, route=route, min_drop=min_drop)
     if as_json:
         routes = [_as_dict(found) for found in summaries]
         counts, floors = [covered.as_dict(found) for found in coverage], [asdict(one) for one in calibrations]
-        told = {"since": since, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors}
-        print_json({**told, "waiting": covered.waiting(left)})
+        told = {"since": moment, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors}
+        more = {} if comparisons is None else {"comparison": compared.as_dict(comparisons, mark)}
+        print_json({**told, "waiting": covered.waiting(left), **more})
     else:
-        _print(since, summaries, coverage, calibrations, left)
-    context.exit(0 if fail_under is None else _code(summaries, coverage, fail_under))
+        _print(moment, summaries, coverage, calibrations, left)
+        if comparisons is not None:
+            compared.show(comparisons, mark)
+    codes = {0 if fail_under is None else _code(summaries, coverage, fail_under)}
+    if comparisons is not None and fail_on_drop:
+        codes.add(compared.code(comparisons))
+    context.exit(next(code for code in (THRESHOLD_BROKEN, NOT_ENOUGH_DATA, 0) if code in codes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What is shown; None for all."""
+
+    service: str | None
+    route: str | None
+
+    def holds(self, found: Coverage | RouteSummary) -> bool:
+        return self.service in {None, found.service} and self.route in {None, found.route}
 
 
 def _code(summaries: list[RouteSummary], coverage: list[Coverage], fail_under: float) -> int:

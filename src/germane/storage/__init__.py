@@ -8,6 +8,7 @@ from germane.storage.arrivals import Arrival, Past
 from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
 from germane.storage.baselines import BaselineVersion, Key, Why
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
+from germane.storage.comparison import Comparison, Comparisons, Finding, Window
 from germane.storage.detectors import Progress
 from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
@@ -39,6 +40,8 @@ __all__ = [
     "Bucket",
     "Candidate",
     "Claim",
+    "Comparison",
+    "Comparisons",
     "Counts",
     "Coverage",
     "CoverageBucket",
@@ -46,6 +49,7 @@ __all__ = [
     "Dropped",
     "Estimate",
     "Expense",
+    "Finding",
     "Floors",
     "Grant",
     "Histogram",
@@ -78,6 +82,7 @@ __all__ = [
     "Trouble",
     "Usage",
     "Why",
+    "Window",
     "Worker",
     "Writer",
     "Written",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from sqlalchemy import Connection
 
 from germane.storage import erasing, limits
 from germane.storage.engine import Database
+from germane.storage.refusals import ContentRefused
 
 
 def utc_now() -> datetime:
@@ -51,3 +53,12 @@ class Part:
         """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
         if self._erases:
             erasing.erase_closed(connection, list(exchange_ids), self._moment(connection))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Open a transaction for rows that others made; what no column takes is the same to whoever asked."""
+        try:
+            with self._database.write() as connection:
+                yield connection
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ContentRefused(f"a row holds what no column takes ({type(error).__name__})") from error

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-
-from sqlalchemy import Connection
 
 from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
@@ -30,6 +27,7 @@ from germane.storage import (
     tally,
     tasks,
 )
+from germane.storage.comparing import Comparing
 from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
@@ -46,13 +44,12 @@ from germane.storage.rolling import Rolling
 from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
 from germane.storage.tasks import Claim, Task
-from germane.storage.trends import Trends
 from germane.storage.turns import Turns
 from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Trends, Rolling):
+class Store(Reports, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:
@@ -288,12 +285,3 @@ class Store(Reports, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox,
         """Write counts of exchanges that never became rows, once."""
         with self._writing() as connection:
             restoring.restore_dropped(connection, counts)
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Open a transaction for rows that others made; what no column takes is the same to whoever asked."""
-        try:
-            with self._database.write() as connection:
-                yield connection
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ContentRefused(f"a row holds what no column takes ({type(error).__name__})") from error

@@ -24,6 +24,13 @@ _MEASURED: Final = {"sqlite": 1, "postgresql": 5}
 """Transactions between two looks at the size: on PostgreSQL a look reads some thousand pages."""
 Some = Callable[[Connection, str, datetime, Place | None, datetime], Batch]
 Sweep = Callable[[Connection, datetime], Removed]
+_OLD: Final[tuple[Sweep, ...]] = (
+    sweeping.delete_feedback,
+    sweeping.delete_scores,
+    sweeping.delete_counts,
+    sweeping.delete_days,
+    sweeping.delete_marks,
+)
 
 
 def _never() -> bool:
@@ -59,7 +66,7 @@ class Upkeep(Part):
         Args:
             texts_before: Exchanges that began before then lose question, answer, contexts, history and error, what
                 their scores tell beside numbers, and the comments of labels. A moment to come stands for now.
-            before: Exchanges that began before then go, and counts of minutes before.
+            before: Exchanges that began before then go, and counts and marks from before.
             max_size: Bytes, see :meth:`size`. Above, text goes earlier, the oldest first, then exchanges; what is
                 younger than an hour stays.
             dry_run: Change nothing; say what would go for its age.
@@ -143,7 +150,7 @@ class Upkeep(Part):
 
     def _sweep_old(self, before: datetime, stopping: Callable[[], bool]) -> Removed:
         gone = Removed()
-        for sweep in (sweeping.delete_feedback, sweeping.delete_scores, sweeping.delete_counts, sweeping.delete_days):
+        for sweep in _OLD:
             gone += self._sweep(sweep, before, stopping)
         return gone
 

@@ -11,16 +11,18 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from germane.annotation import Annotation, Feedback, Recorded
+from germane.annotation import Feedback, Mark, Recorded
 from germane.errors import StorageError
 from germane.exchange import Exchange
 from germane.score import Reason
 from germane.shown import counted
+from germane.storage import items
 from germane.storage.admission import Admission
 from germane.storage.dropped import Dropped, Scorers
+from germane.storage.items import Item
 from germane.storage.refusals import ContentRefused
 from germane.storage.store import Store
 from germane.storage.waiting import Waiting
@@ -32,16 +34,14 @@ PATIENCE = 600.0
 _NEVER = sys.maxsize
 _NAMED = 20
 
-Item = Exchange | Annotation
-
 logger = logging.getLogger("germane.storage")
 
 
 class Writer:
     """A bounded queue before the database. :meth:`put` is for any thread; a thread of its own does the writing.
 
-    Beside exchanges it takes people's labels, and scores made elsewhere. These need their exchange's row; until that is
-    there, they are tried again.
+    Beside exchanges it takes people's labels, marks, and scores made elsewhere. These need their exchange's row; until
+    that is there, they are tried again.
 
     While the database is away the queue is held; once it is full, the newest exchanges are dropped, and counted in the
     tally when the database is back. A forked child starts with an empty queue: what was in it is the parent's to write.
@@ -106,7 +106,7 @@ class Writer:
         self.dropped = 0
         """Exchanges that were put and never became rows."""
         self.lost = 0
-        """Labels, and scores made elsewhere, that were put and never became rows."""
+        """Labels, marks, and scores made elsewhere, that were put and never became rows."""
         self.problem: str | None = None
         """What keeps the database from taking exchanges; None when it does."""
 
@@ -180,7 +180,7 @@ class Writer:
         with self._changed:
             left = [*self._in_flight, *self._queue.copy()]
         if left:
-            logger.warning("%s not written to %s before the end: lost", _counted(left), self._store.name)
+            logger.warning("%s not written to %s before the end: lost", items.told(left), self._store.name)
         if uncounted := len(self._full) + len(self._beyond):
             logger.warning("%d exchanges that were dropped are missing in the tally of %s", uncounted, self._store.name)
         return not (left or uncounted)
@@ -289,6 +289,8 @@ class Writer:
         self._store.add([item for item in batch if isinstance(item, Exchange)])
         if labels := [item for item in batch if isinstance(item, Feedback)]:
             self._store.add_feedback(labels)
+        if marks := [item for item in batch if isinstance(item, Mark)]:
+            self._store.add_marks(marks)
         if scores := [item for item in batch if isinstance(item, Recorded)]:
             missing = self._store.record(scores)
             self._lose(self._waiting.add(missing, time.monotonic()), "too many wait for their exchange")
@@ -323,7 +325,7 @@ class Writer:
         if scores:
             with self._changed:
                 self.lost += len(scores)
-            named = ", ".join(map(_name, scores[:_NAMED]))
+            named = ", ".join(map(items.named, scores[:_NAMED]))
             logger.warning("lost: %s, %s: %s", counted(len(scores), "recorded score"), why, named)
 
     def _write_one_by_one(self, batch: list[Item]) -> None:
@@ -333,9 +335,9 @@ class Writer:
         with self._changed:
             self.dropped += exchanges
             self.lost += len(refused) - exchanges
-        named = ", ".join(map(_name, refused[:_NAMED]))
+        named = ", ".join(map(items.named, refused[:_NAMED]))
         told = "%s refuses %s for what is in them; lost: %s"
-        logger.warning(told, self._store.name, _counted(refused), named)
+        logger.warning(told, self._store.name, items.told(refused), named)
         self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
 
     def _is_taken(self, item: Item) -> bool:
@@ -367,18 +369,6 @@ class Writer:
             self._overflowing = False
             told = "the queue has room again; %d exchanges, and %d labels and scores, were dropped so far"
             logger.info(told, self.dropped, self.lost)
-
-
-def _counted(items: Sequence[Item]) -> str:
-    """Return how many of each kind there are, such as "2 exchanges and 1 label"."""
-    kinds = {"exchange": Exchange, "label": Feedback, "recorded score": Recorded}
-    counts = {name: sum(isinstance(item, kind) for item in items) for name, kind in kinds.items()}
-    return " and ".join(counted(count, name) for name, count in counts.items() if count)
-
-
-def _name(item: Item) -> str:
-    """Return an id for the log. That of a recorded score may have come from a stranger's browser."""
-    return repr(item.exchange_id[:40]) if isinstance(item, Recorded) else str(item.id)
 
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()

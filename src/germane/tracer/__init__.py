@@ -5,7 +5,7 @@ OpenTelemetry lives here and nowhere else.
 
 from __future__ import annotations
 
-from germane.tracer.annotation import feedback, record
+from germane.tracer.annotation import feedback, mark, record
 from germane.tracer.attachment import attach, suppressed
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
 from germane.tracer.guard import strict
@@ -32,6 +32,7 @@ __all__ = [
     "flush",
     "hold",
     "is_measured",
+    "mark",
     "observe",
     "record",
     "retrieval",

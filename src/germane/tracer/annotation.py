@@ -1,4 +1,4 @@
-"""What an application says of an exchange afterwards, from any thread or process: feedback, and scores of its own."""
+"""What an application says, from any thread or process: feedback of an exchange, a score of its own, a mark in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, Mark, Recorded
 from germane.errors import UsageError
 from germane.exchange import new_exchange_id
 from germane.registry import BUILT_IN
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("germane.tracer")
 
 DETAILS_LIMIT = 16_384
-"""Characters of details, as JSON."""
+"""Characters of details, or of a mark's attributes, as JSON."""
 DEPTH = 8
 """How deep details may be nested."""
 
@@ -82,15 +82,36 @@ def record(
 
 
 def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *given: Any) -> None:
+    if exchange_id is None and current() is not None:
+        say_once(f"germane.{what}() was called without an exchange: nothing is kept")
+    else:
+        _hand(what, make, exchange_id, *given)
+
+
+def _hand(what: str, make: Callable[..., Annotation], *given: Any) -> None:
     connection = current()
     if connection is None or connection.annotate is None:
         say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
-    elif exchange_id is None:
-        say_once(f"germane.{what}() was called without an exchange: nothing is kept")
-    elif (made := attempt(f"germane.{what}()", make, connection, exchange_id, *given, said=NOT_KEPT)) is None:
+    elif (made := attempt(f"germane.{what}()", make, connection, *given, said=NOT_KEPT)) is None:
         connection.refused[what] += 1
     else:
         attempt(f"germane.{what}()", connection.annotate, made, said=NOT_KEPT)
+
+
+def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
+    """Keep this moment under a name: a deploy, a new index, another model. Comparisons go by it.
+
+    It is written in the background, as feedback is, with the service of the settings. Server processes that all call it
+    as they start write a mark each; the newest one of a name counts.
+
+    Args:
+        name: Such as ``"index v42"``.
+        attributes: What else is to be known of it: plain JSON, at most 16 kB.
+
+    Raises:
+        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+    """
+    _hand("mark", _mark, name, attributes)
 
 
 def tell_refused(connection: Connection | None) -> None:
@@ -125,6 +146,18 @@ def _recorded(
     )
 
 
+def _mark(connection: Connection, name: Any, attributes: Any) -> Mark:
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError("name must be text: what the mark is called")
+    return Mark(
+        id=new_exchange_id(),
+        name=clean(name, NAME_LIMIT),
+        service=connection.service,
+        at=datetime.now(UTC),
+        attributes={} if attributes is None else _copied("attributes", attributes, as_text),
+    )
+
+
 def _identity(exchange_id: Any) -> str:
     if not isinstance(exchange_id, str) or not exchange_id:
         raise UsageError("exchange_id must be the id of an exchange: germane.current_exchange().id")
@@ -154,16 +187,20 @@ def _screened(connection: Connection, what: str, text: Any) -> str | None:
 
 
 def _details(connection: Connection, details: Any) -> dict[str, Any]:
-    if not isinstance(details, Mapping):
-        raise UsageError(f"details must be a mapping, not {type(details).__name__}")
-    plain: dict[str, Any] = _Copy(connection).of(details)
+    return _copied("details", details, lambda text: _screened(connection, "details", text))
+
+
+def _copied(what: str, given: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{what} must be a mapping, not {type(given).__name__}")
+    plain: dict[str, Any] = _Copy(what, screen).of(given)
     if len(json.dumps(plain, ensure_ascii=False)) > DETAILS_LIMIT:
-        raise _too_long()
+        raise _too_long(what)
     return plain
 
 
-def _too_long() -> UsageError:
-    return UsageError(f"details must be at most {DETAILS_LIMIT} characters of JSON")
+def _too_long(what: str) -> UsageError:
+    return UsageError(f"{what} must be at most {DETAILS_LIMIT} characters of JSON")
 
 
 class _Copy:
@@ -172,14 +209,15 @@ class _Copy:
     Texts are screened, keys are not. It counts what JSON needs at least, and stops at the limit: the caller waits.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:
+        self._what = what
+        self._screen = screen
         self._left = DETAILS_LIMIT
 
     def of(self, value: Any, depth: int = DEPTH) -> Any:
         """Return the copy."""
         if depth < 0:
-            raise UsageError(f"details must be nested less than {DEPTH} deep")
+            raise UsageError(f"{self._what} must be nested less than {DEPTH} deep")
         self._count(1)
         if isinstance(value, Mapping):
             return {self._key(key): self.of(item, depth - 1) for key, item in value.items()}
@@ -189,7 +227,7 @@ class _Copy:
             return value
         if isinstance(value, Real) or hasattr(value, "__float__"):
             return float(value) if math.isfinite(value) else None
-        text = _screened(self._connection, "details", value)
+        text = self._screen(value)
         self._count(len(text or ""))
         return text
 
@@ -201,4 +239,4 @@ class _Copy:
     def _count(self, characters: int) -> None:
         self._left -= characters
         if self._left < 0:
-            raise _too_long()
+            raise _too_long(self._what)

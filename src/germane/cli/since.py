@@ -1,0 +1,80 @@
+"""Where a comparison begins: a moment, a span up to now, or a mark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from germane.cli.output import UNITS, Since, harmless
+from germane.errors import UsageError
+
+if TYPE_CHECKING:
+    from germane.annotation import Mark
+    from germane.storage import Store
+
+MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The newest mark, or the newest of that name."""
+
+    name: str | None = None
+
+
+class SinceMark(click.ParamType["datetime | Marked"]):
+    """A moment or a span as :class:`Since` takes it, or ``mark``, or ``mark:NAME``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | Marked:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # click passes what is converted already
+        head, colon, name = value.partition(":")
+        if head == MARK and (name or not colon):
+            return Marked(name or None)
+        moment = Since().convert(value, param, ctx)
+        return moment or self.fail(f"{value!r} is no moment", param, ctx)
+
+
+class Past(Since):
+    """A moment that is over, or a span up to now."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        moment = super().convert(value, param, ctx)
+        if moment is not None and moment > datetime.now(UTC):
+            self.fail(f"{value!r} is still to come", param, ctx)
+        return moment
+
+
+class Span(click.ParamType[timedelta]):
+    """A span such as ``24h`` or ``7d``."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        text = str(value)
+        if text[-1:] in UNITS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
+            return timedelta(seconds=int(text[:-1]) * UNITS[text[-1]])
+        return self.fail(f"{text!r} is no span such as 24h or 7d", param, ctx)
+
+
+def moment_of(store: Store, since: datetime | Marked, service: str | None) -> tuple[datetime, Mark | None]:
+    """Return the moment, and the mark that it is of.
+
+    Raises:
+        UsageError: there is no such mark.
+    """
+    if isinstance(since, datetime):
+        return since, None
+    found = store.marks(name=since.name, service=service, limit=1)
+    if not found:
+        called = "" if since.name is None else f" called {harmless(since.name, 100)!r}"
+        place = "" if service is None else f" of the service {harmless(service, 40)!r}"
+        raise UsageError(f"{store.name} has no mark{called}{place}: make one with germane.mark() or 'germane mark'")
+    return found[0].at, found[0]

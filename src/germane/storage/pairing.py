@@ -1,0 +1,88 @@
+"""Which scores of two stretches of time are compared with which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from germane.storage.comparison import Comparison, Finding, Pair, difference, effect, finding_of, standardised
+from germane.storage.means import RouteSummary
+
+Measured = tuple[str, str, str]
+"""Service, route and scorer."""
+Line = tuple[str, str, str, str]
+"""The same, and the fingerprint."""
+Whole = tuple[str, str, str]
+"""Service, scorer and fingerprint."""
+
+
+def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> list[Comparison]:
+    """Return one line per service, route, scorer and fingerprint that has scores in either stretch."""
+    old, new = _by_line(before), _by_line(after)
+    both = {line[:3] for line in old} & {line[:3] for line in new}
+    lines = sorted(old.keys() | new.keys())
+    return [_route(line, old.get(line), new.get(line), measured=line[:3] in both) for line in lines]
+
+
+def _by_line(found: Iterable[RouteSummary]) -> dict[Line, RouteSummary]:
+    return {(one.service, one.route, one.scorer, one.fingerprint): one for one in found}
+
+
+def _route(line: Line, before: RouteSummary | None, after: RouteSummary | None, *, measured: bool) -> Comparison:
+    """Return one line; ``measured`` is whether both stretches have scores of the route, of whatever fingerprint."""
+    service, route, scorer, fingerprint = line
+    changed = measured and (before is None or after is None)
+    finding: Finding = "judge_changed" if changed else "not_enough_data"
+    found = Comparison(
+        service=service,
+        route=route,
+        scorer=scorer,
+        fingerprint=fingerprint,
+        before=before,
+        after=after,
+        finding=finding,
+    )
+    return _measured(found)
+
+
+def _measured(line: Comparison) -> Comparison:
+    """Return the line with the difference, where there is enough on both sides."""
+    if line.before is None or line.after is None or not (pair := Pair(line.before, line.after)).enough:
+        return line
+    apart, interval = difference(pair)
+    return replace(line, finding=finding_of(interval), difference=apart, interval=interval, effect=effect(pair))
+
+
+def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
+    """Return one line per service, scorer and fingerprint of which two routes or more have scores in both stretches.
+
+    Each side needs an interval, for which two scores do: the long tail of routes counts by what it is worth.
+    """
+    seen = {(one.service, one.route, one.scorer): one.coverage.seen or one.n for one in before}
+    groups: dict[Whole, list[tuple[int, Pair]]] = {}
+    for line in lines:
+        if line.before is not None and line.after is not None and (pair := Pair(line.before, line.after)).has_intervals:
+            traffic = seen[line.service, line.route or "", line.scorer]
+            groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
+    return [_service(key, parts, _all(key, seen)) for key, parts in groups.items() if len(parts) > 1]
+
+
+def _all(key: Whole, seen: Mapping[Measured, int]) -> int:
+    return sum(count for (service, _, scorer), count in seen.items() if (service, scorer) == key[:2])
+
+
+def _service(key: Whole, parts: Sequence[tuple[int, Pair]], everything: int) -> Comparison:
+    service, scorer, fingerprint = key
+    traffic = sum(count for count, _ in parts)
+    shares = [count / traffic for count, _ in parts]
+    found = Comparison(
+        service=service,
+        route=None,
+        scorer=scorer,
+        fingerprint=fingerprint,
+        before=standardised([pair.before for _, pair in parts], shares),
+        after=standardised([pair.after for _, pair in parts], shares),
+        finding="not_enough_data",
+        share=traffic / everything,
+    )
+    return _measured(found)
