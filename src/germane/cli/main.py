@@ -15,7 +15,6 @@ from germane.errors import GermaneError
 
 _VERBS = {
     "baseline": "germane.cli.baseline",
-    "baseline": "germane.cli.baseline",
     "calibrate": "germane.cli.calibrate",
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
