@@ -50,8 +50,13 @@ def _row(line: Comparison, found: Comparisons) -> tuple[str, ...]:
     if line.difference is None or line.interval is None:
         return *names, "-", "-", "-", _said(line, found)
     effect = "-" if line.effect is None else f"{line.effect:+.2f} {line.effect_name}"
-    interval = f"{line.interval[0]:+.3f} to {line.interval[1]:+.3f}"
-    return *names, f"{line.difference:+.3f}", interval, effect, _said(line, found)
+    low, high = map(_signed, line.interval)
+    return *names, _signed(line.difference), f"{low} to {high}", effect, _said(line, found)
+
+
+def _signed(value: float) -> str:
+    """Return it with its sign; what is nothing has none of its own."""
+    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def _name(line: Comparison, found: Comparisons) -> str:

@@ -58,28 +58,20 @@ def command(
     """Show mean, interval and coverage of every route, and what changed since a deploy."""
     with opened(database) as store:
         moment, mark = moment_of(store, since, service)
-        of = _Of(service, route)
-        summaries = [found for found in store.summary(since=moment) if of.holds(found)]
-        coverage = [found for found in store.coverage(since=moment) if of.holds(found) and covered.is_told(found)]
-        left = store.outstanding()
-        calibrations = _calibrations(store, summaries, moment)
-        comparisons = None
-        if compares or fail_on_drop:
-            earlier = None if before is None else (moment - before, moment)
-            comparisons = store.compare(since=moment, before=earlier, service=service, route=route, min_drop=min_drop)
+        found = _read(store, moment, _Of(service, route))
+        asked: dict[str, Any] = {"service": service, "route": route, "min_drop": min_drop}
+        earlier = None if before is None else (moment - before, moment)
+        compares = compares or fail_on_drop
+        comparisons = store.compare(since=moment, before=earlier, **asked) if compares else None
     if as_json:
-        routes = [_as_dict(found) for found in summaries]
-        counts, floors = [covered.as_dict(found) for found in coverage], [asdict(one) for one in calibrations]
-        told = {"since": moment, "enough": ENOUGH, "routes": routes, "coverage": counts, "calibrations": floors}
         more = {} if comparisons is None else {"comparison": compared.as_dict(comparisons, mark)}
-        print_json({**told, "waiting": covered.waiting(left), **more})
+        print_json({**_all_as_dict(found), **more})
     else:
-        _print(moment, summaries, coverage, calibrations, left)
+        _print(found)
         if comparisons is not None:
             compared.show(comparisons, mark)
-    codes = {0 if fail_under is None else _code(summaries, coverage, fail_under)}
-    if comparisons is not None and fail_on_drop:
-        codes.add(compared.code(comparisons))
+    codes = {0 if fail_under is None else _code(found, fail_under)}
+    codes |= {compared.code(comparisons)} if comparisons is not None and fail_on_drop else set()
     context.exit(next(code for code in (THRESHOLD_BROKEN, NOT_ENOUGH_DATA, 0) if code in codes))
 
 
@@ -94,13 +86,30 @@ class _Of:
         return self.service in {None, found.service} and self.route in {None, found.route}
 
 
-def _code(summaries: list[RouteSummary], coverage: list[Coverage], fail_under: float) -> int:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a report is made of."""
+
+    since: datetime
+    summaries: list[RouteSummary]
+    coverage: list[Coverage]
+    calibrations: list[Calibration]
+    left: Outstanding
+
+
+def _read(store: Store, since: datetime, of: _Of) -> _Found:
+    summaries = [found for found in store.summary(since=since) if of.holds(found)]
+    coverage = [found for found in store.coverage(since=since) if of.holds(found) and covered.is_told(found)]
+    return _Found(since, summaries, coverage, _calibrations(store, summaries, since), store.outstanding())
+
+
+def _code(found: _Found, fail_under: float) -> int:
     """Judge each route by the newest fingerprint alone: what was measured otherwise says nothing of today."""
-    newest = [found for found in summaries if found.newest]
-    judged = [found for found in newest if found.n >= ENOUGH]
-    if any(found.mean < fail_under for found in judged):
+    newest = [one for one in found.summaries if one.newest]
+    judged = [one for one in newest if one.n >= ENOUGH]
+    if any(one.mean < fail_under for one in judged):
         return THRESHOLD_BROKEN
-    unscored = any(not found.scored and (found.failed or found.pending) for found in coverage)
+    unscored = any(not one.scored and (one.failed or one.pending) for one in found.coverage)
     return 0 if judged and len(judged) == len(newest) and not unscored else NOT_ENOUGH_DATA
 
 
@@ -116,22 +125,20 @@ def _calibrations(store: Store, summaries: list[RouteSummary], since: datetime) 
     return list(found.values())
 
 
-def _print(
-    since: datetime,
-    summaries: list[RouteSummary],
-    coverage: list[Coverage],
-    calibrations: list[Calibration],
-    left: Outstanding,
-) -> None:
-    click.echo(f"Answers given since {since:%Y-%m-%d %H:%M} UTC\n")
+def _print(found: _Found) -> None:
+    summaries = found.summaries
+    click.echo(f"Answers given since {found.since:%Y-%m-%d %H:%M} UTC\n")
     if not summaries:
         click.echo("No scores.")
     else:
-        rows = [_row(found, _name(found, summaries), _scorer(found, summaries)) for found in summaries]
+        rows = [_row(one, _name(one, summaries), _scorer(one, summaries)) for one in summaries]
         print_table(("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen"), rows)
-    for one in calibrations:
-        click.echo(f"\nLabels and low answers of {harmless(one.scorer, 40)}: {one}; means are of raw values")
-    missing = [*filter(None, map(covered.line, coverage)), *(f"  {told}" for told in covered.undecided(left))]
+    for floor in found.calibrations:
+        click.echo(f"\nLabels and low answers of {harmless(floor.scorer, 40)}: {floor}; means are of raw values")
+    missing = [
+        *filter(None, map(covered.line, found.coverage)),
+        *(f"  {told}" for told in covered.undecided(found.left)),
+    ]
     if missing:
         click.echo("\nWithout a score:")
         click.echo("\n".join(missing))
@@ -159,6 +166,17 @@ def _scorer(found: RouteSummary, summaries: list[RouteSummary]) -> str:
     ways = [other for other in summaries if (other.service, other.route, other.scorer) == key]
     way = f" {harmless(found.fingerprint)}{' (newest)' if found.newest else ''}" if len(ways) > 1 else ""
     return harmless(found.scorer, 40) + way
+
+
+def _all_as_dict(found: _Found) -> dict[str, Any]:
+    return {
+        "since": found.since,
+        "enough": ENOUGH,
+        "routes": [_as_dict(one) for one in found.summaries],
+        "coverage": [covered.as_dict(one) for one in found.coverage],
+        "calibrations": [asdict(one) for one in found.calibrations],
+        "waiting": covered.waiting(found.left),
+    }
 
 
 def _as_dict(found: RouteSummary) -> dict[str, Any]:
