@@ -51,6 +51,14 @@ class PostgreSQL:
         self.execute(f"CREATE DATABASE {name}")
         return name
 
+    def emptied(self) -> str:
+        """Return the URL of the one migrated database, with nothing in it.
+
+        One for all such tests: emptying it takes a hundredth of the time that making one does.
+        """
+        self.execute("SET lock_timeout = '10s'", *(f"DELETE FROM {table}" for table in TABLES), database=MIGRATED)
+        return self.url(MIGRATED)
+
     def execute(self, *statements: str, database: str = "postgres") -> None:
         """Run statements, each for itself."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
@@ -104,14 +112,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def migrated_url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A migrated and empty database of either kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{shutil.copy(_migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
+        return f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
     server: PostgreSQL = request.getfixturevalue("postgresql")
-    # One database for all such tests: emptying it takes a hundredth of the time that making one does.
-    server.execute("SET lock_timeout = '10s'", *(f"DELETE FROM {table}" for table in TABLES), database=MIGRATED)
-    return server.url(MIGRATED)
+    return server.emptied()
 
 
-def _migrated_file(directory: Path) -> Path:
+def migrated_file(directory: Path) -> Path:
+    """Return a migrated and empty SQLite file, to be copied; it is made once in a directory."""
     path = directory / "migrated.db"
     if not path.exists():
         store = Store(f"sqlite:///{path}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.conftest import PostgreSQL, migrated_file
 
 from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.monitor import Monitor
@@ -62,16 +64,12 @@ def new_exchange() -> Callable[..., Exchange]:
 
 
 @pytest.fixture
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A migrated database of its own: SQLite, or PostgreSQL where a test's parameter says so."""
-    url = f"sqlite:///{tmp_path / 'germane.db'}"
+def url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated and empty database: SQLite, or PostgreSQL where a test's parameter says so."""
     if getattr(request, "param", "sqlite") == "postgresql":
-        server = request.getfixturevalue("postgresql")
-        url = server.url(server.create())
-    store = Store(url)
-    store.migrate()
-    store.close()
-    return url
+        server: PostgreSQL = request.getfixturevalue("postgresql")
+        return server.emptied()
+    return f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
 
 
 @pytest.fixture

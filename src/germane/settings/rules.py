@@ -116,6 +116,8 @@ class ScorerError(Rule):
 
     kind: Literal["scorer_error"] = "scorer_error"
     name: str = Field(default="scorer_error", min_length=1)
+    pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
+    """Seconds for which it must fail before anybody is told."""
     threshold: float = Field(default=0.2, ge=0, lt=1)
     """It fires when the share of scores that failed is above this, and is over at half of it."""
     window: float = Field(default=HOUR, ge=60, le=30 * DAY)

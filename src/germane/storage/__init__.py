@@ -14,6 +14,7 @@ from germane.storage.estimate import Estimate
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
+from germane.storage.flow import Failing, Flow
 from germane.storage.histogram import Histogram
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummary
@@ -49,8 +50,10 @@ __all__ = [
     "Dropped",
     "Estimate",
     "Expense",
+    "Failing",
     "Finding",
     "Floors",
+    "Flow",
     "Grant",
     "Histogram",
     "HourCount",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 
 from germane.alert import Alert, AlertState, Event, Silence
-from germane.storage import alerts
+from germane.storage import alerts, flow, narrowing
 from germane.storage.alerts import Advance, Overtaken
+from germane.storage.flow import Failing, Flow
+from germane.storage.means import RouteMean
 from germane.storage.part import Part
 
 
@@ -63,3 +66,43 @@ class Watching(Part):
         """End a silence now; False where there is none that lasts."""
         with self._database.write() as connection:
             return alerts.end_silence(connection, silence_id, self._moment(connection))
+
+    def means_with(
+        self,
+        attributes: Mapping[str, str],
+        *,
+        scorer: str,
+        since: datetime | None,
+        until: datetime | None = None,
+        route: str | None = None,
+        service: str | None = None,
+    ) -> list[RouteMean]:
+        """Return one mean per service, route and fingerprint of the answers whose attributes fit all patterns.
+
+        It reads each score of the window.
+        """
+        with self._database.read() as connection:
+            equal = {"scorer": scorer, "route": route, "service": service}
+            return narrowing.means_with(connection, attributes, since, until, **equal)
+
+    def flows(
+        self, *, since: datetime, until: datetime | None = None, takes: Callable[[str], bool] = lambda _: True
+    ) -> list[Flow]:
+        """Return whether scores keep coming for answers since then, by service and scorer; ``takes`` chooses routes.
+
+        With ``until`` whether they did then.
+        """
+        with self._database.read() as connection:
+            return flow.flows(connection, since, takes, until)
+
+    def usual_wait(
+        self, service: str, scorer: str, *, since: datetime, until: datetime | None = None
+    ) -> timedelta | None:
+        """Return the time that it takes from one score to the next but once in a hundred times; None if unknown."""
+        with self._database.read() as connection:
+            return flow.usual_wait(connection, service, scorer, since, until)
+
+    def failing(self) -> list[Failing]:
+        """Return what tasks wait for that were tried in vain and are to be tried again."""
+        with self._database.read() as connection:
+            return flow.failing(connection)

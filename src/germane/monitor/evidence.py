@@ -1,0 +1,202 @@
+"""What a person needs to believe an alert about scores: the worst answers, where the shift sits, and what is behind it.
+
+It is read once, when an alert begins to fire: means before it is likely to have begun, and since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from germane.alert import Alert, Cause, Level, Shift
+from germane.storage import RouteMean, Store
+
+WORST: Final = 5
+"""Exchanges that an alert names."""
+BEFORE: Final = timedelta(days=7)
+"""What is compared with, back from the beginning."""
+LEAST: Final = 5
+"""Fewer scores than this show no shift."""
+MOVED: Final = 0.02
+"""A smaller shift is none."""
+MOST: Final = 3
+"""Shifts of one kind that are named."""
+RETRIEVAL: Final = "context_relevance"
+WORSE: Final = 0.05
+"""By so much contexts must be less relevant for retrieval to be behind it."""
+REFUSALS: Final = "refusals"
+"""In an alert's details: shares of noncommittal answers before and since."""
+ABOUT_SCORES: Final = ("drop", "floor", "low_rate", "noncommittal_rate")
+_DIMENSIONS: Final = ("route",)
+"""Of ``trend_by``: what has a kind of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same scores before and since."""
+
+    before: RouteMean
+    since: RouteMean
+
+
+class Evidence:
+    """Reads what goes with an alert.
+
+    Args:
+        store: what it reads.
+        trend_by: dimensions that shifts are looked for in.
+    """
+
+    def __init__(self, store: Store, trend_by: Sequence[str] = ()) -> None:
+        self._store = store
+        self._trend_by = [name for name in trend_by if name not in _DIMENSIONS]
+
+    def of(self, alert: Alert) -> Alert:
+        """Return the alert with worst exchanges, shifts and cause. Of one that is not about scores nothing is read."""
+        if alert.kind not in ABOUT_SCORES or alert.scorer is None:
+            return alert
+        since = alert.onset or alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
+        pairs = self._pairs(alert, since)
+        scorers = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
+        mine = [pair for pair in pairs if pair.since.scorer == alert.scorer]
+        routes = _shifts("route", mine, lambda pair: pair.since.route) if alert.route is None else []
+        attributes = [shift for name in self._trend_by for shift in self._by(name, alert, since)]
+        refusals = _share(mine)
+        baseline = alert.baseline or _level_before(alert, mine)
+        return replace(
+            alert,
+            baseline=baseline,
+            exchange_ids=self._worst(alert, since),
+            shifts=tuple(routes[:MOST] + attributes[:MOST] + scorers[:MOST]),
+            cause=_cause(alert, mine, scorers, refusals),
+            details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
+        )
+
+    def _worst(self, alert: Alert, since: datetime) -> tuple[str, ...]:
+        found = self._store.worst(
+            scorer=alert.scorer,
+            since=since,
+            service=alert.service,
+            route=alert.route,
+            fingerprint=alert.fingerprint,
+            limit=WORST,
+        )
+        return tuple(scored.exchange.id for scored in found)
+
+    def _pairs(self, alert: Alert, since: datetime) -> list[Pair]:
+        """Return all means of the alert's service and route, of every scorer."""
+        before = self._store.summary(since=since - _stretch(alert), until=since, histograms=False)
+        after = self._store.summary(since=since, histograms=False)
+        return _matched(_about(before, alert), _about(after, alert))
+
+    def _by(self, dimension: str, alert: Alert, since: datetime) -> list[Shift]:
+        """Return the shifts by label; none where there is but one."""
+        chosen: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
+        before = self._store.means(**chosen, since=since - _stretch(alert), until=since, by=dimension, histograms=False)
+        after = self._store.means(**chosen, since=since, by=dimension, histograms=False)
+        pairs = _matched(before, after)
+        if len({pair.since.label for pair in pairs}) < 2:
+            return []
+        name = dimension.removeprefix("attributes.")
+        return _shifts("attribute", pairs, lambda pair: f"{name}={pair.since.label}")
+
+
+def _stretch(alert: Alert) -> timedelta:
+    return max(BEFORE, timedelta(seconds=alert.window or 0.0))
+
+
+def _about(means: Iterable[RouteMean], alert: Alert) -> list[RouteMean]:
+    return [
+        mean for mean in means if mean.service == alert.service and alert.route in {None, mean.route} and mean.newest
+    ]
+
+
+def _matched(before: Iterable[RouteMean], since: Iterable[RouteMean]) -> list[Pair]:
+    """Pair what has the same names, label and fingerprint: another judge's scores are no comparison."""
+    known = {_key(mean): mean for mean in before}
+    return [Pair(known[_key(mean)], mean) for mean in since if _key(mean) in known]
+
+
+def _key(mean: RouteMean) -> tuple[str | None, ...]:
+    return mean.service, mean.route, mean.scorer, mean.fingerprint, mean.label
+
+
+def _shifts(kind: str, pairs: Iterable[Pair], name: Callable[[Pair], str]) -> list[Shift]:
+    """Return what fell, the largest shift first."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(name(pair), []).append(pair)
+    found = [
+        Shift(kind=kind, name=key, before=_before(group), since=_since(group))  # type: ignore[arg-type]  # one of three
+        for key, group in groups.items()
+    ]
+    fell = [one for one in found if min(one.before.n, one.since.n) >= LEAST and _fell(one) >= MOVED]
+    return sorted(fell, key=_fell, reverse=True)
+
+
+def _fell(shift: Shift) -> float:
+    return shift.before.mean - shift.since.mean
+
+
+def _before(pairs: Sequence[Pair]) -> Level:
+    """Return what these routes had before, each as often as it is asked now: another mix is no shift."""
+    if len(pairs) == 1:
+        return _level(pairs[0].before)
+    return Level(mean=_mixed(pairs, lambda pair: pair.before.mean), n=sum(pair.before.n for pair in pairs))
+
+
+def _since(pairs: Sequence[Pair]) -> Level:
+    if len(pairs) == 1:
+        return _level(pairs[0].since)
+    return Level(mean=_mixed(pairs, lambda pair: pair.since.mean), n=sum(pair.since.n for pair in pairs))
+
+
+def _level(mean: RouteMean) -> Level:
+    return Level(mean=mean.mean, n=mean.n, interval=mean.interval)
+
+
+def _mixed(pairs: Sequence[Pair], value: Callable[[Pair], float]) -> float:
+    n = sum(pair.since.n for pair in pairs)
+    return sum(pair.since.n * value(pair) for pair in pairs) / n
+
+
+def _level_before(alert: Alert, pairs: Sequence[Pair]) -> Level | None:
+    """Return the value before, in the rule's own measure."""
+    if not pairs:
+        return None
+    shares = {"low_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
+    if alert.kind not in shares:
+        return _before(pairs)
+    share = _mixed(pairs, lambda pair: getattr(pair.before, shares[alert.kind]))
+    return Level(mean=share, n=sum(pair.before.n for pair in pairs))
+
+
+def _share(pairs: Sequence[Pair]) -> tuple[float, float] | None:
+    """Return the shares of noncommittal answers before and since."""
+    if not pairs:
+        return None
+    before = _mixed(pairs, lambda pair: pair.before.noncommittal_share)
+    return before, _mixed(pairs, lambda pair: pair.since.noncommittal_share)
+
+
+def _cause(
+    alert: Alert, pairs: Sequence[Pair], scorers: Iterable[Shift], refusals: tuple[float, float] | None
+) -> Cause | None:
+    """Say what is likely behind it: contexts that fit worse, more refusals, or answers that drift.
+
+    Refusals are, where they make up at least half of the drop: a refusal takes as much as a committed answer has.
+    """
+    if any(one.name == RETRIEVAL and _fell(one) >= WORSE for one in scorers):
+        return "retrieval_worse"
+    if alert.cause is not None or not pairs or refusals is None:
+        return alert.cause
+    before, since = refusals
+    fell = _mixed(pairs, lambda pair: pair.before.mean - pair.since.mean)
+    if alert.kind == "noncommittal_rate":
+        return "refusals_rising"
+    if fell < MOVED:
+        return None
+    by_refusals = (since - before) * _mixed(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
+    return "refusals_rising" if by_refusals >= fell / 2 else "answers_drifting"

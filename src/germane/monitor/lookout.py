@@ -1,0 +1,127 @@
+"""One look of what watches: all rules, what becomes of the alerts, and whom to tell, written in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from germane.alert import Alert, Change, Notification
+from germane.monitor import watching
+from germane.monitor.evidence import Evidence
+from germane.monitor.lifecycle import Lifecycle
+from germane.monitor.rules.looks import Looks
+from germane.monitor.telling import Takes, Teller
+from germane.monitor.wording import sentence
+from germane.settings import DAY, Drop, Settings
+from germane.storage import Advance, Store
+
+ENRICHED: Final = ("fired", "escalated")
+"""What happens to an alert for which evidence is read."""
+
+
+class Lookout:
+    """Looks, and writes what it found. Only the process that holds the office looks.
+
+    Args:
+        store: what it looks at, and where alerts stand.
+        settings: rules, budget, tick and dimensions.
+        holder: the office and who must hold it.
+        scorers: names of those that score here.
+        channels: by name, which alerts each is told of.
+        clock: UTC.
+        new_id: makes ids.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        holder: tuple[str, str],
+        scorers: Collection[str],
+        channels: Mapping[str, Takes],
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str] = lambda: uuid4().hex,
+    ) -> None:
+        self._store = store
+        self._rules = settings.watched
+        self._holder = holder
+        self._channels = channels
+        self._clock = clock
+        self._drops = watching.Watch(
+            store, [rule for rule in self._rules if isinstance(rule, Drop)], holder=holder, clock=clock
+        )
+        self._new_id = new_id
+        self._looks = Looks(store, self._rules, budget=settings.budget, scorers=scorers, tick=settings.tick)
+        self._evidence = Evidence(store, ("model", "prompt_version"))
+
+    def look(self) -> bool:
+        """Look until there is nothing new; return whether somebody is to be told something. Calls the database."""
+        told = False
+        while True:
+            alerts = self._store.open_alerts()
+            found = self._drops.look({alert.key for alert in alerts})
+            step = self._step(found, alerts)
+            if not (step.progress or step.consumed or step.changes):
+                return told
+            if not self._store.advance(step):
+                self.forget()
+                return told
+            told |= bool(step.notifications)
+            if not found.more:
+                return told
+
+    def forget(self) -> None:
+        """Read all anew at the next look: another process watches, or a person was faster."""
+        self._looks.forget()
+
+    def _step(self, found: watching.Look, alerts: Sequence[Alert]) -> Advance:
+        now = self._clock()
+        lifecycle = Lifecycle(now, self._new_id)
+        verdicts = [*found.verdicts, *self._looks.look(now)]
+        changes = [self._told(change) for change in lifecycle.step(alerts, verdicts, watched=self._is_watched)]
+        changes, notifications = self._tell(changes, alerts, lifecycle, now)
+        return Advance(
+            holder=self._holder,
+            progress=found.progress,
+            consumed=found.consumed,
+            changes=changes,
+            notifications=notifications,
+        )
+
+    def _tell(
+        self, changes: Sequence[Change], alerts: Sequence[Alert], lifecycle: Lifecycle, now: datetime
+    ) -> tuple[list[Change], list[Notification]]:
+        """Return the changes with those that are due again, and what channels are told."""
+        by_id = {alert.id: alert for alert in alerts} | {change.alert.id: change.alert for change in changes}
+        if not by_id:
+            return [], []
+        is_open = [alert for alert in by_id.values() if alert.is_open]
+        teller = Teller(self._channels, self._store.silences(), now, self._new_id)
+        happened = {change.alert.id for change in changes if change.event is not None}
+        due = [alert for alert in teller.due(is_open, self._repeat_every) if alert.id not in happened]
+        repeated = {alert.id: lifecycle.repeat(alert) for alert in due}
+        kept = [change for change in changes if change.alert.id not in repeated]
+        return teller.tell([*kept, *repeated.values()], is_open)
+
+    def _told(self, change: Change) -> Change:
+        """Return the change with what a person needs to believe it."""
+        alert, event = change.alert, change.event
+        if event is not None and event.what in ENRICHED:
+            alert = self._evidence.of(alert)
+        return replace(change, alert=replace(alert, message=sentence(alert)))
+
+    def _is_watched(self, alert: Alert) -> bool:
+        """Whether there is still a rule for it."""
+        return any(
+            (rule.name, rule.kind) == (alert.rule, alert.kind)
+            and (alert.route is None or rule.takes(alert.route))
+            and (alert.scorer is None or rule.scorer in {None, alert.scorer})
+            for rule in self._rules
+        )
+
+    def _repeat_every(self, alert: Alert) -> float:
+        return next((rule.repeat_every for rule in self._rules if rule.name == alert.rule), float(DAY))
