@@ -26,17 +26,18 @@ DAY = timedelta(days=1)
 class World:
     """One database, a clock, and random scores with a seed."""
 
-    def __init__(self, url: str, *, seed: int = 5) -> None:
+    def __init__(self, url: str, *, seed: int = 5, holder: tuple[str, str] | None = HOLDER) -> None:
         self.now = START
+        self.holder = holder
         self.random = random.Random(seed)
         self.store = Store(url, clock=lambda: self.now)
         self.url = url
         self.fired: list[Alert] = []
-        assert self.store.elect(*HOLDER, ttl=1000 * DAY)
+        assert holder is None or self.store.elect(*holder, ttl=1000 * DAY)
 
     def watch(self, *rules: Drop, **given: Any) -> Watch:
         """Return what watches, as a process of its own."""
-        return Watch(self.store, rules or (Drop(),), holder=HOLDER, clock=lambda: self.now, **given)
+        return Watch(self.store, rules or (Drop(),), holder=self.holder, clock=lambda: self.now, **given)
 
     def values(self, count: int, mean: float = 0.8, refused: float = 0.05) -> list[float]:
         """Return scores of which some are refusals."""
@@ -72,13 +73,25 @@ class World:
 
     def look(self, watch: Watch) -> list[str]:
         """Look once, and have all of it written with the alerts that follow; return what happened to these."""
+        step = self._step(watch)
+        assert self.store.advance(step)
+        self.fired += [one.alert for one in step.changes if one.event and one.event.what == "fired"]
+        return [one.event.what for one in step.changes if one.event]
+
+    def tries_to_look(self, watch: Watch) -> bool:
+        """Look once; return whether it was written."""
+        return self.store.advance(self._step(watch))
+
+    def _step(self, watch: Watch) -> Advance:
         alerts = self.store.open_alerts()
         look = watch.look({alert.key for alert in alerts})
         ids = (str(UUID(int=self.random.getrandbits(128))) for _ in range(100))
         changes = Lifecycle(self.now, lambda: next(ids)).step(alerts, look.verdicts, watched=lambda _: True)
-        assert self.store.advance(step_of(look, changes))
-        self.fired += [one.alert for one in changes if one.event and one.event.what == "fired"]
-        return [one.event.what for one in changes if one.event]
+        return step_of(look, changes, holder=self.holder)
+
+    def latest(self) -> datetime:
+        """Return when the last of the scores that nobody has seen came."""
+        return max((one.arrived_at for one in self.store.arrivals(10_000)), default=self.now)
 
     def learned(self, watch: Watch, **given: Any) -> None:
         """Let a fortnight go by, and a little more."""
@@ -97,9 +110,9 @@ class World:
         return task, Score(scorer="relevancy", fingerprint=task.fingerprint, value=value, scored_at=moment)
 
 
-def step_of(look: Look, changes: Sequence[Any] = ()) -> Advance:
+def step_of(look: Look, changes: Sequence[Any] = (), *, holder: tuple[str, str] | None = HOLDER) -> Advance:
     """Return what is to be written of a look."""
-    return Advance(holder=HOLDER, progress=look.progress, consumed=look.consumed, changes=changes)
+    return Advance(holder=holder, progress=look.progress, consumed=look.consumed, changes=changes)
 
 
 @pytest.fixture

@@ -1,0 +1,80 @@
+"""Each score counts once, whoever is killed when, and however many look."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.monitor.watching.conftest import START, World
+
+from germane.monitor.detector import Detector
+from germane.monitor.watching.history import heard, seen
+
+ROOT = Path(__file__).parents[3]
+DAY = timedelta(days=1)
+
+
+def prepared(world: World) -> None:
+    """Learn nearly a fortnight, and leave its end, a drop and a recovery to those who look."""
+    world.days(1, per_day=1)
+    world.look(world.watch())
+    world.days(13)
+    while world.store.arrivals(1):
+        world.look(world.watch())
+    world.days(2)
+    world.days(3, mean=0.5)
+    world.days(8)
+
+
+def run(url: str, *arguments: str) -> subprocess.Popen[str]:
+    """Look in a process of its own."""
+    command = [sys.executable, "-m", "tests.monitor.watching.killed", url, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def assert_counted_once(world: World) -> None:
+    """The detector stands where one pass over all scores brings it, and what it found was told once."""
+    (version,) = world.store.baselines()
+    baseline = version.baseline
+    assert baseline is not None
+    past = heard(world.store, version.key, baseline.until, world.now + DAY, baseline.keep)
+    alone = Detector(baseline)
+    turns = alone.feed(seen(past))
+    (live,) = world.store.detectors()
+    assert world.store.arrivals(1) == []
+    assert live.seen_at == past[-1].arrived_at
+    assert live.log_evidence == pytest.approx(alone.log_evidence, rel=1e-9)
+    assert [turn.state for turn in turns] == ["firing", "resolved"]
+    (alert,) = world.store.alerts()
+    told = [event.what for event in world.store.alert_events(alert.id)]
+    assert [what for what in told if what in {"fired", "resolved"}] == ["fired", "resolved"]
+    assert alert.state == "resolved"
+
+
+def test_a_look_that_is_killed_at_any_statement_counts_once_or_not_at_all(world: Any) -> None:
+    """Learning, freezing, feeding, firing, resolving: what had not been committed is done again by the next one."""
+    prepared(world)
+    with run(world.url) as process:
+        said, _ = process.communicate(timeout=120)
+
+    assert process.returncode == 0
+    assert int(said) > 30
+    world.now = START + 40 * DAY
+    world.look(world.watch())
+    assert_counted_once(world)
+
+
+def test_two_processes_that_both_think_it_is_their_turn_count_once(world: Any) -> None:
+    """Whoever is later finds that the row has moved on, and reads anew."""
+    prepared(world)
+    with run(world.url, "1") as one, run(world.url, "2") as other:
+        ended = [each.wait(timeout=120) for each in (one, other)]
+
+    assert ended == [0, 0]
+    world.now = START + 40 * DAY
+    world.look(world.watch())
+    assert_counted_once(world)
