@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
 from germane.storage import Decision, Expense, Limit, Pick, Presence, Selection, Step, Store
+from germane.storage.lowest import Chosen, by_value, lowest, of_few, of_route
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -81,6 +84,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.exchanges(route="route-1", **window)
     store.worst()
     store.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    lowest_by_each_way(store, window)
     store.trend(scorer="a", bucket=timedelta(minutes=5), **window)
     store.trend(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
     store.summary()
@@ -99,7 +103,17 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.restore(records)
     store.restore_dropped(store.dropped(Selection()))
     store.counts()
+    store.counts(at_most=5)
     take_away(store, clock)
+
+
+def lowest_by_each_way(store: Store, window: dict[str, Any]) -> None:
+    """Find the lowest scores by ways that would be too long for these few."""
+    ways = (partial(of_few, few=0), partial(of_route, few=0), partial(by_value, steps=(1, None)))
+    for narrowed in (Chosen(), Chosen(scorer="a", route="route-1", low=True, **window)):
+        with store._database.read() as connection:
+            lowest(connection, narrowed, 15, ways)
+            of_route(connection, replace(narrowed, route="route-2"), 5)
 
 
 def take_away(store: Store, clock: Any) -> None:
@@ -139,7 +153,7 @@ def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> lis
 
 def is_our_list(step: str) -> bool:
     """Whether the step reads the few rows that an earlier step of the same statement picked."""
-    return step.split()[1].startswith(("heads", "waiting")) or "CONSTANT ROW" in step
+    return step.split()[1].startswith(("heads", "waiting", "first")) or "CONSTANT ROW" in step
 
 
 def postgresql_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:

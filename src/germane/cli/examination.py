@@ -29,6 +29,8 @@ WAITS_TOO_LONG = timedelta(minutes=10)
 """An exchange that has waited for this long waits for somebody who is not there."""
 LATEST = 20
 """Exchanges of a handler that the doctor looks at."""
+MANY = 10_000
+"""Exchanges and scores that the doctor counts at most."""
 _PARTS = ("question", "answer")
 _CONNECT_TIMEOUT = 3.0
 _OFF = {
@@ -139,7 +141,7 @@ def _look_at_handler(route: str, coverage: list[Coverage], latest: list[Exchange
 
 
 def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
-    counts, now = store.counts(), datetime.now(UTC)
+    counts, now = store.counts(at_most=MANY), datetime.now(UTC)
     waiting = counts.unsampled + counts.pending + counts.running
     oldest = counts.oldest_pending_at
     late = oldest is not None and now - oldest > WAITS_TOO_LONG
@@ -155,7 +157,8 @@ def _look_at_background(store: Store, settings: Settings) -> Iterator[Finding]:
         fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
         yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
     else:
-        told = [f"{counts.rows} scores, {waiting} waiting", *covered.candidates(store.outstanding())]
+        more = " or more" if counts.rows == MANY else ""
+        told = [f"{counts.rows}{more} scores, {waiting} waiting", *covered.candidates(store.outstanding())]
         yield Finding("scoring", "ok", "; ".join(told))
     yield from _look_at_coverage(store.coverage(since=now - WINDOW))
     if settings.rules and not counts.rows:
@@ -338,7 +341,7 @@ def _calibrations(settings: Settings) -> tuple[list[Calibration], int]:
     except SettingsError:
         return [], 0
     try:
-        return store.calibrations(), store.counts().captured
+        return store.calibrations(), store.counts(at_most=MANY).captured
     except StorageError:
         return [], 0
     finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -79,29 +79,46 @@ def worst(connection: Connection, chosen: Chosen, limit: int) -> list[Scored]:
     return [Scored(by_id[row["exchange_id"]], score_of(row)) for row in rows if row["exchange_id"] in by_id]
 
 
-def counts(connection: Connection) -> Counts:
-    """Return how much there is of everything."""
-    states = select(scoring_task.c.state, scoring_task.c.reason, func.count().label("n"))
-    rows = connection.execute(states.group_by(scoring_task.c.state, scoring_task.c.reason)).all()
-    by_state = {state: sum(row.n for row in rows if row.state == state) for state in _STATES}
+def counts(connection: Connection, at_most: int | None) -> Counts:
+    """Return how much there is of everything, of what is there to stay no more than ``at_most`` of each kind."""
     waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
+    reasons = {state: _reasons(connection, state, at_most if state in _CLOSED else None) for state in _STATES}
     return Counts(
-        captured=_number(connection, select(func.count(exchange.c.started_at))),
-        unsampled=_number(connection, undecided),
-        **by_state,
-        failed_reasons={row.reason: row.n for row in rows if row.state == "failed"},
-        skipped_reasons={row.reason: row.n for row in rows if row.state == "skipped"},
-        rows=_number(connection, select(func.count(score.c.value))),
+        captured=_number(connection, exchange.c.started_at, at_most),
+        unsampled=int(connection.execute(undecided).scalar_one()),
+        **{state: sum(found.values()) for state, found in reasons.items()},
+        failed_reasons=_named(reasons["failed"]),
+        skipped_reasons=_named(reasons["skipped"]),
+        rows=_number(connection, score.c.started_at, at_most),
         oldest_pending_at=connection.execute(waiting).scalar_one(),
     )
 
 
-_STATES = ("pending", "running", "done", "failed", "skipped")
+_CLOSED = ("done", "failed", "skipped")
+_STATES = ("pending", "running", *_CLOSED)
 
 
-def _number(connection: Connection, query: Select[Any]) -> int:
-    return int(connection.execute(query).scalar_one())
+def _reasons(connection: Connection, state: str, at_most: int | None) -> dict[str | None, int]:
+    columns = (scoring_task.c.state, scoring_task.c.reason)
+    reason: ColumnElement[Any] = columns[1]
+    query = select(reason, func.count()).where(columns[0] == state)
+    if at_most is not None:
+        first = select(*columns).where(columns[0] == state).order_by(*columns).limit(at_most).subquery("first")
+        reason = first.c.reason
+        query = select(reason, func.count())
+    return {name: int(count) for name, count in connection.execute(query.group_by(reason))}
+
+
+def _named(reasons: Mapping[str | None, int]) -> dict[str, int]:
+    return {reason: count for reason, count in reasons.items() if reason is not None}
+
+
+def _number(connection: Connection, column: Any, at_most: int | None) -> int:
+    first = select(column).order_by(column).limit(at_most).subquery("first")
+    return int(
+        connection.execute(select(func.count()).select_from(column.table if at_most is None else first)).scalar_one()
+    )
 
 
 def _within(columns: Any, since: datetime | None, until: datetime | None, **equal: str | None) -> list[Any]:

@@ -113,7 +113,12 @@ class Reports(Part):
         with self._database.read() as connection:
             return backlog.backlog(connection, self._moment(connection), lately)
 
-    def counts(self) -> Counts:
-        """Return how much there is of everything."""
+    def counts(self, *, at_most: int | None = None) -> Counts:
+        """Return how much there is of everything.
+
+        Args:
+            at_most: Of exchanges, scores and tasks that are closed no more than so many are counted: all of ten million
+                take seconds. What waits is counted in full.
+        """
         with self._database.read() as connection:
-            return readings.counts(connection)
+            return readings.counts(connection, at_most)
