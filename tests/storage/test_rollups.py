@@ -162,9 +162,7 @@ def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
             check(store, *look)
 
 
-def check(
-    store: Store, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]
-) -> None:
+def check(store: Store, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]) -> None:
     since, until = (BEGINNING + timedelta(minutes=minute) for minute in sorted((first, second)))
     asked = Asked(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
@@ -186,9 +184,7 @@ def near(expected: dict[Any, Any]) -> dict[Any, Any]:
     return {key: pytest.approx(value, rel=1e-9, abs=1e-12) for key, value in expected.items()}
 
 
-RAW = (
-    "SELECT score.*, exchange.model, exchange.attributes FROM score LEFT JOIN exchange ON exchange.id = exchange_id"
-)
+RAW = "SELECT score.*, exchange.model, exchange.attributes FROM score LEFT JOIN exchange ON exchange.id = exchange_id"
 RAW_PROXIES = "SELECT * FROM exchange WHERE proxy IS NOT NULL"
 RAW_COUNTS = "SELECT minute AS started_at, tally.* FROM tally"
 

@@ -109,7 +109,7 @@ def _combined(sums: Sums, mean: float, gain: float) -> Interval:
     share = 1 - sums.w_zero / sums.w
     committed = sums.wy / (sums.w - sums.w_zero)
     share_low, share_high = _wilson(share, _trials(sums))
-    of_share = math.sqrt(1 - (1 - gain) * sums.n_zero / (sums.n_zero + 1)) * committed
+    of_share = math.sqrt(1 - (1 - gain) * sums.n_zero / (sums.n_zero + 2)) * committed
     half = math.sqrt(gain) * share * _half(sums, committed, n)
     down = math.hypot(of_share * (share - share_low), half)
     up = math.hypot(of_share * (share_high - share), half)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Label, RowMapping, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, literal_column, select
 
 from germane.storage import dimensions, due
+from germane.storage.dimensions import ROUTE
 from germane.storage.histogram import BINS, Histogram, added
-from germane.storage.spans import BEGINNING, DAY, END, HOUR, Run, Spans, spans
+from germane.storage.spans import BEGINNING, END, Run, Spans, spans
 from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch
 from germane.storage.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
 
@@ -80,7 +81,7 @@ class Gathering:
         """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
         found: dict[Key, Group] = {}
         for query in self._over_scores(names, SCORES, ROLLED_SCORES, func.max):
-            for row in self._connection.execute(query).mappings():
+            for row in self._connection.execute(query).all():
                 _put(found, row)
         if histograms:
             self._spread(names, found)
@@ -94,10 +95,11 @@ class Gathering:
             self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
             (rollup_proxy, _labelled(ROLLED_PROXIES)),
         ):  # fmt: skip
-            for row in self._connection.execute(query).mappings():
-                there = found.setdefault(_key(row), dict.fromkeys(PROXIES, 0.0))
-                for name in PROXIES:
-                    there[name] += row[name]
+            for row in self._connection.execute(query).all():
+                key, values = row[: -len(PROXIES)], row[-len(PROXIES) :]
+                there = found.setdefault(key, dict.fromkeys(PROXIES, 0.0))
+                for name, value in zip(PROXIES, values, strict=True):
+                    there[name] += value
         return found
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
@@ -108,9 +110,9 @@ class Gathering:
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")]),
         ):  # fmt: skip
-            for row in self._connection.execute(query):
-                outcomes = found.setdefault(tuple(row[:-3]), {})
-                outcomes[row.outcome, row.reason] = outcomes.get((row.outcome, row.reason), 0) + int(row.total)
+            for *key, outcome, reason, total in self._connection.execute(query).all():
+                outcomes = found.setdefault(tuple(key), {})
+                outcomes[outcome, reason] = outcomes.get((outcome, reason), 0) + int(total)
         return found
 
     @cached_property
@@ -132,7 +134,7 @@ class Gathering:
         dimension = self._asked.dimension
         if not dimension or dimension in dimensions.rolled(self._connection):
             return self._spans
-        return Spans((), (), [(self._asked.since, self._asked.until)])
+        return Spans((), [(self._asked.since, self._asked.until)])
 
     def _over_scores(
         self, names: Sequence[str], raw: Mapping[str, Any], rolled: Mapping[str, Any], latest: Callable[[Any], Any]
@@ -164,12 +166,12 @@ class Gathering:
             query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
                 *_plain(keys), literal_column("bin")
             )
-            for *key, number, weight in self._connection.execute(query):
+            for *key, number, weight in self._connection.execute(query).all():
                 found[tuple(key)].weights[number] += weight  # type: ignore[index]  # made above
-        for span, run in _rolled(self._of_labels):
+        for span, run in self._of_labels.rolled:
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
-            query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, span, run))
-            for *key, blob in self._connection.execute(query):
+            query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
+            for *key, blob in self._connection.execute(query).all():
                 added(found[tuple(key)].weights, blob)  # type: ignore[arg-type]  # made above
 
     def _parts(
@@ -189,10 +191,10 @@ class Gathering:
             query = query if condition is None else query.where(condition)
             yield query.group_by(*_plain(keys))
         table, columns = rolled
-        for span, run in _rolled(cut):
+        for span, run in cut.rolled:
             more = [] if label is None else [table.c.label.label(dimensions.LABEL)]
             keys = [*self._start(table.c.start), *(table.c[name] for name in names), *more]
-            query = select(*keys, *columns).where(*self._of_rollup(table, span, run))
+            query = select(*keys, *columns).where(*self._of_rollup(table, names, span, run))
             yield query.group_by(*_plain(keys))
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
@@ -205,14 +207,11 @@ class Gathering:
     def _equal(self, table: Any) -> list[Any]:
         return [table.c[name] == value for name, value in self._asked.equal.items() if name in table.c]
 
-    def _of_rollup(self, table: Any, span: int, run: Run) -> list[Any]:
-        conditions = [table.c.span == span, *_within(table.c.start, run), *self._equal(table)]
-        return [*conditions, table.c.dimension == self._asked.dimension] if table is rollup else conditions
-
-
-def _rolled(cut: Spans) -> Iterable[tuple[int, Run]]:
-    yield from ((DAY, run) for run in cut.days)
-    yield from ((HOUR, run) for run in cut.hours)
+    def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: Run) -> list[Any]:
+        of_routes = ROUTE if ROUTE in names or ROUTE in self._asked.equal else ""
+        dimension = (self._asked.dimension if table is rollup else "") or of_routes
+        conditions = [table.c.span == span, table.c.dimension == dimension]
+        return [*conditions, *_within(table.c.start, run), *self._equal(table)]
 
 
 def _within(moment: Any, run: Run) -> list[Any]:
@@ -228,17 +227,11 @@ def _plain(keys: Sequence[Any]) -> list[Any]:
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
 
 
-_SUMS: Final = frozenset({*SCORES, "latest"})
-
-
-def _key(row: RowMapping) -> Key:
-    return tuple(value for name, value in row.items() if name not in PROXIES)
-
-
-def _put(found: dict[Key, Group], row: RowMapping) -> None:
-    key = tuple(value for name, value in row.items() if name not in _SUMS)
-    sums = {name: row[name] for name in SCORES}
+def _put(found: dict[Key, Group], row: Row[Any]) -> None:
+    """Add one row: what it is of, its sums, and when the latest of its answers was given."""
+    key, values = row[: -len(SCORES) - 1], row[-len(SCORES) - 1 :]
+    sums, latest = dict(zip(SCORES, values, strict=False)), values[-1]
     if key in found:
-        found[key].add(sums, row["latest"])
+        found[key].add(sums, latest)
     else:
-        found[key] = Group(sums, row["latest"])
+        found[key] = Group(sums, latest)
