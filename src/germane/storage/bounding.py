@@ -1,9 +1,9 @@
-"""Labels of which there are very many: the most frequent of an hour and route are kept, the others count as one."""
+"""Rows of sums put together: over all routes, and of labels of which there are very many."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from germane.storage.histogram import summed
@@ -12,11 +12,13 @@ MOST: Final = 100
 """Labels of one dimension, service and route within one hour or day, ``OTHER`` included."""
 OTHER: Final = "other"
 Row = dict[str, Any]
-_NO_SUMS: Final = frozenset({"dimension", "service", "route", "scorer", "fingerprint", "label", "latest", "histogram"})
+_NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
+_MADE: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": summed}
+_NO_SUMS: Final = frozenset({"dimension", "route", *_NAMES, *_MADE})
 
 
 def bounded(rows: Iterable[Row]) -> list[Row]:
-    """Return rows of one dimension with no more than 100 labels for each service and route."""
+    """Return rows of one dimension with no more than 100 labels for each service and route, the most frequent."""
     rows = list(rows)
     frequent = _frequent(rows)
     found: dict[tuple[str, ...], list[Row]] = {}
@@ -24,6 +26,15 @@ def bounded(rows: Iterable[Row]) -> list[Row]:
         label = row["label"] if row["label"] in frequent[row["service"], row["route"]] else OTHER
         names = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
         found.setdefault(names, []).append({**row, "label": label})
+    return [_together(some) for some in found.values()]
+
+
+def over_routes(rows: Iterable[Row]) -> list[Row]:
+    """Return the sums of rows that differ in the route alone, as of no dimension; scores, counts or proxies."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        names = tuple(row[name] for name in _NAMES if name in row)
+        found.setdefault(names, []).append({**row, "dimension": "", "route": ""})
     return [_together(some) for some in found.values()]
 
 
@@ -45,5 +56,5 @@ def _together(rows: list[Row]) -> Row:
     if len(rows) == 1:
         return rows[0]
     sums = {name: sum(row[name] for row in rows) for name in rows[0] if name not in _NO_SUMS}
-    latest = max(row["latest"] for row in rows)
-    return {**rows[0], **sums, "latest": latest, "histogram": summed(row["histogram"] for row in rows)}
+    more = {name: made(row[name] for row in rows) for name, made in _MADE.items() if name in rows[0]}
+    return {**rows[0], **sums, **more}

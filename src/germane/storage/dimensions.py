@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Text, case, cast, func, litera
 from germane.errors import UsageError
 from germane.storage.tables import exchange, rollup_dimension
 
+ROUTE: Final = "route"
 PLAIN: Final = ("model", "prompt_version")
 ATTRIBUTE: Final = re.compile(r"attributes\.([A-Za-z0-9_][A-Za-z0-9_.:-]{0,99})")
 LONGEST: Final = 200

@@ -16,10 +16,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table, delete, func, insert, literal, literal_column, select, text, union
 
 from germane.storage import dimensions, due
-from germane.storage.bounding import bounded
+from germane.storage.bounding import bounded, over_routes
+from germane.storage.dimensions import ROUTE
 from germane.storage.histogram import packed, summed
 from germane.storage.part import Part
-from germane.storage.spans import DAY, END, HOUR, after, down
+from germane.storage.spans import DAY, END, HOUR, WEEK, after, down
 from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT
 from germane.storage.tables import (
     exchange,
@@ -108,13 +109,13 @@ def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
     connection.execute(delete(rollup_dimension))
     if names:
         connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
-    connection.execute(delete(rollup).where(rollup.c.dimension.not_in(["", *names])))
+    connection.execute(delete(rollup).where(rollup.c.dimension.not_in(["", ROUTE, *names])))
     parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
     connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
 
 
 def _lock(connection: Connection, number: int) -> None:
-    """Keep others from the same day: on SQLite nobody else writes anyway."""
+    """Keep others from the same week: on SQLite nobody else writes anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:kind, :number)"), {"kind": _LOCK, "number": number})
 
@@ -123,8 +124,8 @@ def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Seque
     """Write the sums of hours of one day, unless somebody else rolled them up since; return of how many."""
     if not made:
         return 0
-    day = down(min(made), DAY)
-    _lock(connection, 1 + day.toordinal())
+    day, week = down(min(made), DAY), down(min(made), WEEK)
+    _lock(connection, 1 + week.toordinal())
     if dimensions.rolled(connection) != tuple(names):
         return 0
     there = due.marks(connection, made)
@@ -133,27 +134,33 @@ def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Seque
         due.clear(connection, sums.marks)
         _write(connection, HOUR, hour, names, sums)
     if fresh:
-        _write(connection, DAY, day, names, _of_day(connection, day, names))
+        _write(connection, DAY, day, names, _of_parts(connection, (HOUR, DAY), day, names))
+        _write(connection, WEEK, week, names, _of_parts(connection, (DAY, WEEK), week, names))
     return len(fresh)
 
 
 def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: Sums) -> None:
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
-        old = delete(table).where(table.c.span == span, table.c.start == start)
-        if table is rollup:
-            old = old.where(rollup.c.dimension.in_(["", *names]))
+        old = delete(table).where(table.c.span == span, table.c.start == start, _of(table, names))
         connection.execute(old)
         if rows:
             connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
 
 
+def _of(table: Table, names: Sequence[str]) -> Any:
+    """Whether a row is of these dimensions: said, because the index goes by it before it goes by time."""
+    return table.c.dimension.in_(["", ROUTE, *(names if table is rollup else ())])
+
+
 def summed_up(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> Sums:
     """Return the sums of one hour, from the rows themselves."""
+    scores, counts, proxies = _scores(connection, hour, ""), _counts(connection, hour), _proxies(connection, hour)
+    labelled = [row for name in names for row in _scores(connection, hour, name)]
     return Sums(
         marks=marks,
-        scores=[row for name in ("", *names) for row in _scores(connection, hour, name)],
-        counts=_counts(connection, hour),
-        proxies=_proxies(connection, hour),
+        scores=[*over_routes(scores), *scores, *labelled],
+        counts=[*over_routes(counts), *counts],
+        proxies=[*over_routes(proxies), *proxies],
     )
 
 
@@ -182,7 +189,7 @@ def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]
 def _row(dimension: str, row: Row, weights: Mapping[tuple[Any, ...], Mapping[int, float]]) -> Row:
     label = row.pop(dimensions.LABEL)
     key = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
-    return {"dimension": dimension, "label": label, **row, "histogram": packed(weights[key])}
+    return {"dimension": dimension or ROUTE, "label": label, **row, "histogram": packed(weights[key])}
 
 
 def _named(columns: Mapping[str, Any]) -> list[Any]:
@@ -193,51 +200,54 @@ def _counts(connection: Connection, hour: datetime) -> list[Row]:
     keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
     query = select(*keys, func.sum(tally.c.count).label("count"))
     query = query.where(tally.c.minute >= hour, tally.c.minute < after(hour, HOUR)).group_by(*keys)
-    return [dict(row) | {"count": int(row["count"])} for row in connection.execute(query).mappings()]
+    rows = connection.execute(query).mappings()
+    return [{"dimension": ROUTE, **row, "count": int(row["count"])} for row in rows]
 
 
 def _proxies(connection: Connection, hour: datetime) -> list[Row]:
     keys = (exchange.c.service, exchange.c.route)
     query = select(*keys, *_named(PROXIES)).where(exchange.c.proxy.is_not(None))
     query = query.where(exchange.c.started_at >= hour, exchange.c.started_at < after(hour, HOUR)).group_by(*keys)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return [{"dimension": ROUTE, **row} for row in connection.execute(query).mappings()]
 
 
-def _of_day(connection: Connection, day: datetime, names: Sequence[str]) -> Sums:
-    """Return the sums of a day, from those of its hours."""
-    keys = ("dimension", *_KEYS, "fingerprint", "label")
-    of_names = rollup.c.dimension.in_(["", *names])
-    scores = _of_hours(
-        connection, rollup, keys, day, _named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), also=of_names
-    )
-    blobs: dict[tuple[Any, ...], list[bytes]] = {}
-    query = select(*(rollup.c[name] for name in keys), rollup.c.histogram).where(*_hours(rollup, day), of_names)
-    for row in connection.execute(query):
-        blobs.setdefault(tuple(row[:-1]), []).append(row.histogram)
-    full = [{**row, "histogram": summed(blobs[tuple(row[name] for name in keys)])} for row in scores]
-    plain = [row for row in full if not row["dimension"]]
-    total = func.sum(rollup_count.c.count).label("count")
-    counts = _of_hours(connection, rollup_count, (*_KEYS, "outcome", "reason"), day, [total])
+def _of_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> Sums:
+    """Return the sums of a day from those of its hours, or of a week from those of its days."""
+    columns = [*_named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
+    scores = _added(connection, rollup, (*_KEYS, "fingerprint", "label"), columns, _parts(rollup, spans, start, names))
+    total = [func.sum(rollup_count.c.count).label("count")]
+    of_counts = _parts(rollup_count, spans, start, names)
+    counts = _added(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, of_counts)
+    of_proxies = _parts(rollup_proxy, spans, start, names)
+    full = _with_histograms(connection, scores, _parts(rollup, spans, start, names))
+    plain = [row for row in full if row["dimension"] in {"", ROUTE}]
     return Sums(
         marks=(),
         scores=[*plain, *(row for name in names for row in bounded([one for one in full if one["dimension"] == name]))],
         counts=[row | {"count": int(row["count"])} for row in counts],
-        proxies=_of_hours(connection, rollup_proxy, _KEYS[:2], day, _named(ROLLED_PROXIES)),
+        proxies=_added(connection, rollup_proxy, _KEYS[:3], _named(ROLLED_PROXIES), of_proxies),
     )
 
 
-_KEYS = ("service", "route", "scorer")
+_KEYS = ("dimension", "service", "route", "scorer")
 
 
-def _of_hours(
-    connection: Connection, table: Table, names: Sequence[str], day: datetime, sums: Sequence[Any], *more: Any,
-    also: Any = None,
-) -> list[Row]:  # fmt: skip
+def _added(
+    connection: Connection, table: Table, names: Sequence[str], sums: Sequence[Any], parts: Sequence[Any]
+) -> list[Row]:
     keys = [table.c[name] for name in names]
-    query = select(*keys, *sums, *more).where(*_hours(table, day)).group_by(*keys)
-    query = query if also is None else query.where(also)
+    query = select(*keys, *sums).where(*parts).group_by(*keys)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _hours(table: Table, day: datetime) -> tuple[Any, ...]:
-    return table.c.span == HOUR, table.c.start >= day, table.c.start < after(day, DAY)
+def _with_histograms(connection: Connection, rows: Sequence[Row], parts: Sequence[Any]) -> list[Row]:
+    names = (*_KEYS, "fingerprint", "label")
+    blobs: dict[tuple[Any, ...], list[bytes]] = {}
+    for *key, blob in connection.execute(select(*(rollup.c[name] for name in names), rollup.c.histogram).where(*parts)):
+        blobs.setdefault(tuple(key), []).append(blob)
+    return [{**row, "histogram": summed(blobs[tuple(row[name] for name in names)])} for row in rows]
+
+
+def _parts(table: Table, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> tuple[Any, ...]:
+    part, whole = spans
+    return table.c.span == part, _of(table, names), table.c.start >= start, table.c.start < after(start, whole)

@@ -1,4 +1,4 @@
-"""How a window is put together of whole days, whole hours and the rest, so that little has to be read."""
+"""How a window is put together of whole weeks, days and hours and the rest, so that little has to be read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Final
 
 HOUR: Final = 3_600
 DAY: Final = 86_400
+WEEK: Final = 604_800
 """Seconds."""
-BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
-END: Final = datetime.max.replace(tzinfo=UTC)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""A Thursday: weeks begin on Thursdays, because buckets begin at multiples of their length since then."""
+BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
+END: Final = EPOCH + timedelta(weeks=400_000)
+"""Before and after all answers."""
 Run = tuple[datetime, datetime]
 """From the first moment on, up to but not including the second."""
 
@@ -21,10 +24,8 @@ Run = tuple[datetime, datetime]
 class Spans:
     """Parts of one window, which do not overlap and leave nothing out."""
 
-    days: Sequence[Run]
-    """Whole days (UTC), to be read from their rollups."""
-    hours: Sequence[Run]
-    """Whole hours, likewise."""
+    rolled: Sequence[tuple[int, Run]]
+    """Whole weeks, days and hours, each run after the length of its spans in seconds: to be read from rollups."""
     raw: Sequence[Run]
     """What is to be read from the rows themselves."""
 
@@ -39,25 +40,36 @@ def spans(since: datetime, until: datetime, due: Sequence[datetime], bucket: int
         bucket: Seconds, where the window is to be cut into buckets that begin at multiples of it; None for one piece.
     """
     first, last = up(since, HOUR), down(until, HOUR)
-    if first >= last or (bucket or DAY) % HOUR:
-        return Spans((), (), [(since, until)] if since < until else ())
-    odd = [hour for hour in due if first <= hour < last]
-    rest = _merged([(since, first), *((hour, after(hour, HOUR)) for hour in odd), (last, until)])
-    days = [] if (bucket or DAY) % DAY else _whole_days(first, last, odd)
-    return Spans(days, list(_between(first, last, sorted([*days, *rest]))), rest)
+    if first >= last or (bucket or HOUR) % HOUR:
+        return Spans((), [(since, until)] if since < until else ())
+    odd = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
+    rolled, left = list[tuple[int, Run]](), list(_between(first, last, odd))
+    for span in (WEEK, DAY, HOUR):
+        if (bucket or span) % span == 0:
+            wholes = [_whole(run, span) for run in left]
+            rolled += [(span, (begin, end)) for begin, end in wholes if begin < end]
+            left = [part for run in left for part in _beside(run, span)]
+    return Spans(rolled, _merged([(since, first), *odd, (last, until)]))
 
 
-def _whole_days(first: datetime, last: datetime, odd: Iterable[datetime]) -> list[Run]:
-    spoilt = sorted({down(hour, DAY) for hour in odd})
-    return list(_between(up(first, DAY), down(last, DAY), [(day, after(day, DAY)) for day in spoilt]))
+def _whole(run: Run, span: int) -> Run:
+    """Return the whole spans of a run; a run that does not begin where there is none."""
+    return up(run[0], span), down(run[1], span)
+
+
+def _beside(run: Run, span: int) -> list[Run]:
+    begin, end = _whole(run, span)
+    if begin >= end:
+        return [run]
+    return [part for part in ((run[0], begin), (end, run[1])) if part[0] < part[1]]
 
 
 def _between(first: datetime, last: datetime, taken: Iterable[Run]) -> Iterator[Run]:
     """Return what is left between two moments beside runs that are sorted and do not overlap."""
     for begin, end in taken:
-        if first < min(begin, last):
-            yield first, min(begin, last)
-        first = max(first, end)
+        if first < begin:
+            yield first, begin
+        first = end
     if first < last:
         yield first, last
 
@@ -65,26 +77,24 @@ def _between(first: datetime, last: datetime, taken: Iterable[Run]) -> Iterator[
 def _merged(runs: Iterable[Run]) -> list[Run]:
     found: list[Run] = []
     for begin, end in runs:
-        if begin >= end:
-            continue
-        if found and found[-1][1] == begin:
-            begin = found.pop()[0]
-        found.append((begin, end))
+        if begin < end:
+            begin = found.pop()[0] if found and found[-1][1] == begin else begin
+            found.append((begin, end))
     return found
 
 
-def down(moment: datetime, seconds: int) -> datetime:
-    """Return the last whole hour or day that is not after the moment."""
+def down(moment: datetime, span: int) -> datetime:
+    """Return the beginning of the hour, day or week that the moment lies in."""
     whole = moment.replace(minute=0, second=0, microsecond=0)
-    return whole.replace(hour=0) if seconds == DAY else whole
+    return whole if span == HOUR else whole - (whole - EPOCH) % timedelta(seconds=span)
 
 
-def up(moment: datetime, seconds: int) -> datetime:
-    """Return the first whole hour or day that is not before the moment."""
-    below = down(moment, seconds)
-    return below if below == moment else after(below, seconds)
+def up(moment: datetime, span: int) -> datetime:
+    """Return the first beginning of an hour, day or week that is not before the moment."""
+    below = down(moment, span)
+    return below if below == moment else after(below, span)
 
 
-def after(start: datetime, seconds: int) -> datetime:
-    """Return the end of a span; of the last one of all, the last moment."""
-    return END if END - start < timedelta(seconds=seconds) else start + timedelta(seconds=seconds)
+def after(start: datetime, span: int) -> datetime:
+    """Return the end of an hour, day or week."""
+    return start + timedelta(seconds=span)

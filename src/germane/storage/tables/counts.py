@@ -32,7 +32,7 @@ class TallyRow(Base, table=True):
 
 
 class RollupRow(Base, table=True):
-    """Sums over the scores of one hour or day (UTC): trends read them instead of the scores.
+    """Sums over the scores of one hour, day or week (UTC): trends read them instead of the scores.
 
     With weights w = 1 / sampling probability, values y, and x the proxies of those scores whose exchange has one;
     ``zero`` sums are of the scores with y = 0.
@@ -42,16 +42,17 @@ class RollupRow(Base, table=True):
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
-    """Seconds: of an hour or a day."""
+    """Seconds: of an hour, a day or a week."""
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """What the label is of: one of ``trend_by``; empty in the rows of all scores together, which most read."""
+    """By what the row is one of several: ``route``; one of ``trend_by``, the route beside; empty where all routes are
+    together."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
     label: str = Field(primary_key=True, sa_type=Text)
-    """Such as the model's name; empty where an exchange has none."""
+    """Such as the model's name; empty where an exchange has none, and where it does not matter."""
     n: int = Field(sa_type=BigInteger)
     n_zero: int = Field(sa_type=BigInteger)
     w: float = Field(sa_type=Float)
@@ -83,12 +84,14 @@ class RollupRow(Base, table=True):
 
 
 class RollupCountRow(Base, table=True):
-    """What became of the exchanges of one hour or day (UTC): sums over the tally."""
+    """What became of the exchanges of one hour, day or week (UTC): sums over the tally."""
 
     __tablename__ = "rollup_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
+    dimension: str = Field(primary_key=True, sa_type=Text)
+    """``route``; empty where all routes are together."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
@@ -99,12 +102,14 @@ class RollupCountRow(Base, table=True):
 
 
 class RollupProxyRow(Base, table=True):
-    """Sums over the proxies x of one hour or day (UTC), with weights v = 1 / probability of having one."""
+    """Sums over the proxies x of one hour, day or week (UTC), with weights v = 1 / probability of having one."""
 
     __tablename__ = "rollup_proxy"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
+    dimension: str = Field(primary_key=True, sa_type=Text)
+    """``route``; empty where all routes are together."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)

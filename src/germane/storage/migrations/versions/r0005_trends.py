@@ -89,6 +89,7 @@ def _rollups() -> None:
     op.create_table(
         "rollup_count",
         sa.Column("span", sa.Integer(), primary_key=True),
+        sa.Column("dimension", sa.Text(), primary_key=True),
         sa.Column("start", MOMENT, primary_key=True),
         sa.Column("service", sa.Text(), primary_key=True),
         sa.Column("route", sa.Text(), primary_key=True),
@@ -101,6 +102,7 @@ def _rollups() -> None:
     op.create_table(
         "rollup_proxy",
         sa.Column("span", sa.Integer(), primary_key=True),
+        sa.Column("dimension", sa.Text(), primary_key=True),
         sa.Column("start", MOMENT, primary_key=True),
         sa.Column("service", sa.Text(), primary_key=True),
         sa.Column("route", sa.Text(), primary_key=True),
