@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import an_exchange, write
 
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, Mark, Recorded
 from germane.errors import UsageError
 from germane.exchange import Context, Turn
 from germane.score import Reason
@@ -49,6 +49,7 @@ def full(database_url: str) -> Iterator[Store]:
         store.record([Recorded(exchange_id=labelled.id, name="mine", value=0.5, recorded_at=now)])
         store.add_feedback([Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)])
         store.count_dropped({("shop", "ask"): 7}, ["answer_relevancy"])
+        store.add_marks([Mark(id="m1", name=NASTY, service="shop", at=now, attributes={"by": NASTY, "n": [1]})])
         yield store
 
 
@@ -77,6 +78,7 @@ def told(store: Store) -> dict[str, Any]:
         "worst": store.worst(limit=100),
         "exchanges": sorted(store.exchanges(), key=lambda one: one.id),
         "feedback": store.feedback(),
+        "marks": store.marks(),
         "outstanding": store.outstanding(),
         "counts": replace(store.counts(), oldest_pending_at=None),
         "unsampled": store.unsampled(10),
@@ -235,6 +237,23 @@ def test_counts_that_nobody_counted_are_refused(count: Any) -> None:
         read(json.dumps({"version": 1, "dropped": {**names, "reason": "queue_full", "count": count}}))
     with pytest.raises(UsageError, match="in no form that an export has"):
         read(json.dumps({"version": 1, "dropped": {**names, "reason": "not_drawn", "count": 7}}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": ""}, {"name": 7}, {"name": "x" * 501}, {"service": None}, {"at": "2026-03-01"}, {"at": 7},
+     {"attributes": []}, {"attributes": "x"}],
+)  # fmt: skip
+def test_marks_that_nobody_made_are_refused(change: dict[str, Any]) -> None:
+    """In one sentence, whatever is wrong with them; what is whole is read."""
+    whole = {"id": "m1", "name": "v1", "service": "shop", "at": "2026-03-01T12:00:00+00:00", "attributes": {"n": 1}}
+
+    assert read(json.dumps({"version": 1, "mark": whole})) == Mark(
+        **whole | {"at": datetime(2026, 3, 1, 12, tzinfo=UTC)}  # type: ignore[arg-type]  # the right ones
+    )
+    for wrong in (whole | change, change, [], None):
+        with pytest.raises(UsageError, match="mark in no form"):
+            read(json.dumps({"version": 1, "mark": wrong}))
 
 
 def test_a_file_that_says_things_twice_counts_them_once(full: Store, url: str) -> None:

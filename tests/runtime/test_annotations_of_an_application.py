@@ -1,4 +1,4 @@
-"""Feedback and recorded scores, from a handler or later, in one process and in several."""
+"""Feedback, recorded scores and marks, from a handler or later, in one process and in several."""
 
 from __future__ import annotations
 
@@ -88,3 +88,17 @@ def test_names_of_running_scorers_are_taken(database: str, query: Query, warning
 
     assert query("SELECT scorer FROM score") == ["length"]
     assert "answer_relevancy is the name of a scorer" in warnings()[0]
+
+
+def test_a_mark_is_written_with_the_service_of_the_settings(database: str) -> None:
+    """Right after the start, before there is any exchange; a comparison finds it by its name."""
+    germane.start(role="capture", database=database, service="shop")
+    germane.mark("index v42", attributes={"commit": "4f2a9c1"})
+    ask("How?")
+    assert germane.stop()
+
+    store = germane.Store(database)
+    (mark,) = store.marks(name="index v42")
+    assert (mark.service, mark.attributes) == ("shop", {"commit": "4f2a9c1"})
+    assert [line.finding for line in store.compare(since=mark).routes] == ["not_enough_data"]
+    store.close()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import germane
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, Mark, Recorded
 from germane.errors import UsageError
 from germane.testing import strict
 from germane.tracer.connection import current
@@ -78,6 +78,24 @@ def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
     assert found.details == {"words": [1, 0.5], "nested": {"why": "short"}, "none": None, "nan": None}
 
 
+def test_a_mark_is_kept_as_it_is_given(kept: Kept) -> None:
+    """At this moment in UTC, of the service of the settings; attributes are copied."""
+    before, attributes = datetime.now(UTC), {"commit": "4f2a9c1", "chunks": [np.int64(512)]}
+    germane.mark("index v42", attributes=attributes)
+    attributes["chunks"] = []
+    germane.mark("n" * 10_000)
+
+    first, second = kept.annotations
+    assert isinstance(first, Mark)
+    assert (first.name, first.service, first.attributes) == (
+        "index v42", current().service, {"commit": "4f2a9c1", "chunks": [512]},  # type: ignore[union-attr]
+    )  # fmt: skip
+    assert before <= first.at <= second.at <= datetime.now(UTC)
+    assert first.at.tzinfo is UTC
+    assert first.id != second.id
+    assert len(second.name) < 1000
+
+
 def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
     """By the id of the exchange under way."""
 
@@ -107,6 +125,11 @@ WRONG: list[Callable[[], None]] = [
     lambda: germane.record("e1", "mine", 0.5, details=["a"]),  # type: ignore[arg-type]
     lambda: germane.record("e1", "mine", 0.5, details={"a": "b" * 20_000}),
     lambda: germane.record("e1", "mine", 0.5, details={"a": object()}),
+    lambda: germane.mark(" "),
+    lambda: germane.mark(42),  # type: ignore[arg-type]
+    lambda: germane.mark("v1", attributes=["a"]),  # type: ignore[arg-type]
+    lambda: germane.mark("v1", attributes={"a": "b" * 20_000}),
+    lambda: germane.mark("v1", attributes={"a": object()}),
 ]
 
 
@@ -226,3 +249,4 @@ def test_where_germane_does_not_run_nothing_happens() -> None:
     """Not even an error: tests of an application call its handlers without it."""
     germane.feedback("e1", 1.0)
     germane.record("e1", "mine", 1.0)
+    germane.mark("v1")

@@ -116,7 +116,9 @@ def _jsonl(store: Store, chosen: Selection, target: IO[bytes]) -> str:
     for page in pages(store, chosen):
         target.write("".join(f"{dumped(record)}\n" for record in page).encode())
         count += len(page)
-    target.write("".join(f"{dumped(one)}\n" for one in store.dropped(chosen)).encode())
+    marks = store.marks(since=chosen.since, until=chosen.until, limit=None)
+    lines = [dumped(one) for one in store.dropped(chosen)] + [dumped(one) for one in marks]
+    target.write("".join(f"{line}\n" for line in lines).encode())
     return counted(count, "exchange")
 
 

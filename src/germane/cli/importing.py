@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from germane.annotation import Mark
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import database, harmless
 from germane.cli.score import Columns
@@ -67,7 +68,9 @@ def _is_export(file: Path) -> bool:
             first = json.loads(next(lines, b""))
         except (ValueError, RecursionError):
             return True  # where the line is called broken
-    return isinstance(first, dict) and "version" in first and not first.keys().isdisjoint({"exchange", "dropped"})
+    return (
+        isinstance(first, dict) and "version" in first and not first.keys().isdisjoint({"exchange", "dropped", "mark"})
+    )
 
 
 def _restore(store: Store, file: Path, *, skip_bad: bool) -> None:
@@ -97,28 +100,32 @@ class _Taken:
         self._store = store
         self._records: list[Record] = []
         self._dropped: list[Dropped] = []
+        self._marks: list[Mark] = []
         self._bytes = 0
 
-    def add(self, one: Record | Dropped | None, size: int) -> None:
+    def add(self, one: Record | Dropped | Mark | None, size: int) -> None:
         """Take what one line of so many bytes says; None for an empty line."""
         from germane.storage import Record
 
         if isinstance(one, Record):
             self._records.append(one)
+        elif isinstance(one, Mark):
+            self._marks.append(one)
         elif one is not None:
             self._dropped.append(one)
         self._bytes += size
-        if len(self._records) + len(self._dropped) >= PAGE or self._bytes >= LARGE:
+        if len(self._records) + len(self._dropped) + len(self._marks) >= PAGE or self._bytes >= LARGE:
             self.flush()
 
     def flush(self) -> None:
         """Write what is there."""
         restored = self._store.restore(self._records)
         self._store.restore_dropped(self._dropped)
+        self._store.add_marks(self._marks)
         self.seen += len(self._records)
         self.exchanges += restored.exchanges
         self.tasks += restored.tasks
-        self._records, self._dropped, self._bytes = [], [], 0
+        self._records, self._dropped, self._marks, self._bytes = [], [], [], 0
 
 
 @contextmanager
@@ -138,7 +145,7 @@ def _lines(source: IO[bytes]) -> Iterator[bytes]:
     return iter(lambda: source.readline(LONGEST), b"")
 
 
-def _read(line: bytes) -> Record | Dropped | None:
+def _read(line: bytes) -> Record | Dropped | Mark | None:
     from germane.storage import read
 
     if len(line) >= LONGEST:

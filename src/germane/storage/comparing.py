@@ -28,9 +28,9 @@ class Comparing(Trends):
         until: datetime | None = None,
         service: str | None = None,
         name: str | None = None,
-        limit: int = 100,
+        limit: int | None = 100,
     ) -> list[Mark]:
-        """Return marks of since <= at < until, newest first."""
+        """Return marks of since <= at < until, newest first; all of them where ``limit`` is None."""
         with self._database.read() as connection:
             return marks.marks(connection, since, until, limit, service=service, name=name)
 

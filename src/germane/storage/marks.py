@@ -33,7 +33,7 @@ def add(connection: Connection, given: Sequence[Mark]) -> None:
 
 
 def marks(
-    connection: Connection, since: datetime | None, until: datetime | None, limit: int, **equal: str | None
+    connection: Connection, since: datetime | None, until: datetime | None, limit: int | None, **equal: str | None
 ) -> list[Mark]:
     """Return marks of since <= at < until, newest first."""
     conditions: list[Any] = [mark.c[name] == value for name, value in equal.items() if value is not None]

@@ -1,4 +1,4 @@
-"""All that is known of one exchange, as one line of JSON, and back."""
+"""All that is known of one exchange, or a mark, as one line of JSON, and back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
 
+from germane.annotation import Mark
 from germane.errors import UsageError
 from germane.score import Reason
 from germane.storage.tables import UtcDateTime, exchange, feedback, score, scoring_task
@@ -66,10 +67,11 @@ class Dropped:
     count: int = field(default=0)
 
 
-def dumped(one: Record | Dropped) -> str:
+def dumped(one: Record | Dropped | Mark) -> str:
     """Return it as one line of JSON."""
-    if isinstance(one, Dropped):
-        return _line({"version": VERSION, "dropped": _plain({name: getattr(one, name) for name in one.__slots__})})
+    if not isinstance(one, Record):
+        name = "mark" if isinstance(one, Mark) else "dropped"
+        return _line({"version": VERSION, name: _plain({part: getattr(one, part) for part in one.__slots__})})
     parts = {"tasks": one.tasks, "scores": one.scores, "feedback": one.feedback}
     lists = {name: [_plain(row) for row in rows] for name, rows in parts.items() if rows}
     return _line({"version": VERSION, "exchange": _plain(one.exchange), **lists})
@@ -88,7 +90,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def read(line: str) -> Record | Dropped:
+def read(line: str) -> Record | Dropped | Mark:
     """Return what a line says.
 
     Raises:
@@ -102,6 +104,8 @@ def read(line: str) -> Record | Dropped:
         raise UsageError("is no line of an export: it has no version")
     if given["version"] != VERSION:
         raise UsageError(f"is of version {given['version']!r:.20}, and this germane reads version {VERSION}")
+    if "mark" in given:
+        return _mark(given["mark"])
     return _dropped(given) if "dropped" in given else _record(given)
 
 
@@ -280,6 +284,17 @@ def _dropped(given: dict[str, Any]) -> Dropped:
         raise UsageError("counts dropped exchanges in no form that an export has") from None
     if found.reason not in NEVER_ROWS:
         raise UsageError("counts dropped exchanges in no form that an export has")
+    return found
+
+
+def _mark(row: Any) -> Mark:
+    try:
+        texts = {name: _text(row[name]) for name in ("id", "name", "service")}
+        found = Mark(**texts, at=_moment(row["at"]), attributes=row.get("attributes", {}))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UsageError("holds a mark in no form that an export has") from None
+    if not isinstance(found.attributes, dict) or not all(0 < len(text) <= LONGEST for text in texts.values()):
+        raise UsageError("holds a mark in no form that an export has")
     return found
 
 
