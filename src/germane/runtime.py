@@ -289,7 +289,7 @@ def _monitor(
         settings,
         attach=tracer.attach,
         suppressed=_quietly,
-        channels=[] if on_alert is None else [Callback(on_alert)],
+        channels=None if on_alert is None else {"callback": Callback(on_alert)},
         close=workbench.aclose,
         give_up=workbench.give_up,
         spent_until=lambda: workbench.spent_until,

@@ -197,7 +197,8 @@ def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database:
     ask_all(8)
 
     assert told.wait(60)
-    assert (alerts[0].state, alerts[0].route, alerts[0].n >= 5) == ("firing", "ask", True)
+    assert alerts[0].current is not None
+    assert (alerts[0].state, alerts[0].route, alerts[0].current.n >= 5) == ("firing", "ask", True)
 
 
 def test_texts_are_redacted_before_they_go_anywhere(judge: FakeJudge, database: str, query: Query) -> None:

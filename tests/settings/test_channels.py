@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from germane.alert import Alert
 from germane.errors import SettingsError
 from germane.settings import load
 from germane.settings.channels import Channel
@@ -130,10 +132,17 @@ def test_a_link_is_made_of_what_names_an_alert(link: str) -> None:
     ],
 )
 def test_a_channel_is_told_what_it_asks_for(
-    channel: Channel, severity: Any, rule: str, route: str, taken: bool
+    channel: Channel, severity: Any, rule: str, route: str | None, taken: bool
 ) -> None:
     """By severity, rule and route; what is about the service as a whole is about each of its routes."""
-    assert channel.takes(severity=severity, rule=rule, route=route) is taken
+    labels = {"service": "shop"} if route is None else {"service": "shop", "route": route}
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    alert = Alert(
+        id="a", key="k", rule=rule, kind="drop", labels=labels, state="firing", severity=severity, starts_at=noon,
+        evaluated_at=noon,
+    )  # fmt: skip
+
+    assert channel.takes(alert) is taken
 
 
 def test_none_takes_away_the_channels_of_the_files(bare: Path) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RATE = 0.75
 """Share of the answers that is scored: as much as the small model on one core keeps up with."""
-RULE = {"threshold": 0.45, "window": 45.0, "min_count": 12}
+RULE = {"threshold": 0.45, "window": 24.0, "min_count": 8}
 """The floor rule of each route. Healthy routes have means about .7, the broken one has about .15."""
 CONCURRENCY = 2
 """The small model gains nothing from more requests at a time."""
@@ -223,8 +223,8 @@ class _Run:
             await asyncio.sleep(PROGRESS_EVERY)
 
     def _take(self, alert: Alert) -> None:
-        at = (alert.at - self._started_at).total_seconds()
-        self._alerts.append(RaisedAlert(alert.route, round(at, 1), alert.state, alert.message))
+        at = (alert.evaluated_at - self._started_at).total_seconds()
+        self._alerts.append(RaisedAlert(alert.route or "", round(at, 1), alert.state, alert.message))
 
     def _outcome(self, store: Store) -> Outcome:
         counts, spans = store.counts(), {span.span_id: span for span in self._receiver.spans}.values()

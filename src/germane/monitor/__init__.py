@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from germane.monitor.alerts import Alert
+from germane.alert import Alert
 from germane.monitor.background import Status
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Callback, Channel, Webhook

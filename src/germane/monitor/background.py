@@ -14,17 +14,19 @@ from datetime import datetime, timedelta
 from importlib.metadata import version
 from typing import Final
 
+from germane.alert import Alert
 from germane.exchange import Exchange
-from germane.monitor.alerts import Alert
 from germane.monitor.allotment import assumed
 from germane.monitor.backoff import Backoff
-from germane.monitor.channels import Channel
-from germane.monitor.delivery import Delivery
+from germane.monitor.channels import Channel, takers
+from germane.monitor.delivery import Delivery, Makers
 from germane.monitor.failing import Failing
 from germane.monitor.fitness import Fitness
 from germane.monitor.heartbeat import Heartbeat
 from germane.monitor.housekeeping import Housekeeping, Rhythm
 from germane.monitor.job import Job, JobStatus
+from germane.monitor.lane import Desk
+from germane.monitor.lookout import Lookout
 from germane.monitor.measuring import Measuring
 from germane.monitor.objections import Objections
 from germane.monitor.office import Office
@@ -32,7 +34,7 @@ from germane.monitor.pace import longest_wait, places_for
 from germane.monitor.pool import Pool
 from germane.monitor.proxy import proxy_for
 from germane.monitor.results import Results
-from germane.monitor.rules import Rules
+from germane.monitor.rollups import Rollups
 from germane.monitor.sampling import Sampling
 from germane.monitor.scheduler import Tick
 from germane.monitor.scoring import Limits, Scoring
@@ -50,6 +52,7 @@ Quiet = Callable[[], AbstractContextManager[object]]
 
 JOBS: Final = ("sample", "score", "save", "watch")
 SAMPLER: Final = "sampler"
+WATCHER: Final = "watcher"
 STORE_CALLS: Final = 4
 """Calls to the database at a time."""
 SHORTEST_TERM: Final = 10.0
@@ -70,7 +73,8 @@ class Parts:
     fitness: Fitness
     attach: Attach
     suppressed: Quiet
-    channels: Sequence[Channel]
+    channels: Mapping[str, Channel]
+    """By name."""
     clock: Callable[[], datetime]
     close: Callable[[], Awaitable[None]]
     give_up: Callable[[], object]
@@ -85,7 +89,8 @@ class Status:
 
     running: bool
     jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(JOBS, JobStatus()))
-    """By name: ``sample``, ``score``, ``save``, ``watch``, ``housekeeping``; ``beat`` where there is work to score."""
+    """By name: ``sample``, ``score``, ``save``, ``watch``, ``deliver``, ``roll``, ``housekeeping``; ``beat`` where
+    one scores."""
     in_flight: int = 0
     """Scorers at work for an exchange now."""
     unsaved: int = 0
@@ -95,9 +100,9 @@ class Status:
     budget_problem: str | None = None
     """Until when the budget is spent; None while there is room, or without one."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """Per channel why it did not take its last alert."""
+    """Per channel why it did not take its last notification, or can take none from here."""
     open_alerts: tuple[Alert, ...] = ()
-    """What fires, as far as this process has seen it begin."""
+    """What was open at the last look, whoever looked."""
 
 
 class Background:
@@ -107,14 +112,16 @@ class Background:
         self._parts = parts
         self._voice, self._failing = Voice(), Failing()
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._sampler, self._watcher = self._office(SAMPLER), self._office("watcher")
+        self._sampler, self._watcher = self._office(SAMPLER), self._office(WATCHER)
         self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
-        self._delivery = Delivery(parts.channels)
-        self._rules = Rules(parts.store, parts.settings.rules, owner=self._owner, clock=parts.clock)
+        self._delivery = self._make_delivery()
+        self._lookout = self._make_lookout()
+        self._open_alerts: tuple[Alert, ...] = ()
         self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
         self._sampling = self._make_sampling()
         self._objections = self._make_objections()
         self._measuring = Measuring(parts.store, parts.settings, office=self._sampler, threads=self._threads)
+        self._rollups = self._make_rollups()
         self._scoring = self._make_scoring()
         self._lease = timedelta(seconds=parts.settings.lease)
         self._woken = parts.clock()
@@ -128,6 +135,8 @@ class Background:
         self._housekeeping = self._make_housekeeping()
         self._keep = self._job("housekeeping", self._housekeeping.run)
         self._measure = self._job("measure", self._measuring.run)
+        self._roll = self._job("roll", self._rollups.run)
+        self._deliver = self._job("deliver", self._delivery.look)
         self._loops = (
             asyncio.create_task(_again(self._scoring.changed, self._score)),
             asyncio.create_task(_again(self._results.changed, self._save)),
@@ -138,9 +147,11 @@ class Background:
 
     def ticks(self) -> Mapping[str, Tick]:
         """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
-        watching: dict[str, Tick] = {"watch": self._watch.run} if self._parts.settings.rules else {}
+        watching: dict[str, Tick] = {"watch": self._watch.run} if self._parts.settings.watched else {}
         scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake, "measure": self._measure.run}
-        return (scoring if self._parts.scorers else {}) | watching
+        return (
+            (scoring if self._parts.scorers else {}) | watching | {"deliver": self._deliver.run, "roll": self._roll.run}
+        )
 
     @property
     def waiting(self) -> Waiting | None:
@@ -151,7 +162,7 @@ class Background:
         """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
         left = deadline - asyncio.get_running_loop().time()
         self._sampling.stopping = self._objections.stopping = self._scoring.stopping = True
-        self._housekeeping.stopping = True
+        self._housekeeping.stopping = self._rollups.stopping = True
         self._parts.give_up()
         finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
         try:
@@ -170,7 +181,7 @@ class Background:
 
     def status(self) -> Status:
         """Return how it is doing; may be called from any thread."""
-        jobs = (self._sample, self._score, self._save, self._watch, self._keep)
+        jobs = (self._sample, self._score, self._save, self._watch, self._deliver, self._roll, self._keep)
         beating = {"beat": self._heartbeat.status()} if self._parts.scorers else {}
         return Status(
             running=True,
@@ -180,7 +191,7 @@ class Background:
             judge_problem=self._scoring.problem,
             budget_problem=self._budget_problem,
             channel_problems=self._delivery.problems,
-            open_alerts=self._rules.open,
+            open_alerts=self._open_alerts,
         )
 
     async def _clear_up(self) -> bool:
@@ -191,9 +202,10 @@ class Background:
         await self._score.rest()
         await self._save.run()
         await handing.run()
-        for job in (self._sample, self._watch, self._keep, self._measure):
+        for job in (self._sample, self._watch, self._keep, self._measure, self._deliver, self._roll):
             await job.rest()
-        await asyncio.gather(resigning.run(), closing.run(), self._delivery.drain())
+        draining = self._job("drain", self._delivery.drain)
+        await asyncio.gather(resigning.run(), closing.run(), draining.run())
         return not (len(self._results) or handing.problem or resigning.problem or closing.problem)
 
     async def _hand_back(self) -> None:
@@ -201,7 +213,13 @@ class Background:
         await self._threads.run(self._parts.store.release, self._owner)
 
     async def _resign(self) -> None:
-        for office in (self._sampler, self._watcher, self._housekeeping.office):
+        for office in (
+            self._sampler,
+            self._watcher,
+            self._housekeeping.office,
+            self._rollups.office,
+            *self._delivery.offices,
+        ):
             await self._threads.run(office.resign)
 
     async def _beat(self) -> None:
@@ -244,17 +262,18 @@ class Background:
             self._scoring.wake()
 
     async def _watch_all(self) -> None:
-        try:
-            await self._threads.run(self._look)
-        finally:
-            for alert in self._rules.take():
-                self._delivery.send(alert)
+        if await self._threads.run(self._look):
+            await self._deliver.run()
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Look, if it is up to this process; return whether somebody is to be told something."""
+        told = False
         if self._watcher.held():
-            self._rules.look()
+            told = self._lookout.look()
         else:
-            self._rules.forget()
+            self._lookout.forget()
+        self._open_alerts = tuple(self._parts.store.open_alerts())
+        return told
 
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
@@ -265,14 +284,42 @@ class Background:
     def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
         return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed, voice=self._voice)
 
-    def _office(self, name: str) -> Office:
-        term = timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))
-        return Office(self._parts.store, name, self._owner, term=term, clock=self._parts.clock)
+    def _office(self, name: str, term: timedelta | None = None) -> Office:
+        lasting = term or timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))
+        return Office(self._parts.store, name, self._owner, term=lasting, clock=self._parts.clock)
+
+    def _make_delivery(self) -> Delivery:
+        parts = self._parts
+        desk = Desk(
+            store=parts.store,
+            owner=self._owner,
+            threads=self._threads,
+            clock=parts.clock,
+            lease=timedelta(seconds=parts.settings.lease),
+            link=parts.settings.alert_link,
+        )
+        makers = Makers(job=self._job, office=self._office)
+        return Delivery(desk, parts.channels, takers(parts.settings, parts.channels), makers)
+
+    def _make_lookout(self) -> Lookout:
+        parts = self._parts
+        return Lookout(
+            parts.store,
+            parts.settings,
+            holder=(WATCHER, self._owner),
+            scorers=[scorer.name for scorer in parts.scorers],
+            channels=takers(parts.settings, parts.channels),
+            clock=parts.clock,
+        )
 
     def _make_housekeeping(self) -> Housekeeping:
         parts = self._parts
         retention, rhythm = parts.settings.retention, parts.rhythm
         return Housekeeping(parts.store, retention, owner=self._owner, rhythm=rhythm, clock=parts.clock)
+
+    def _make_rollups(self) -> Rollups:
+        parts, office = self._parts, self._office("roller")
+        return Rollups(parts.store, parts.settings.trend_by, office=office, threads=self._threads, clock=parts.clock)
 
     def _make_sampling(self) -> Sampling:
         parts, settings = self._parts, self._parts.settings

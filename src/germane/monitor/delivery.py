@@ -1,96 +1,143 @@
-"""The way of alerts to their channels, beside everything else."""
+"""The way of notifications from the database to their channels, beside everything else."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
-from germane.monitor.alerts import Alert
-from germane.monitor.channels import Channel
-from germane.monitor.job import describe
+from germane.alert import Alert
+from germane.errors import StorageError
+from germane.monitor.channels import Channel, Forgetful
+from germane.monitor.job import Job
+from germane.monitor.lane import Desk, Lane
+from germane.monitor.office import Office
 
 logger = logging.getLogger("germane.monitor")
 
-CAPACITY: Final = 1_000
-"""Alerts that wait for one channel."""
+OVER_FOR: Final = timedelta(minutes=5)
+"""How long a channel that forgets is told that an alert is over."""
+LAST_WORD: Final = 1.0
+"""Seconds that handing back may take at the end."""
+
+MakeJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
+MakeOffice = Callable[[str, timedelta], Office]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makers:
+    """What makes jobs, and offices by name and term."""
+
+    job: MakeJob
+    office: MakeOffice
 
 
 class Delivery:
-    """A queue and a task per channel: alerts keep their order there, and a slow channel holds up no other."""
+    """A lane per channel of this process: one that is slow holds up no other.
 
-    def __init__(self, channels: Sequence[Channel]) -> None:
-        self._lanes = [Lane(channel) for channel in channels]
-        self._tasks = [asyncio.create_task(lane.work()) for lane in self._lanes]
+    Args:
+        desk: The database's side of it.
+        channels: By name.
+        takes: By name, whether a channel is told of an alert.
+        makers: Of jobs and offices.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        channels: Mapping[str, Channel],
+        takes: Mapping[str, Callable[[Alert], bool]],
+        makers: Makers,
+    ) -> None:
+        self._desk = desk
+        self._lanes = {name: Lane(name, channel, desk) for name, channel in channels.items()}
+        self._jobs = {name: makers.job(f"deliver to {name}", lane.empty) for name, lane in self._lanes.items()}
+        self._reminders = [
+            Reminder(
+                lane, channel, takes[name], makers.office(f"reminder {name}", timedelta(seconds=3 * channel.every))
+            )
+            for name, lane in self._lanes.items()
+            if isinstance(channel := lane.channel, Forgetful)
+        ]
+        self._tasks = [asyncio.create_task(self._work(name)) for name in self._lanes]
 
     @property
     def problems(self) -> dict[str, str]:
-        """Per channel why it did not take its last alert."""
-        return {repr(lane.channel): lane.problem for lane in self._lanes if lane.problem is not None}
+        """Per channel why it did not take its last notification, or can take none."""
+        return {name: problem for name, lane in self._lanes.items() if (problem := lane.problem) is not None}
 
-    def send(self, alert: Alert) -> None:
-        """Queue an alert for every channel; returns at once."""
-        for lane in self._lanes:
-            lane.put(alert)
+    @property
+    def offices(self) -> list[Office]:
+        """What this process may hold for reminders."""
+        return [reminder.office for reminder in self._reminders]
+
+    async def look(self) -> None:
+        """Set about what is due, and return at once: lanes work for themselves."""
+        for name in await self._desk.call(self._desk.store.due_channels, list(self._lanes)):
+            self._lanes[name].wake()
+        for reminder in self._reminders:
+            await reminder.look()
 
     async def drain(self) -> None:
-        """Wait until every channel has taken, or finally refused, what was queued."""
-        await asyncio.gather(*(lane.queue.join() for lane in self._lanes))
+        """Send what is due, and wait until that is done."""
+        due = await self._desk.call(self._desk.store.due_channels, list(self._lanes))
+        await asyncio.gather(*(job.run() if name in due else job.rest() for name, job in self._jobs.items()))
 
     async def close(self) -> None:
-        """Stop sending; what has not gone out by now does not."""
+        """Stop sending. What has not gone out by now stays in the database, for whoever comes next."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for lane in self._lanes:
-            lane.tell_unsent()
+        cut_short = [lane for lane in self._lanes.values() if lane.at_work]
+        for lane in self._lanes.values():
+            lane.close()
+        if cut_short:
+            logger.warning("not sent before the end, and left for later: %s", ", ".join(one.name for one in cut_short))
+            with suppress(StorageError, TimeoutError):
+                async with asyncio.timeout(LAST_WORD):
+                    await self._desk.call(self._desk.store.release_notifications, self._desk.owner)
 
-
-class Lane:
-    """The alerts on their way to one channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.queue = asyncio.Queue[Alert](CAPACITY)
-        self.problem: str | None = None
-        self._unsent = self._failures = 0
-
-    def put(self, alert: Alert) -> None:
-        """Queue an alert, unless too many wait."""
-        if self.queue.full():
-            self._failed(f"{CAPACITY} alerts wait for it")
-            return
-        self.queue.put_nowait(alert)
-        self._unsent += 1
-
-    async def work(self) -> None:
-        """Deliver one alert after another, for ever."""
+    async def _work(self, name: str) -> None:
         while True:
-            await self._deliver(await self.queue.get())
-            self._unsent -= 1
-            self.queue.task_done()
+            await self._lanes[name].woken()
+            await self._jobs[name].run()
 
-    def tell_unsent(self) -> None:
-        """Say in the log how many alerts nobody will hear of."""
-        if self._unsent:
-            logger.warning("%d alert(s) did not go out by %r before the end", self._unsent, self.channel)
 
-    async def _deliver(self, alert: Alert) -> None:
-        try:
-            await self.channel.send(alert)
-        except Exception as error:  # noqa: BLE001 - a channel may be the user's own code: nothing of it spreads
-            self._failed(describe(error))
-        else:
-            self._went_well()
+class Reminder:
+    """Tells a channel that forgets, once in a while and from one process, of what fires and what is just over."""
 
-    def _went_well(self) -> None:
-        if self.problem is not None:
-            logger.warning("alerts go out by %r again; %d did not", self.channel, self._failures)
-        self.problem, self._failures = None, 0
+    def __init__(self, lane: Lane, channel: Forgetful, takes: Callable[[Alert], bool], office: Office) -> None:
+        self._lane = lane
+        self._channel = channel
+        self._takes = takes
+        self.office = office
+        self._next = 0.0
+        """By the loop's time."""
 
-    def _failed(self, problem: str) -> None:
-        if self.problem is None:
-            logger.warning("an alert did not go out by %r, and others may not: %s", self.channel, problem)
-        self.problem = problem
-        self._failures += 1
+    async def look(self) -> None:
+        """Have the lane remind its channel, if it is time."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next:
+            return
+        self._next = now + self._channel.every
+        if await self._lane.desk.call(self.office.held):
+            self._lane.remind(self._remind)
+
+    async def _remind(self) -> None:
+        desk = self._lane.desk
+        alerts = await desk.call(self._alerts)
+        if alerts:
+            await self._channel.remind(alerts, link=desk.link)
+
+    def _alerts(self) -> list[Alert]:
+        """Return what it was told of and what lasts, and what it was told is over."""
+        desk = self._lane.desk
+        lasting = [one for one in desk.store.open_alerts() if one.notified_at is not None and self._takes(one)]
+        posted = desk.store.notifications(channel=self._lane.name, since=desk.clock() - OVER_FOR)
+        told = [alert for one in posted for alert in one.notification.alerts if not alert.is_open]
+        keys = {alert.key for alert in lasting}
+        return lasting + [alert for alert in told if alert.key not in keys]

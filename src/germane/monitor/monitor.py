@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from germane.monitor import fitness, rules
 from germane.monitor.background import Attach, Background, Parts, Quiet, Status
 from germane.monitor.backoff import Backoff
-from germane.monitor.channels import Channel, Log, Webhook
+from germane.monitor.channels import Channel, Log, build
 from germane.monitor.housekeeping import Rhythm
 from germane.monitor.scheduler import Scheduler
 from germane.scorers import Scorer
 from germane.settings import Settings
-from germane.settings.channels import Webhook as WebhookSettings
-from germane.settings.kinds import read_address, read_secret
 from germane.storage import Store
 from germane.tracer import Waiting
 
@@ -36,7 +34,7 @@ class Monitor:
         scorers: which run; with none only the rules are watched.
         attach: called with an exchange and its scores, once they are saved.
         suppressed: a context in which nothing is traced or captured; all but ``attach`` is done in it.
-        channels: where alerts go beside the log and the webhook of the settings.
+        channels: where alerts go beside the log and the channels of the settings, by name.
         close: closes the scorers' clients, on their own event loop, when the monitor stops.
         give_up: called when it begins to stop: judge requests that have not had their turn are not made.
         spent_until: says until when the budget is spent, for :meth:`status`.
@@ -55,7 +53,7 @@ class Monitor:
         *,
         attach: Attach,
         suppressed: Quiet = contextlib.nullcontext,
-        channels: Sequence[Channel] = (),
+        channels: Mapping[str, Channel] | None = None,
         clock: Callable[[], datetime] = _now,
         close: Callable[[], Awaitable[None]] = _nothing,
         give_up: Callable[[], object] = lambda: None,
@@ -72,7 +70,7 @@ class Monitor:
             fitness=fitness.Fitness(scorers, filters=settings.filters, always=settings.always),
             attach=attach,
             suppressed=suppressed,
-            channels=(Log(), *_webhooks(settings), *channels),
+            channels={"log": Log(), **build(settings), **(channels or {})},
             clock=clock,
             close=close,
             give_up=give_up,
@@ -105,10 +103,3 @@ class Monitor:
         """Return how the background is doing; may be called from any thread."""
         work = self._scheduler.work
         return work.status() if isinstance(work, Background) else Status(running=self._scheduler.running)
-
-
-def _webhooks(settings: Settings) -> list[Webhook]:
-    hooks = [channel for channel in settings.channels.values() if isinstance(channel, WebhookSettings)]
-    return [
-        Webhook(read_address(hook.url), None if hook.secret is None else read_secret(hook.secret)) for hook in hooks
-    ]

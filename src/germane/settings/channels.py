@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,13 +11,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from germane.alert import Severity
+from germane.alert import SEVERITIES, Alert, Severity
 from germane.settings.kinds import Names, PlainAddress, PlainAddresses, Reference
 
 OWN: Final = ("log", "callback")
 """Channels that are there without being configured."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_SEVERITIES: Final[tuple[Severity, ...]] = ("warning", "critical")
 PLACES: Final = ("id", "key", "rule", "service", "route", "scorer")
 """What a link may name in braces."""
 
@@ -75,14 +74,13 @@ class Channel(BaseModel):
     answers: bool = False
     """Whether messages quote question and answer of the worst exchanges. Without it they carry ids."""
 
-    def takes(self, *, severity: Severity, rule: str, route: str | None) -> bool:
-        """Whether it is told of an alert like this."""
-        grave = _SEVERITIES.index(severity) >= _SEVERITIES.index(self.severity)
-        return grave and _fits(self.rules, rule) and (route is None or _fits(self.routes, route))
+    def takes(self, alert: Alert) -> bool:
+        """Whether it is told of an alert."""
+        grave = SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
+        return grave and _fits(self.rules, alert.rule) and (alert.route is None or _fits(self.routes, alert.route))
 
 
-def _fits(patterns: Iterable[str], name: str) -> bool:
-    patterns = tuple(patterns)
+def _fits(patterns: Collection[str], name: str) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

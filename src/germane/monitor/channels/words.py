@@ -1,0 +1,110 @@
+"""What messages say of an alert, in plain words. All of it may hold hostile names: each channel escapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from germane.alert import Alert, Level, Notification, Shift
+from germane.shown import counted, harmless
+
+Fact = tuple[str, str]
+
+NAMED: Final = 5
+"""Exchanges that are named."""
+WIDTH: Final = 390
+"""Characters of a fact."""
+SENTENCE: Final = 590
+"""Characters of an alert's sentence."""
+QUOTED: Final = 500
+"""Characters of a question or an answer."""
+_TOLD: Final[Mapping[str, str]] = {
+    "firing": "Firing",
+    "escalated": "Now critical",
+    "repeated": "Still firing",
+    "resolved": "Resolved",
+}
+_CAUSES: Final[Mapping[str, str]] = {
+    "answers_drifting": "answers drift from the questions",
+    "refusals_rising": "more refusals",
+    "retrieval_worse": "retrieval brings worse contexts",
+    "judge_broken": "the judge does not work",
+    "no_data": "nothing is scored any more",
+    "budget": "the budget is spent",
+}
+_REASONS: Final[Mapping[str, str]] = {
+    "recovered": "it has recovered",
+    "passed": "it passed before it fired",
+    "judge_changed": "the judge has changed: a new baseline is learned",
+    "by_hand": "somebody has closed it",
+    "new_baseline": "this level was accepted as the new baseline",
+    "rule_removed": "its rule is gone",
+}
+
+
+def headline(notification: Notification) -> str:
+    """Say in one line what happened, and where."""
+    said, first = _TOLD[notification.what], notification.alerts[0]
+    if len(notification.alerts) == 1:
+        return harmless(f"{said}: {subject(first)}", 150)
+    return harmless(f"{said}: {counted(len(notification.alerts), 'alert')} in {first.service}", 150)
+
+
+def subject(alert: Alert) -> str:
+    """Say what an alert is and where: ``drop in shop, docs``."""
+    return harmless(f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}", 140)
+
+
+def state_of(alert: Alert) -> str:
+    """Say how it stands, in one word."""
+    return "Resolved" if alert.state == "resolved" else alert.severity.capitalize()
+
+
+def sentence(alert: Alert) -> str:
+    """Return its sentence on one line."""
+    return harmless(alert.message or f"{subject(alert)}: {state_of(alert).lower()}", SENTENCE)
+
+
+def facts(alert: Alert) -> list[Fact]:
+    """Return what a person needs to believe it: names and values, each on one line."""
+    found: list[tuple[str, str | None]] = [
+        ("Likely", _CAUSES.get(alert.cause or "")),
+        ("Now", _level(alert.current)),
+        ("Baseline", _level(alert.baseline)),
+        ("Threshold", None if alert.threshold is None else f"{alert.threshold:.3g}"),
+        ("Began about", _moment(alert.onset)),
+        ("Evidence", _evidence(alert)),
+        ("Where", "; ".join(map(_shift, alert.shifts[:3])) or None),
+        ("Over because", _REASONS.get(alert.resolve_reason or "")),
+    ]
+    return [(name, harmless(value, WIDTH)) for name, value in found if value is not None]
+
+
+def worst(alert: Alert) -> str:
+    """Return the ids of its worst exchanges, on one line."""
+    return harmless(", ".join(alert.exchange_ids[:NAMED]), WIDTH)
+
+
+def quoted(text: str | None) -> str:
+    """Return a question or an answer on one line, cut."""
+    return "(none)" if text is None else harmless(text, QUOTED)
+
+
+def _level(level: Level | None) -> str | None:
+    if level is None:
+        return None
+    between = "" if level.interval is None else f"95 % {level.interval[0]:.3f} to {level.interval[1]:.3f}, "
+    return f"{level.mean:.3f} ({between}n = {level.n})"
+
+
+def _shift(shift: Shift) -> str:
+    return f"{shift.kind} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _evidence(alert: Alert) -> str | None:
+    return None if alert.evidence is None else f"as rare as {alert.evidence:.2g} false alarms a year"

@@ -1,0 +1,191 @@
+"""The notifications on their way to one channel, one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+from germane.alert import Notification
+from germane.errors import SettingsError, StorageError
+from germane.monitor.backoff import Backoff
+from germane.monitor.channels import Channel, Message, NotDelivered, Quote
+from germane.monitor.job import place_of
+from germane.storage import Outcome, Store
+from germane.threads import Threads
+
+logger = logging.getLogger("germane.monitor")
+
+QUOTED: Final = 5
+"""Exchanges of an alert that are quoted."""
+RENEWALS: Final = 3
+"""How often a lease is renewed within its time."""
+BACKOFF: Final = Backoff(first=1.0, limit=60.0, longest_asked=3600.0)
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where lanes take notifications from, and say what became of them."""
+
+    store: Store
+    owner: str
+    threads: Threads
+    clock: Callable[[], datetime]
+    lease: timedelta
+    backoff: Backoff = BACKOFF
+    link: str | None = None
+
+    async def call(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Call the database in a thread."""
+        return await self.threads.run(function, *arguments)
+
+    async def take(self, channel: str) -> Notification | None:
+        """Take what is due next, for the lease's time."""
+        return await self.threads.run(lambda: self.store.take_notification(channel, self.owner, lease=self.lease))
+
+    async def keep(self, notification: Notification) -> None:
+        """Renew the lease again and again."""
+        while True:
+            await asyncio.sleep(self.lease.total_seconds() / RENEWALS)
+            with suppress(StorageError):  # it ends, and another process tries
+                await self.threads.run(
+                    lambda: self.store.keep_notification(notification.id, self.owner, lease=self.lease)
+                )
+
+    async def settle(self, notification: Notification, outcome: Outcome) -> str | None:
+        """Note what became of a try."""
+        return await self.call(self.store.settle_notification, notification.id, self.owner, outcome)
+
+
+class Lane:
+    """Takes what is due for a channel, sends it, and notes what became of it."""
+
+    def __init__(self, name: str, channel: Channel, desk: Desk) -> None:
+        self.name = name
+        self.channel = channel
+        self.desk = desk
+        self.at_work: Notification | None = None
+        """What is being sent."""
+        self._failed: str | None = None
+        self._failures = 0
+        self._reminder: Callable[[], Awaitable[None]] | None = None
+        self._wanted = asyncio.Event()
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the channel did not take its last notification, or can take none."""
+        return self.channel.problem or self._failed
+
+    def wake(self) -> None:
+        """Have it set about what is due."""
+        self._wanted.set()
+
+    def remind(self, reminder: Callable[[], Awaitable[None]]) -> None:
+        """Have it remind its channel before anything else."""
+        self._reminder = reminder
+        self.wake()
+
+    async def woken(self) -> None:
+        """Wait until there may be something to do."""
+        await self._wanted.wait()
+        self._wanted.clear()
+
+    def close(self) -> None:
+        """Forget what was to be tried again from here."""
+        for timer in self._timers:
+            timer.cancel()
+
+    async def empty(self) -> None:
+        """Send one after another until nothing is due.
+
+        Raises:
+            StorageError: the database is away.
+        """
+        problem = self.channel.problem
+        if problem is not None:  # what cannot be sent from here is left to processes that can
+            self._note(problem)
+            return
+        await self._remind()
+        while (taken := await self.desk.take(self.name)) is not None:
+            self.at_work = taken
+            outcome = await self._send(taken)
+            status = await self.desk.settle(taken, outcome)
+            self.at_work = None
+            self._tell(outcome, status)
+
+    async def _remind(self) -> None:
+        reminder, self._reminder = self._reminder, None
+        if reminder is None:
+            return
+        try:
+            await reminder()
+        except (NotDelivered, SettingsError) as error:
+            self._note(str(error))
+
+    async def _send(self, taken: Notification) -> Outcome:
+        wait = self.desk.backoff.wait
+        try:
+            async with self._kept(taken):
+                return Outcome(http_status=await self.channel.send(await self._message(taken)))
+        except NotDelivered as error:
+            again = wait(taken.attempt, at_least=error.asked) if error.again else None
+            return Outcome(http_status=error.status, error=error.problem, again=again)
+        except SettingsError as error:  # a secret went a moment ago
+            return Outcome(error=str(error), again=wait(taken.attempt))
+        except StorageError as error:
+            return Outcome(error=type(error).__name__, again=wait(taken.attempt))
+        except Exception as error:  # noqa: BLE001 - a channel may be the user's own code: nothing of it spreads
+            return Outcome(error=place_of(error))
+
+    @asynccontextmanager
+    async def _kept(self, taken: Notification) -> AsyncIterator[None]:
+        keeping = asyncio.create_task(self.desk.keep(taken))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    async def _message(self, taken: Notification) -> Message:
+        if not self.channel.answers:
+            return Message(notification=taken, link=self.desk.link)
+        ids = sorted({one for alert in taken.alerts for one in alert.exchange_ids[:QUOTED]})
+        found = await self.desk.call(self.desk.store.exchanges_of, ids)
+        quotes = {id_: Quote(exchange_id=id_, question=one.question, answer=one.answer) for id_, one in found.items()}
+        return Message(notification=taken, quotes=quotes, link=self.desk.link)
+
+    def _tell(self, outcome: Outcome, status: str | None) -> None:
+        """Say in the log when it begins to fail, when it works again, and what is given up."""
+        if outcome.error is None:
+            self._went_well()
+            return
+        self._note(outcome.error)
+        if status == "dead":
+            logger.warning("a notification by %s is given up: %s", self.name, outcome.error)
+        elif outcome.again is not None:
+            self._wake_in(outcome.again)
+
+    def _wake_in(self, wait: timedelta) -> None:
+        def awake() -> None:
+            self._timers.discard(timer)
+            self.wake()
+
+        timer = asyncio.get_running_loop().call_later(wait.total_seconds(), awake)
+        self._timers.add(timer)
+
+    def _went_well(self) -> None:
+        if self._failed is not None:
+            logger.warning("alerts go out by %s again; %d tries failed", self.name, self._failures)
+        self._failed, self._failures = None, 0
+
+    def _note(self, problem: str) -> None:
+        if self._failed is None:
+            logger.warning("an alert did not go out by %s, and others may not: %s", self.name, problem)
+        self._failed = problem
+        self._failures += 1

@@ -1,0 +1,108 @@
+"""What receivers take, by their published descriptions, as JSON Schema in our own words.
+
+PagerDuty: the description of the Events API v2 in PagerDuty/api-schema (reference/events-v2/openapiv3.json), and the
+limits of its guide: a summary of at most 1024 characters, a dedup_key of at most 255, a routing key of 32.
+Alertmanager: ``postableAlerts`` in prometheus/alertmanager (api/v2/openapi.yaml); names of labels as in Prometheus.
+Slack: docs.slack.dev/reference/block-kit: blocks of a message 50, header 150, text of a section 3000, fields 10 of 2000
+each, elements of a context 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+
+Schema = dict[str, Any]
+
+
+def text(longest: int, **more: Any) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": longest, **more}
+
+
+def an_object(required: Schema, **optional: Any) -> Schema:
+    properties = {**required, **optional}
+    return {"type": "object", "properties": properties, "required": sorted(required), "additionalProperties": False}
+
+
+LINK = an_object({"href": text(2048, pattern="^https?://")}, text=text(1000))
+PAGERDUTY: Schema = {
+    **an_object(
+        {"routing_key": text(32, minLength=32), "event_action": {"enum": ["trigger", "acknowledge", "resolve"]}},
+        dedup_key=text(255),
+        client=text(1000),
+        client_url=text(2048, pattern="^https?://"),
+        links={"type": "array", "items": LINK},
+        payload=an_object(
+            {
+                "summary": text(1024),
+                "source": text(1024),
+                "severity": {"enum": ["critical", "error", "warning", "info"]},
+            },
+            timestamp={"type": "string", "format": "date-time"},
+            component=text(1024),
+            group=text(1024),
+            **{"class": text(1024)},
+            custom_details={"type": "object"},
+        ),
+    ),
+    "if": {"properties": {"event_action": {"const": "trigger"}}},
+    "then": {"required": ["payload"]},
+    "else": {"required": ["dedup_key"]},
+}
+
+LABEL_SET: Schema = {
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "propertyNames": {"pattern": "^[a-zA-Z_][a-zA-Z0-9_]*$"},
+}
+ALERTMANAGER: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "items": an_object(
+        {"labels": {**LABEL_SET, "required": ["alertname"]}},
+        annotations=LABEL_SET,
+        startsAt={"type": "string", "format": "date-time"},
+        endsAt={"type": "string", "format": "date-time"},
+        generatorURL={"type": "string", "pattern": "^https?://"},
+    ),
+}
+
+
+def plain(longest: int) -> Schema:
+    kind = {"const": "plain_text"}
+    return an_object({"type": kind, "text": text(longest)}, emoji={"type": "boolean"})
+
+
+def marked(longest: int) -> Schema:
+    return an_object({"type": {"const": "mrkdwn"}, "text": text(longest)}, verbatim={"type": "boolean"})
+
+
+def either(longest: int) -> Schema:
+    return {"oneOf": [plain(longest), marked(longest)]}
+
+
+SECTION: Schema = {
+    **an_object(
+        {"type": {"const": "section"}},
+        text=either(3000),
+        fields={"type": "array", "minItems": 1, "maxItems": 10, "items": either(2000)},
+    ),
+    "anyOf": [{"required": ["text"]}, {"required": ["fields"]}],
+}
+CONTEXT = an_object(
+    {"type": {"const": "context"}, "elements": {"type": "array", "minItems": 1, "maxItems": 10, "items": either(3000)}}
+)
+HEADER = an_object({"type": {"const": "header"}, "text": plain(150)})
+SLACK = an_object(
+    {
+        "text": text(4000),
+        "blocks": {"type": "array", "minItems": 1, "maxItems": 50, "items": {"oneOf": [HEADER, SECTION, CONTEXT]}},
+    }
+)
+
+
+def check(found: Any, schema: Schema) -> None:
+    """Raise what is wrong by a schema."""
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema, format_checker=FormatChecker()).validate(found)
