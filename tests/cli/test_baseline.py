@@ -64,6 +64,9 @@ def test_what_is_learned_says_until_when(call: Call, store: Store) -> None:
 
     said = f"learning until {until:%Y-%m-%d %H:%M} UTC: relevancy of shop; drops are noticed from then on"
     assert said in call("baseline", "show").out
+    assert said in call("report").out
+    assert said in call("doctor", "--offline").out
+    assert call("report", "--json").content["learning"][0]["until"] == until.isoformat()
     content = call("baseline", "show", "--json").content
     assert (content["baselines"][0]["status"], content["learning"]) == ("learning", [content["baselines"][0]["id"]])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from germane.cli import learned
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
 from germane.cli.report import NOT_ENOUGH_DATA
@@ -87,17 +88,6 @@ def as_dict(version: BaselineVersion) -> dict[str, Any]:
     return {**names, "numbers": {**plain, "routes": routes, "pooled": sorted(found.pooled)}}
 
 
-def learning_lines(versions: list[BaselineVersion]) -> list[str]:
-    """Return a sentence for each baseline that is being learned."""
-    return [_learning(one) for one in versions]
-
-
-def _learning(version: BaselineVersion) -> str:
-    what = "new routes of " if version.reason == "route_joined" else ""
-    about = f"{what}{harmless(version.key.scorer, 40)} of {harmless(version.key.service, 40)}"
-    return f"learning until {version.until:%Y-%m-%d %H:%M} UTC: {about}; drops are noticed from then on"
-
-
 def _print(versions: list[BaselineVersion]) -> None:
     if not versions:
         click.echo("No baseline yet: learning begins with the first score.")
@@ -107,7 +97,7 @@ def _print(versions: list[BaselineVersion]) -> None:
         names = f"{harmless(key.scorer, 40)} of {harmless(key.service, 40)}{scope}, judge {harmless(key.fingerprint)}"
         click.echo(f"{names}, version {version.number}: {version.status} ({version.reason.replace('_', ' ')})")
         if found is None:
-            click.echo(f"  {_learning(version)}\n" if version.status == "learning" else "  never learned\n")
+            click.echo(f"  {learned.line(version)}\n" if version.status == "learning" else "  never learned\n")
             continue
         window = f"{found.since:%Y-%m-%d} to {found.until:%Y-%m-%d}"
         click.echo(f"  {counted(found.n, 'score')} of {window}, {found.scores_per_day:.0f} a day")

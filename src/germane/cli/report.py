@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from germane.cli import compared, covered
+from germane.cli import compared, covered, learned
 from germane.cli.compared import ENOUGH
 from germane.cli.opening import opened
 from germane.cli.output import as_json, database, harmless, print_json, print_table
@@ -16,7 +16,7 @@ from germane.cli.since import Marked, SinceMark, Span, moment_of
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
-    from germane.storage import Coverage, Outstanding, RouteSummary, Store
+    from germane.storage import BaselineVersion, Coverage, Outstanding, RouteSummary, Store
 
 THRESHOLD_BROKEN = 3
 NOT_ENOUGH_DATA = 5
@@ -95,12 +95,14 @@ class _Found:
     coverage: list[Coverage]
     calibrations: list[Calibration]
     left: Outstanding
+    learning: list[BaselineVersion]
 
 
 def _read(store: Store, since: datetime, of: _Of) -> _Found:
     summaries = [found for found in store.summary(since=since) if of.holds(found)]
     coverage = [found for found in store.coverage(since=since) if of.holds(found) and covered.is_told(found)]
-    return _Found(since, summaries, coverage, _calibrations(store, summaries, since), store.outstanding())
+    learning = [found for found in store.learning() if of.service in {None, found.key.service}]
+    return _Found(since, summaries, coverage, _calibrations(store, summaries, since), store.outstanding(), learning)
 
 
 def _code(found: _Found, fail_under: float) -> int:
@@ -142,6 +144,9 @@ def _print(found: _Found) -> None:
     if missing:
         click.echo("\nWithout a score:")
         click.echo("\n".join(missing))
+    if found.learning:
+        click.echo()
+        click.echo("\n".join(map(learned.line, found.learning)))
 
 
 def _row(found: RouteSummary, name: str, scorer: str) -> tuple[str, ...]:
@@ -176,6 +181,7 @@ def _all_as_dict(found: _Found) -> dict[str, Any]:
         "coverage": [covered.as_dict(one) for one in found.coverage],
         "calibrations": [asdict(one) for one in found.calibrations],
         "waiting": covered.waiting(found.left),
+        "learning": learned.as_dicts(found.learning),
     }
 
 
