@@ -31,6 +31,7 @@ DEFAULTS = {
     "judge": "`OPENAI_MODEL`, else `gpt-4o-mini`",
     "api_key": "`OPENAI_API_KEY`",
     "base_url": "`OPENAI_BASE_URL`",
+    "trend_by": "`model`, `prompt_version`",
 }
 
 

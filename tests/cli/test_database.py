@@ -75,3 +75,15 @@ def test_tables_of_a_newer_germane_are_left_alone(call: Call, database: str, sto
         ended = call(*arguments)
         assert ended.code == 1
         assert "newer than this germane" in ended.err
+
+
+def test_rolling_up_says_how_many_hours(call: Call, store: Store, database: str) -> None:
+    """Once for what changed; then there is nothing left to do."""
+    store.count_dropped({("shop", "ask"): 1}, ["relevancy"])
+
+    told = [call("db", "roll", "--database", database) for _ in range(2)]
+
+    assert [one.code for one in told] == [0, 0]
+    assert told[0].out.startswith("1 hour of ")
+    assert told[1].out.startswith("0 hours of ")
+    assert call("db", "roll", "--database", database, "--json").content["hours"] == 0

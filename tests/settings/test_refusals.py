@@ -45,6 +45,7 @@ WRONG: dict[str, Any] = {
     "text_limit": 99,
     "retention": 3,
     "erase_after_scoring": "perhaps",
+    "trend_by": 3,
     "rules": [{"threshold": 2}],
     "channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}},
     "alert_link": "ftp://example.com/{id}",
@@ -244,3 +245,9 @@ def test_an_address_without_a_host_or_with_a_port_that_is_none_is_refused(addres
 def test_a_limit_is_a_number_above_0(name: str, value: float) -> None:
     """Without a limit there is none; an infinite one leaves no time between two requests."""
     assert f"setting {name}" in refusal(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["temperature", "attributes.", "attributes.a'b", 'attributes.a"b', "attributes.a b"])
+def test_trends_are_broken_down_by_what_there_is(name: str) -> None:
+    """A name that no label can be found by is told, with those that may stand there."""
+    assert "must be model, prompt_version or attributes.NAME" in refusal(trend_by=[name])

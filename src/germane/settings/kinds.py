@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -130,3 +131,13 @@ Reference = Annotated[str, AfterValidator(_is_reference)]
 """Where a secret stands: read with :func:`read_secret` whenever it is needed."""
 PlainAddress = Annotated[str, AfterValidator(_is_plain)]
 PlainAddresses = Annotated[Names, AfterValidator(_are_plain)]
+
+
+def _is_dimension(value: str) -> str:
+    if not DIMENSION.fullmatch(value):
+        raise ValueError("must be model, prompt_version or attributes.NAME, of letters, digits and _ . : -")
+    return value
+
+
+DIMENSION = re.compile(r"model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+Dimensions = Annotated[tuple[Annotated[str, AfterValidator(_is_dimension)], ...], NoDecode, BeforeValidator(_split)]

@@ -25,7 +25,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from germane.errors import SettingsError
 from germane.settings import channels, rules
 from germane.settings.channels import Channel, Channels, Link
-from germane.settings.kinds import DatabaseAddress, Key, Names, WebAddress
+from germane.settings.kinds import DatabaseAddress, Dimensions, Key, Names, WebAddress
 from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
 from germane.settings.rules import AnyRule, Rule, Rules, in_force
 
@@ -124,6 +124,8 @@ class Settings(BaseSettings):
     erase_after_scoring: bool = False
     """Whether the text of an exchange is erased as soon as nothing is left to be scored."""
 
+    trend_by: Dimensions = ("model", "prompt_version")
+    """What trends are broken down by fast, beside the route: `model`, `prompt_version`, `attributes.NAME`."""
     rules: Rules = ()
     """What people are told of, beside what is on by default: `[[rules]]`, then `threshold = 0.7` and the like."""
     channels: Channels = Field(default_factory=dict)
@@ -221,7 +223,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "filters": Match,
     "retention": Retention,
 }
-_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters", "channels"}
+_LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters", "channels", "trend_by"}
 """Settings whose parts have no variables of their own."""
 _PARTS = [f"{name}__{part}" for name in _NESTED.keys() - _LISTS for part in _NESTED[name].model_fields]
 """As they stand in variables."""
