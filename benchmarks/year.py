@@ -1,8 +1,9 @@
 """A year of quiet traffic through the real monitor and database, by a clock that is turned: python benchmarks/year.py.
 
 Real are the database with its tables, the scheduler and its thread, sampling, tasks and leases, the scoring loop, the
-queue of arrivals, learning, detector, alerts and outbox. Simulated are the clock, which is turned by ``--step`` once
-all that was due is done, and the judge: a scorer that reads from its exchange what it is worth.
+queue of arrivals, learning, detector, all rules that are on by default, alerts and outbox. Simulated are the clock,
+which is turned by ``--step`` once all that was due is done, and the judge: a scorer that reads from its exchange what
+it is worth. The exchanges of a step all come at its end.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
             until = BEGIN + number * step
             last = int(np.searchsorted(moments, until.timestamp()))
             clock.now = until
-            store.add([_exchange(made, place, moments[place]) for place in range(done, last)])
+            store.add([_exchange(made, place, until) for place in range(done, last)])
             done = last
             _settle(judge, store, monitor, clock, done)
         alerts = store.alerts(limit=MOST)
@@ -147,7 +148,7 @@ def _rested(monitor: Monitor, clock: Clock) -> bool:
     return ran and not status.in_flight + status.unsaved
 
 
-def _exchange(made: Stream, place: int, moment: float) -> Exchange:
+def _exchange(made: Stream, place: int, moment: datetime) -> Exchange:
     trace_id = f"{place + 1:032x}"
     return Exchange(
         id=new_exchange_id(),
@@ -158,7 +159,7 @@ def _exchange(made: Stream, place: int, moment: float) -> Exchange:
         question="How long is the warranty?",
         answer=f"Two years, says paragraph {place}.",
         attributes={"worth": float(made.values[place])},
-        started_at=datetime.fromtimestamp(moment, UTC),
+        started_at=moment,
         draw=draw_of(trace_id),
     )
 
