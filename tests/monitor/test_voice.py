@@ -12,9 +12,7 @@ import pytest
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.monitor import Callback, Monitor
-from germane.monitor.alerts import Alert
-from germane.monitor.delivery import Delivery
+from germane.monitor import Monitor
 from germane.monitor.failing import Failing
 from germane.monitor.job import Job
 from germane.monitor.voice import Voice
@@ -23,10 +21,6 @@ from germane.settings import Settings
 from germane.storage import Store
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
-ALERT = Alert(
-    key="k", rule="floor", state="firing", service="shop", route="ask", scorer="s", fingerprint="f1", value=0.41, n=40,
-    interval=(0.35, 0.47), threshold=0.6, window=5400, fired_at=MOMENT, at=MOMENT, exchange_ids=(),
-)  # fmt: skip
 
 
 class Works:
@@ -143,28 +137,3 @@ def test_the_log_follows_a_scorer_of_the_users(
     assert caplog.messages == [
         "broken fails again and again: scorer_error", "broken scores again, after 20 failures in a row",
     ]  # fmt: skip
-
-
-def test_a_channel_that_fails_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Of many alerts that do not go out the first is told, and when they do again, with how many did not."""
-    broken = [True]
-
-    def channel(_: Alert) -> None:
-        if broken[0]:
-            raise RuntimeError("my-api-key")
-
-    async def deliver() -> None:
-        delivery = Delivery([Callback(channel)])
-        for state in (True, False):
-            broken[0] = state
-            for _ in range(3):
-                delivery.send(ALERT)
-            await delivery.drain()
-        await delivery.close()
-
-    asyncio.run(deliver())
-
-    first, second = caplog.messages
-    assert "RuntimeError at test_voice.py" in first
-    assert "my-api-key" not in caplog.text
-    assert second.endswith("again; 3 did not")

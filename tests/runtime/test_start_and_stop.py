@@ -192,7 +192,7 @@ def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database:
         database=database,
         tick=0.05,
         on_alert=tell if kind == "sync" else tell_later,
-        rules=[{"threshold": 0.9, "min_count": 5}],
+        rules=[{"threshold": 0.9, "min_count": 5, "window": 60}],
     )
     ask_all(8)
 

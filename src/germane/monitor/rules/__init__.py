@@ -2,5 +2,19 @@
 
 from __future__ import annotations
 
-from germane.monitor.old_rules import Rules as Rules
-from germane.monitor.old_rules import tell_unfed as tell_unfed
+import logging
+from collections.abc import Collection, Sequence
+
+from germane.settings import AnyRule
+
+logger = logging.getLogger("germane.monitor")
+
+
+def tell_unfed(rules: Sequence[AnyRule], scorers: Collection[str]) -> None:
+    """Say in the log which rules watch a scorer that is not among those of this process."""
+    for rule in rules:
+        if scorers and rule.scorer is not None and rule.scorer not in scorers:
+            logger.warning(
+                "rule %r watches %s, which does not score here (%s does): it sees only what other processes score",
+                rule.name, rule.scorer, ", ".join(sorted(scorers)),
+            )  # fmt: skip

@@ -24,10 +24,12 @@ from germane.settings import (
 )
 from germane.storage import RouteMean, Store
 
-SELDOM: Final = 60.0
+SELDOM: Final = 10.0
 """Seconds after which every rule looks again."""
-PARTS: Final = 60
+PARTS: Final = 360
 """A rule over a window looks so often in it, if that is more often."""
+PARTS_OF_GAP: Final = 60
+"""A rule that waits for a gap looks so often in it, if that is more often."""
 BACK: Final = timedelta(days=14)
 """How far back it is looked for how long scores usually take."""
 SHORTEST: Final = timedelta(hours=2)
@@ -82,8 +84,12 @@ class Looks:
         return last is None or not timedelta() <= now - last < timedelta(seconds=self._every(rule))
 
     def _every(self, rule: Rule) -> float:
-        length = getattr(rule, "window", getattr(rule, "at_least", PARTS * SELDOM))
-        return max(self._tick, min(SELDOM, length / PARTS))
+        often = SELDOM
+        if isinstance(rule, (Windowed, ScorerError)):
+            often = rule.window / PARTS
+        elif isinstance(rule, NoData):
+            often = rule.at_least / PARTS_OF_GAP
+        return max(self._tick, min(SELDOM, often))
 
     def _verdicts(self, rule: AnyRule, now: datetime) -> Iterable[Verdict]:
         if isinstance(rule, NoData):
