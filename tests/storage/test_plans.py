@@ -13,11 +13,25 @@ import pytest
 from sqlalchemy import Connection, event
 
 from germane.annotation import Feedback, Recorded
+from germane.baseline import Baseline
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import Budget
-from germane.storage import Decision, Expense, Limit, Pick, Presence, Selection, Step, Store
+from germane.storage import (
+    Advance,
+    Decision,
+    Expense,
+    Key,
+    Limit,
+    Past,
+    Pick,
+    Presence,
+    Progress,
+    Selection,
+    Step,
+    Store,
+)
 from germane.storage.lowest import Chosen, by_value, lowest, of_few, of_route
 
 Make = Callable[..., Exchange]
@@ -26,6 +40,19 @@ Statement = tuple[str, Any]
 A_PROCESS = Presence(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"})
 A_CALIBRATION = Calibration(
     embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
+)
+A_BASELINE = Baseline(
+    service="shop",
+    scorer="a",
+    fingerprint="f1",
+    since=datetime(2026, 2, 1, tzinfo=UTC),
+    until=datetime(2026, 3, 1, tzinfo=UTC),
+    n=0,
+    mean=0.0,
+    deviation=0.0,
+    scores_per_day=0.0,
+    committed_per_day=0.0,
+    routes={},
 )
 
 
@@ -104,7 +131,37 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.restore_dropped(store.dropped(Selection()))
     store.counts()
     store.counts(at_most=5)
+    watch(store, clock)
     take_away(store, clock)
+
+
+def watch(store: Store, clock: Any) -> None:
+    """Learn a baseline in every way, and move a detector on."""
+    store.elect("watcher", "me", ttl=LEASE)
+    holder = ("watcher", "me")
+    found = store.arrivals(5, attributes=True) + store.arrivals(5)
+    past = Past(service="shop", scorer="a", fingerprint="f1", since=clock.now - LEASE, until=clock.now)
+    store.past(past, attributes=True)
+    store.count_past(past)
+    store.release_of(past)
+    key = Key("shop", "a", "f1")
+    window = {"since": clock.now, "until": clock.now + LEASE}
+    version = store.begin_learning(key, "first", **window, holder=holder)
+    assert version is not None
+    store.extend_learning(version.id, clock.now + 2 * LEASE, holder=holder)
+    store.freeze(version.id, A_BASELINE, ("m", "7"), holder=holder)
+    store.supersede(key, "imported", A_BASELINE, (None, None))
+    other = store.learn_anew(key, "accepted", **window)
+    assert other is not None
+    store.give_up_learning(other.id, holder=holder)
+    store.baselines()
+    store.baselines(superseded=True)
+    store.learning()
+    detector = Progress(rule="drop", service="shop", scorer="a", parameters="p", baseline_id=version.id, state={})
+    ids = sorted({one.id for one in found})
+    assert store.advance(Advance(holder=holder, progress=[detector], consumed=ids))
+    (kept,) = store.detectors()
+    assert store.advance(Advance(holder=holder, progress=[kept]))
 
 
 def lowest_by_each_way(store: Store, window: dict[str, Any]) -> None:

@@ -91,7 +91,7 @@ def waiting(connection: Connection, limit: int, *, attributes: bool) -> list[Arr
     query = select(*columns, *([exchange.c.attributes] if attributes else []))
     if attributes:
         query = query.outerjoin_from(arrival, exchange, exchange.c.id == arrival.c.exchange_id)
-    rows = connection.execute(query.order_by(arrival.c.id).limit(limit)).mappings()
+    rows = connection.execute(query.where(arrival.c.id > 0).order_by(arrival.c.id).limit(limit)).mappings()
     return [Arrival(**{**row, "attributes": row.get("attributes") or {}}) for row in rows]
 
 
