@@ -79,6 +79,7 @@ def _choice(settings: Settings) -> str:
 
 def _look_at_database(settings: Settings) -> Iterator[Finding]:
     from germane.cli.processes import look_at_processes
+    from germane.cli.told import look_at_channels
     from germane.cli.watched import look_at_learning
     from germane.storage import Store
 
@@ -94,6 +95,7 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
         yield from _look_at_handlers(store, settings)
         yield from _look_at_background(store, settings)
         yield from look_at_processes(store, settings)
+        yield from look_at_channels(store, settings)
         yield from look_at_learning(store)
     except DatabaseNotMigrated as error:
         yield Finding("database", "fault", str(error), "germane db upgrade")

@@ -1,0 +1,56 @@
+"""What the doctor finds of channels: whether they can send from here, what waits for them, and what none has taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from germane.cli.examination import Finding
+from germane.settings import Settings
+from germane.shown import counted
+
+if TYPE_CHECKING:
+    from germane.monitor.channels import Channel
+    from germane.storage import Lane, Store
+
+ALWAYS: Final = ("log", "callback")
+"""Channels that no setting has to name."""
+
+
+def look_at_channels(store: Store, settings: Settings) -> Iterator[Finding]:
+    """Tell of each channel that is configured, or for which something waits or has died."""
+    from germane.monitor.channels import build
+
+    lanes = {lane.channel: lane for lane in store.lanes()}
+    channels = build(settings)
+    for name, channel in channels.items():
+        yield from _look_at(name, channel, lanes.pop(name, None))
+    for name, lane in lanes.items():
+        yield from _look_at_unknown(name, lane)
+
+
+def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding]:
+    about, problem = f"channel {name}", channel.problem
+    if problem is not None:
+        fix = f"set it where alerts are sent from, and try it: germane alerts test {name}"
+        yield Finding(about, "note", f"cannot send from here: {problem}", fix)
+    elif lane is None or not (lane.waiting or lane.dead):
+        yield Finding(about, "ok", f"sends to {channel.where}; nothing waits")
+    if lane is not None:
+        yield from _look_at_lane(about, lane, "look at what it says, or at the receiver")
+
+
+def _look_at_unknown(name: str, lane: Lane) -> Iterator[Finding]:
+    fix = "start the process that has it" if name in ALWAYS else "no setting names this channel: name it so again"
+    yield from _look_at_lane(f"channel {name}", lane, fix)
+
+
+def _look_at_lane(about: str, lane: Lane, fix: str) -> Iterator[Finding]:
+    if lane.waiting:
+        since = f"the oldest since {lane.since:%Y-%m-%d %H:%M} UTC"
+        failing = "" if lane.failing is None else f": {lane.failing}"
+        yield Finding(about, "note", f"{counted(lane.waiting, 'notification')} waiting, {since}{failing}", fix)
+    if lane.dead:
+        told = f"{counted(lane.dead, 'notification')} of the last week did not go out"
+        message = f"{told}, the last at {lane.died_at:%Y-%m-%d %H:%M} UTC: {lane.error}"
+        yield Finding(about, "fault", message, f"mend that, then: germane alerts resend --channel {lane.channel}")
