@@ -107,12 +107,12 @@ def usual_wait(
     """Return how long it usually takes from one scored answer until the next one is: the longest of a hundred times.
 
     The 99th percentile of the gaps between scored answers, those within five minutes taken as one, and that of the
-    time from answer to score. None where there are not enough of them to say.
+    time from answer to score. None where there are not enough of them to say. With ``until`` as it was then.
     """
     query = select(score.c.started_at, score.c.scored_at).where(
         score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
     )
-    query = query if until is None else query.where(score.c.started_at < until)
+    query = query if until is None else query.where(score.c.started_at < until, score.c.scored_at <= until)
     rows = connection.execute(query.order_by(score.c.started_at.desc()).limit(KNOWN)).all()
     slots = sorted({int(row.started_at.timestamp()) // SLOT for row in rows})
     gaps = [SLOT * (after - before) for before, after in pairwise(slots)]

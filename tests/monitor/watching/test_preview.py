@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from sqlalchemy import func, select
 
 from germane.monitor.preview import Preview, Replayed, preview
-from germane.settings import Floor, load
+from germane.score import Reason, Score
+from germane.settings import Budget, BudgetExhausted, Floor, NoData, ScorerError, load
 from germane.settings.rules import AnyRule, Drop
-from germane.storage import tables
+from germane.storage import Decision, Expense, tables
 from germane.storage.tables import metadata
 
 START = datetime.fromisoformat("2026-01-05T00:00:00+00:00")
@@ -42,6 +44,28 @@ def rows(world: Any) -> dict[str, list[Any]]:
         }
         versions = connection.execute(select(tables.detector.c.row_version, tables.detector.c.state)).all()
     return {**counts, "progress": versions}
+
+
+def end(world: Any, count: int, hours: float, made: Callable[[datetime, str], Score]) -> None:
+    """Have exchanges come evenly over the next hours, and end as a function of their moment and fingerprint says."""
+    moments = [world.now + timedelta(hours=hours) * (number + 1) / count for number in range(count)]
+    exchanges = [world._exchange(moment) for moment in moments]
+    world.store.add(exchanges)
+    world.store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"relevancy": "f1"})
+    claims = world.store.claim("me", {"relevancy": "f1"}, limit=count, lease=DAY)
+    results = [(task, made(one.exchange.started_at, task.fingerprint)) for one in claims for task in one.tasks]
+    world.store.complete("me", results)
+    world.now = moments[-1]
+
+
+def late(moment: datetime, fingerprint: str) -> Score:
+    """Score half a day after the answer."""
+    return Score(scorer="relevancy", fingerprint=fingerprint, value=0.8, scored_at=moment + 12 * HOUR)
+
+
+def failed(_: datetime, fingerprint: str) -> Score:
+    """Fail."""
+    return Score(scorer="relevancy", fingerprint=fingerprint, reason=Reason.JUDGE_UNREACHABLE, explanation="gone")
 
 
 def months(world: Any, watch: Any) -> list[str]:
@@ -96,3 +120,91 @@ def test_a_floor_fires_and_resolves_once(world: Any) -> None:
     assert START + 4 * DAY < one.until < START + 6 * DAY
     assert "relevancy of route ask in shop is below 0.6" in one.fired.message
     assert found.notifications == {"firing": 1, "resolved": 1, "repeated": one.seconds // 86_400}
+
+
+def test_without_a_baseline_it_is_learned_from_the_first_fortnight(small: Any) -> None:
+    """Of a history that nobody has watched, which is said; live watching would have found the same."""
+    small.days(1, per_day=1)
+    small.days(14, per_day=40)
+    small.days(4, per_day=40, mean=0.5)
+
+    found = one_of(small, CALM, since=START)
+
+    (one,) = found.episodes
+    assert one.last.state == "firing"
+    assert one.until == small.now
+    (note,) = found.notes
+    assert "by a baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC, as the replay found none" in note
+    assert one_of(small, Drop(min_drop=0.9)).episodes == ()
+
+
+def test_a_time_too_short_to_learn_says_so(small: Any) -> None:
+    """Nothing fires of what nothing is known of."""
+    small.days(3, per_day=40)
+
+    found = one_of(small, Drop())
+
+    assert found.episodes == ()
+    assert "nothing is watched yet, learning would go on until 2026-01-19" in found.notes[0]
+
+
+def test_a_baseline_that_was_in_force_is_gone_by(small: Any) -> None:
+    """From its time on, also where the time looked at begins much later."""
+    months(small, small.watch(CALM))
+
+    found = one_of(small, CALM, since=START + 16 * DAY)
+
+    assert "by baseline version 1, learned from" in found.notes[0]
+    (one,) = found.episodes
+    (live,) = small.fired
+    assert one.fired.baseline == live.baseline
+
+
+def test_missing_scores_are_found_as_they_were_missing(small: Any) -> None:
+    """Answers that were scored half a day late are scored now; then they were not."""
+    rule = NoData(scorer="relevancy")
+    small.days(2, per_day=96)
+    end(small, 48, 12, late)
+    small.days(1, per_day=96)
+
+    found = one_of(small, rule)
+
+    (one,) = found.episodes
+    assert one.fired.fired_at is not None
+    assert START + 2 * DAY < one.fired.fired_at < START + 2.2 * DAY
+    assert START + 2.5 * DAY < one.until < START + 3 * DAY
+    assert "no answer of service shop was scored by relevancy since" in one.fired.message
+
+
+def test_failures_and_a_spent_budget_are_found_in_the_counts(small: Any) -> None:
+    """By what became of answers in the end; without a budget there is nothing to look at, which is said."""
+    small.days(1, per_day=96)
+    end(small, 96, 24, failed)
+    small.days(1, per_day=96)
+
+    errors = one_of(small, ScorerError(min_count=3))
+    assert [one.fired.labels for one in errors.episodes] == [{"service": "shop", "scorer": "relevancy"}]
+    assert errors.resolved == 1
+
+    (missing,) = previewed(small, BudgetExhausted()).unreplayed
+    assert missing.why == "there is no budget in the settings that could be spent"
+
+
+def test_a_spent_budget_is_found_from_the_first_answer_that_was_not_paid_for(small: Any) -> None:
+    """On that day alone; the next one begins with a budget of its own."""
+    budget = Budget(calls_per_day=96)
+    small.days(1, per_day=96)
+    small.score(small.values(48), hours=12)
+    small.store.reserve_budget(budget, [Expense(1, 0, 0)] * 96)
+    unpaid = [small._exchange(small.now + timedelta(minutes=30 * number)) for number in range(1, 20)]
+    small.store.add(unpaid)
+    reason = {"relevancy": Reason.BUDGET}
+    small.store.assign([Decision(one.id, 1.0, "budget", reason) for one in unpaid], {"relevancy": "f1"})
+    small.now += DAY
+
+    found = one_of(small, BudgetExhausted(), budget=budget.model_dump())
+
+    (one,) = found.episodes
+    assert one.fired.fired_at == START + 1.5 * DAY + 2 * HOUR
+    assert one.until == START + 2 * DAY
+    assert "96 of 96 calls are spent" in one.fired.message

@@ -15,7 +15,7 @@ from germane.monitor.preview.hindsight import Hindsight
 from germane.monitor.preview.notes import notes_of
 from germane.monitor.preview.queue import Queue, Stream
 from germane.monitor.preview.shelf import Shelf
-from germane.settings import AnyRule, Drop, Settings
+from germane.settings import AnyRule, Drop, NoData, Settings
 from germane.settings.rules import BY_DEFAULT
 from germane.storage import Store
 from germane.storage.arrivals import LATEST
@@ -23,6 +23,8 @@ from germane.storage.arrivals import LATEST
 HOUR: Final = timedelta(hours=1)
 PARTS: Final = 12
 """A rule over a window is looked at so often in it, if that is more often than hourly."""
+PARTS_OF_A_WAIT: Final = 3
+"""And so often in the time that scores may take at least."""
 ME: Final = ("preview", "preview")
 
 
@@ -142,9 +144,11 @@ def preview(store: Store, settings: Settings, rules: Sequence[AnyRule], *, since
 
 
 def step_of(rule: AnyRule) -> timedelta:
-    """Return how often a rule is looked at: every hour, or twelve times in its window or the time that it waits."""
-    length = [getattr(rule, name) for name in ("window", "at_least") if hasattr(rule, name)]
-    return min([HOUR, *(timedelta(seconds=seconds / PARTS) for seconds in length)])
+    """Return how often a rule is looked at: every hour, or more often where it looks at less than twelve hours."""
+    if isinstance(rule, NoData):
+        return min(HOUR, timedelta(seconds=rule.at_least / PARTS_OF_A_WAIT))
+    length = getattr(rule, "window", None)
+    return HOUR if length is None else min(HOUR, timedelta(seconds=length / PARTS))
 
 
 def _hindrance(rule: AnyRule, range_: _Range) -> str | None:
