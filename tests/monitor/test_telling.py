@@ -118,6 +118,15 @@ def test_a_drop_of_the_service_tells_of_its_routes() -> None:
     assert teller().due([route], lambda _: DAY) == [route]
 
 
+def test_a_judge_that_broke_tells_of_the_scores_that_do_not_come() -> None:
+    """Two rules see the same trouble: one message names what is behind it."""
+    labels = {"service": "shop", "scorer": "answer_relevancy"}
+    broken = an_alert("e", rule="scorer_error", labels=labels)
+    missing = an_alert("n", rule="no_data", labels=labels)
+    assert told_by(teller().tell([changed(missing)], [broken, missing])[1]) == []
+    assert told_by(teller().tell([changed(missing)], [missing])[1]) == [("log", "firing", ("n",))]
+
+
 def test_a_channel_hears_of_what_it_asks_for() -> None:
     """A pager that wants critical ones gets the end of one that was critical, though it is no more."""
 

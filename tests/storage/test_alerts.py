@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection
-from tests.storage.conftest import NOON
+from tests.storage.conftest import NOON, Clock
 
 from germane.alert import Alert, AlertState, Change, Event, Level, Notification, Shift, Silence, What, key_of
 from germane.storage import Advance, Store
@@ -138,6 +138,21 @@ def a_notification(alert: Alert) -> Notification:
         id=f"n-{alert.id}", channel="log", idempotency_key="k", what="firing", alerts=(alert,),
         event_ids=(f"e-{alert.id}",), created_at=NOON,
     )  # fmt: skip
+
+
+def test_what_is_over_goes_with_the_scores_of_its_time(watching: Store, clock: Clock) -> None:
+    """Alerts that are over, their history, what was told, and silences; what is open stays, however old."""
+    ended, lasting = an_alert(), an_alert("a2", labels={**LABELS, "route": "faq"})
+    watching.advance(Advance(changes=[begins(ended), begins(lasting)], notifications=[a_notification(ended)]))
+    over = replace(ended, state="resolved", resolved_at=NOON, resolve_reason="recovered")
+    watching.advance(Advance(changes=[goes_on(over, "resolved", "firing")]))
+    watching.add_silence(a_silence())
+    clock.advance(days=1)
+    assert not watching.prune(before=NOON - timedelta(days=1)).alerts
+    assert watching.prune(before=clock.now).alerts == 3
+    assert watching.alerts() == [lasting]
+    assert (watching.alert_events("a1"), watching.notifications()) == ([], [])
+    assert [event.what for event in watching.alert_events("a2")] == ["fired"]
 
 
 def test_a_silence_lasts_until_it_is_ended(store: Store) -> None:

@@ -125,15 +125,15 @@ class Teller:
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
-    """Whether a drop of the whole service, of the same scorer, tells of it already."""
-    return alert.route is not None and any(
-        other.kind == "drop"
-        and other.route is None
-        and other.fired_at is not None
-        and other.is_open
-        and (other.service, other.scorer) == (alert.service, alert.scorer)
-        for other in alerts
-    )
+    """Whether another alert of the same service and scorer, of which people hear, tells of it already.
+
+    That is a drop of the whole service for those of its routes, and a scorer that fails for scores that do not come.
+    """
+    names = (alert.service, alert.scorer)
+    others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]
+    if alert.route is not None:
+        return any(other.kind == "drop" and other.route is None for other in others)
+    return alert.kind == "no_data" and any(other.kind == "scorer_error" for other in others)
 
 
 def _severity(told: Told) -> Severity:

@@ -45,6 +45,8 @@ class Removed:
     """Rows of processes that are gone."""
     marks: int = 0
     """Marks as old as exchanges that are deleted."""
+    alerts: int = 0
+    """Alerts that are over for as long, what was told of alerts, and silences."""
 
     def __add__(self, other: Removed) -> Removed:
         return Removed(**{name: getattr(self, name) + getattr(other, name) for name in Removed.__slots__})
@@ -68,6 +70,7 @@ _SAID = {
     "counts": ("row", "of counts deleted"),
     "workers": ("process", "forgotten"),
     "marks": ("mark", "deleted"),
+    "alerts": ("row", "of alerts deleted"),
 }
 
 

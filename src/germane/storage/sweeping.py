@@ -9,7 +9,19 @@ from sqlalchemy import Connection, Table, delete, func, select, update
 
 from germane.storage import due
 from germane.storage.ageing import Removed
-from germane.storage.tables import budget, exchange, feedback, mark, score, tally, worker
+from germane.storage.tables import (
+    alert,
+    alert_event,
+    budget,
+    exchange,
+    feedback,
+    mark,
+    notification,
+    score,
+    silence,
+    tally,
+    worker,
+)
 from germane.storage.tally import DECLARED
 
 ROWS = 500
@@ -45,6 +57,28 @@ def delete_scores(connection: Connection, before: datetime) -> Removed:
 def delete_marks(connection: Connection, before: datetime) -> Removed:
     """Delete some marks of moments before then: there is nothing left to compare across them."""
     return Removed(marks=_delete_oldest(connection, mark, mark.c.at, before))
+
+
+def delete_alerts(connection: Connection, before: datetime) -> Removed:
+    """Delete some alerts that were over by then, with what happened to them."""
+    old = select(alert.c.id).where(
+        alert.c.state == "resolved", alert.c.starts_at < before, alert.c.resolved_at < before
+    )
+    ids = connection.execute(old.order_by(alert.c.starts_at).limit(ROWS)).scalars().all()
+    if not ids:
+        return Removed()
+    connection.execute(delete(alert_event).where(alert_event.c.alert_id.in_(ids)))
+    return Removed(alerts=connection.execute(delete(alert).where(alert.c.id.in_(ids))).rowcount)
+
+
+def delete_notifications(connection: Connection, before: datetime) -> Removed:
+    """Delete some notifications of then."""
+    return Removed(alerts=_delete_oldest(connection, notification, notification.c.created_at, before))
+
+
+def delete_silences(connection: Connection, before: datetime) -> Removed:
+    """Delete some silences that had ended by then."""
+    return Removed(alerts=_delete_oldest(connection, silence, silence.c.ends_at, before))
 
 
 def delete_workers(connection: Connection, now: datetime) -> Removed:

@@ -30,6 +30,9 @@ _OLD: Final[tuple[Sweep, ...]] = (
     sweeping.delete_counts,
     sweeping.delete_days,
     sweeping.delete_marks,
+    sweeping.delete_alerts,
+    sweeping.delete_notifications,
+    sweeping.delete_silences,
 )
 
 
