@@ -14,6 +14,7 @@ from germane.cli.output import print_json
 from germane.errors import GermaneError
 
 _VERBS = {
+    "alerts": "germane.cli.alerts",
     "baseline": "germane.cli.baseline",
     "calibrate": "germane.cli.calibrate",
     "db": "germane.cli.database",

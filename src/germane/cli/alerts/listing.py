@@ -1,0 +1,72 @@
+"""``germane alerts``: what is wrong now, and what was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from germane.cli.opening import opened
+from germane.cli.output import harmless, print_json
+
+if TYPE_CHECKING:
+    from germane.alert import Alert, Silence
+
+BROKEN = 3
+"""Exit code where something fires and one asked whether anything does."""
+SHOWN = 8
+"""Digits of an id that are shown: as many as one has to type."""
+LIMIT = 100
+WIDTH = 600
+"""Characters of a sentence."""
+
+
+def tell(database: str | None, *, every: bool, check: bool, as_json: bool) -> int:
+    """Show the alerts that are open, or all of late, and the silences; return the exit code."""
+    with opened(database) as store:
+        alerts = store.alerts(limit=LIMIT) if every else store.open_alerts()
+        silences = store.silences()
+    if as_json:
+        print_json({"alerts": [alert.as_dict() for alert in alerts], "silences": list(map(silence_as_dict, silences))})
+    else:
+        _print(alerts, silences, every=every)
+    fires = any(alert.is_open and alert.fired_at is not None for alert in alerts)
+    return BROKEN if check and fires else 0
+
+
+def _print(alerts: Sequence[Alert], silences: Sequence[Silence], *, every: bool) -> None:
+    if not alerts:
+        click.echo("No alert yet." if every else "No alert is open.")
+    for alert in alerts:
+        click.echo("\n".join([*lines_of(alert), ""]))
+    for silence in silences:
+        click.echo(silence_line(silence))
+
+
+def lines_of(alert: Alert) -> list[str]:
+    """Return what is shown of an alert in a list."""
+    known = " acknowledged" + (f" by {harmless(alert.acknowledged_by, 40)}" if alert.acknowledged_by else "")
+    state = alert.state + (known if alert.acknowledged_at and alert.is_open else "")
+    since = f"{alert.fired_at or alert.starts_at:%Y-%m-%d %H:%M} UTC"
+    head = f"{alert.id[:SHOWN]}  {harmless(alert.rule, 40)}  {alert.severity}  {state}  since {since}"
+    return [head, f"  {harmless(alert.message, WIDTH)}"]
+
+
+def silence_line(silence: Silence) -> str:
+    """Return one line that tells of a silence."""
+    what = ", ".join(f"{harmless(name, 40)} {harmless(one, 80)}" for name, one in sorted(silence.matchers.items()))
+    comment = f": {harmless(silence.comment, 200)}" if silence.comment else ""
+    return f"silence {silence.id[:SHOWN]} of {what or 'everything'} until {silence.ends_at:%Y-%m-%d %H:%M} UTC{comment}"
+
+
+def silence_as_dict(silence: Silence) -> dict[str, object]:
+    """Return a silence ready for JSON."""
+    return {
+        "id": silence.id,
+        "matchers": dict(silence.matchers),
+        "starts_at": silence.starts_at,
+        "ends_at": silence.ends_at,
+        "created_by": silence.created_by,
+        "comment": silence.comment,
+    }

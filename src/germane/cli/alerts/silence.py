@@ -1,0 +1,71 @@
+"""``germane alerts silence`` and ``unsilence``: a time in which nobody is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import click
+
+from germane.alert import Silence
+from germane.cli.alerts.listing import silence_as_dict, silence_line
+from germane.cli.opening import opened
+from germane.cli.output import as_json, database, print_json
+from germane.cli.since import Span
+from germane.errors import UsageError
+
+
+@click.command("silence")
+@click.option("--rule", metavar="PATTERN", help="Only alerts of such rules.")
+@click.option("--service", metavar="PATTERN", help="Only of such services.")
+@click.option("--route", metavar="PATTERN", help="Only of such routes.")
+@click.option("--scorer", metavar="PATTERN", help="Only of such scorers.")
+@click.option("--for", "span", type=Span(), required=True, help="How long, such as 2h or 7d.")
+@click.option("--by", metavar="NAME", help="Who says so.")
+@click.option("--comment", help="Why.")
+@database
+@as_json
+def silence(
+    rule: str | None,
+    service: str | None,
+    route: str | None,
+    scorer: str | None,
+    span: timedelta,
+    by: str | None,
+    comment: str | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Have nobody told of alerts that match, of all if nothing is named. They fire and end as ever.
+
+    Patterns are such as `docs-*`. What still fires afterwards is told then.
+    """
+    named = {"rule": rule, "service": service, "route": route, "scorer": scorer}
+    with opened(database) as store:
+        now = store.now()
+        made = Silence(
+            id=uuid4().hex,
+            matchers={name: pattern for name, pattern in named.items() if pattern is not None},
+            starts_at=now,
+            ends_at=now + span,
+            created_by=by,
+            comment=comment,
+        )
+        store.add_silence(made)
+    if as_json:
+        print_json({"silence": silence_as_dict(made)})
+    else:
+        click.echo(silence_line(made))
+
+
+@click.command("unsilence")
+@click.argument("silence_id", metavar="ID")
+@database
+def unsilence(silence_id: str, database: str | None) -> None:
+    """End a silence now, by its id or the beginning of it."""
+    with opened(database) as store:
+        found = [one for one in store.silences() if silence_id and one.id.startswith(silence_id)]
+        if len(found) != 1:
+            raise UsageError(f"{'no' if not found else 'more than one'} silence lasts whose id begins so")
+        store.end_silence(found[0].id)
+    click.echo("ended")
