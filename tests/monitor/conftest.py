@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from tests.conftest import PostgreSQL, migrated_file
@@ -149,50 +147,3 @@ def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
         return start(store, workbench.scorers, settings=settings, spent_until=lambda: workbench.spent_until, **parts)
 
     return start_judged
-
-
-class Post(NamedTuple):
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Receiver(ThreadingHTTPServer):
-    """A webhook's receiver; answers with the statuses that it is told, then 200."""
-
-    def __init__(self) -> None:
-        self.posts: list[Post] = []
-        self.statuses: list[int] = []
-        self.headers: dict[str, str] = {}
-        super().__init__(("127.0.0.1", 0), _Receiving)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Receiving(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.posts.append(Post(self.path, dict(self.headers), body))
-        status = self.server.statuses.pop(0) if self.server.statuses else 200
-        self.send_response(status)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()

