@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from streams.cases import LASTS, MIXES, NULL, ONSETS, YEAR, Cell
 from streams.measures import Measured
@@ -13,9 +14,7 @@ NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
 PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
 """Most notifications while it lasts per drop found, by its size."""
 PREMATURE = {"05": 0.05, "10": 0.01, "20": 0.01}
-"""Reported as the most, by size."""
-IN_ALL_REPORTED = 2.15
-"""Notifications per drop of 15 days with its recovery: as the most."""
+"""Most resolves while it lasts per drop found, by its size."""
 HAIR = 1e-9
 """Limits are sums of decimals."""
 
@@ -72,8 +71,8 @@ class Figure:
     reported: float | None = None
     least: float | None = None
     most: float | None = None
-    usual: tuple[float, float] | None = None
-    """Outside of this and of no miss, it is better than reported."""
+    better_under: float | None = None
+    better_over: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -84,8 +83,9 @@ class Figure:
             return "n/a"
         if self.beyond > 0:
             return "missed"
-        low, high = self.usual or (-math.inf, math.inf)
-        return "met" if low <= self.value <= high else "better"
+        under = self.better_under is not None and self.value < self.better_under
+        over = self.better_over is not None and self.value > self.better_over
+        return "better" if under or over else "met"
 
     @property
     def beyond(self) -> float:
@@ -111,16 +111,16 @@ def share_figure(cell: Cell, case: str, measure: str, found: Measured, reported:
     """Return a share that is to be at least nearly what was reported."""
     if reported is None:
         return _figure(cell, case, measure, found)
-    usual = (-math.inf, reported + NEAR_SHARE + HAIR)
-    return _figure(cell, case, measure, found, reported, least=reported - NEAR_SHARE, usual=usual)
+    over = reported + NEAR_SHARE + HAIR
+    return _figure(cell, case, measure, found, reported, least=reported - NEAR_SHARE, better_over=over)
 
 
 def median_figure(cell: Cell, case: str, found: Measured, reported: float | None) -> Figure:
     """Return a median that is to be at most nearly what was reported."""
     if reported is None:
         return _figure(cell, case, "median", found)
-    usual = ((1 - NEAR_MEDIAN) * reported, math.inf)
-    return _figure(cell, case, "median", found, reported, most=(1 + NEAR_MEDIAN) * reported, usual=usual)
+    most, under = (1 + NEAR_MEDIAN) * reported, (1 - NEAR_MEDIAN) * reported
+    return _figure(cell, case, "median", found, reported, most=most, better_under=under)
 
 
 def plain_figure(
@@ -142,14 +142,8 @@ def size_of(case: str) -> str:
 
 
 def _figure(
-    cell: Cell,
-    case: str,
-    measure: str,
-    found: Measured,
-    reported: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    usual: tuple[float, float] | None = None,
+    cell: Cell, case: str, measure: str, found: Measured, reported: float | None = None, **limits: float | None
 ) -> Figure:
+    named: dict[str, Any] = dict(limits)
     place = (cell.per_day, cell.wander, case, measure)
-    return Figure(*place, found.value, found.error, found.count, reported, least, most, usual)
+    return Figure(*place, found.value, found.error, found.count, reported, **named)

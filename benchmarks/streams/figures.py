@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from streams import rival
 from streams.bands import (
     DECAY_REPORTED,
-    IN_ALL_REPORTED,
     PER_DROP,
     PREMATURE,
     RIVAL_REPORTED,
@@ -91,8 +90,8 @@ def _recovery(cell: Cell, case: str, some: Sequence[Outcome]) -> list[Figure]:
     return [
         median_figure(cell, case, back(some, 0.5), reported(cell, case, 0)),
         plain_figure(cell, case, "90 %", back(some, 0.9), reported(cell, case, 1)),
-        plain_figure(cell, case, "premature", premature(some), PREMATURE.get(size_of(case))),
-        plain_figure(cell, case, "per drop", in_all_per_drop(some), IN_ALL_REPORTED, most),
+        plain_figure(cell, case, "premature", premature(some), most=PREMATURE.get(size_of(case))),
+        plain_figure(cell, case, "per drop", in_all_per_drop(some), most=most),
     ]
 
 

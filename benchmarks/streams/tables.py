@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from streams.bands import Figure
 from streams.cases import BACKS, DECAY, LASTS, MIXES, NULL, ONSETS, YEAR, Cell
@@ -136,11 +137,26 @@ def _with_unit(figure: Figure, text: str, unit: str) -> str:
 
 
 def written(figures: Sequence[Figure]) -> str:
-    """Return figures as JSON, one to a line."""
-    lines = (json.dumps(asdict(figure) | {"verdict": figure.verdict}) for figure in figures)
-    return "[\n" + ",\n".join(lines) + "\n]\n"
+    """Return figures as JSON, one to a line; what is infinite or no number is a string."""
+    return "[\n" + ",\n".join(json.dumps(_plain(asdict(figure)), allow_nan=False) for figure in figures) + "\n]\n"
 
 
 def read(text: str) -> list[Figure]:
     """Return the figures that were written."""
-    return [Figure(**{name: each[name] for name in each if name != "verdict"}) for each in json.loads(text)]
+    return [Figure(**_numbers(each)) for each in json.loads(text)]
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    known = {name: value for name, value in fields.items() if value is not None}
+    return {name: _plain_number(value) if isinstance(value, float) else value for name, value in known.items()}
+
+
+def _plain_number(value: float) -> float | str:
+    return round(value, 4) if math.isfinite(value) else str(value)
+
+
+def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    texts = ("case", "measure")
+    return {
+        name: value if name in texts or not isinstance(value, str) else float(value) for name, value in fields.items()
+    }

@@ -1,0 +1,146 @@
+"""A slice of the alarms benchmark: the detector that ships, on made-up streams with a fixed seed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from alarms import main
+from streams.bands import median_figure, plain_figure, reported, share_figure
+from streams.cases import Cell
+from streams.figures import Figure
+from streams.measures import Measured, back, in_all_per_drop, per_drop, premature, quantile
+from streams.recipe import Change, stream
+from streams.simulate import chosen, rivalled, simulated, tasks
+from streams.tables import cell, line, miss, pages, read, written
+from streams.watched import Outcome, detected, random_of, streamed, watched
+
+SMALL, USUAL = Cell(20, 0.02), Cell(100, 0.01)
+FOLDER = Path(__file__).parents[2]
+
+
+def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
+    """Return values by case and measure."""
+    return {(figure.case, figure.measure): figure.value for figure in figures}
+
+
+def test_the_quiet_stay_quiet_and_drops_are_told() -> None:
+    """15 services of each: one alarm at most where nothing got worse; a drop of .10 within two days, once."""
+    cases = ("null", "mix -.075", "shift .10", "refusal .10", "support .20")
+    found = by_place(simulated(3, USUAL, chosen(USUAL, times=0.05, only=cases)))
+
+    assert found["null", "alarms"] <= 1 / 15
+    assert found["mix -.075", "alarms"] <= 1 / 15
+    for case, hours in (("shift .10", 30), ("refusal .10", 80), ("support .20", 90)):
+        assert found[case, "p7"] >= 0.9
+        assert 4 < found[case, "median"] <= hours
+
+
+def test_one_drop_is_one_alarm_that_ends() -> None:
+    """Over 28 days it fires once; after 15 days it resolves within days of the recovery, not before."""
+    found = by_place(simulated(4, USUAL, chosen(USUAL, times=0.1, only=(".07 for 28 d", ".10 for 15 d"))))
+
+    assert found[".07 for 28 d", "found"] == 1
+    assert found[".07 for 28 d", "per drop"] <= 1.15
+    assert found[".10 for 15 d", "premature"] == 0
+    assert found[".10 for 15 d", "per drop"] <= 2.3
+    assert 10 < found[".10 for 15 d", "median"] < 120
+
+
+def test_a_quiet_year_at_20_scores_a_day() -> None:
+    """Six service-years with wander .02: two alarms at most."""
+    (figure,) = simulated(5, SMALL, chosen(SMALL, times=0.05, only=("year",)))
+
+    assert (figure.count, figure.value <= 2 / 6) == (6, True)
+
+
+def test_the_rival_alarms_most_days() -> None:
+    """Tuned to the same false alarms, it sees nothing."""
+    cases = ("null", "mix -.038", "mix -.075", "shift .05", "shift .10", ".07 for 15 d")
+    found = by_place(rivalled(6, USUAL, chosen(USUAL, times=0.05, only=cases)))
+
+    assert found["null", "rival: alarms"] > 20
+    assert found["shift .05", "rival, tuned: p7"] <= 0.2
+    assert found[".07 for 15 d", "rival: per drop"] > 100
+
+
+def test_how_much_is_fed_at_once_changes_nothing() -> None:
+    """A day or 31 at once; a service's numbers do not depend on the task that it is in."""
+    (case,) = chosen(USUAL, only=(".10 for 15 d",))
+    found = streamed(1, USUAL, case, 7)
+    daily = detected(found, days=case.days)
+
+    assert daily == detected(found, days=case.days, step=31)
+    assert daily[:1] == detected(found, days=case.days, once=True)
+    assert watched(1, USUAL, case, 7) == Outcome(found.onset, found.end, daily)
+    assert [fires for _, fires in daily] == [True, False]
+    assert sorted(n for task in tasks(1, USUAL, [case]) for n in task.numbers) == list(range(case.services))
+
+
+def test_services_differ_and_are_the_same_each_time() -> None:
+    """By seed, kind, case and number."""
+    places = [
+        (1, USUAL, "null", 0),
+        (2, USUAL, "null", 0),
+        (1, SMALL, "null", 0),
+        (1, USUAL, "year", 0),
+        (1, USUAL, "null", 1),
+    ]
+    drawn = [random_of(*place).random() for place in places]
+
+    assert len(set(drawn)) == len(places)
+    assert drawn == [random_of(*place).random() for place in places]
+    one, two = (stream(random_of(*places[0]), 20, 0.01, days=20, change=Change(shift=0.1)) for _ in range(2))
+    assert (one.values == two.values).all()
+
+
+def test_figures_count_what_their_names_say() -> None:
+    """A drop from hour 100 to 200: fires at 110, resolves at 150, fires at 160, resolves at 230; or never fires."""
+    told = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
+    silent = Outcome(100, 200, ())
+    open_still = Outcome(100, 200, ((120, True),))
+
+    assert per_drop([told, silent]) == Measured(3, 1, 1)
+    assert premature([told, silent, open_still]).value == 0.5
+    assert in_all_per_drop([told, silent]).value == 4
+    assert (back([told], 0.5).value, back([told, open_still], 0.9).value) == (30, math.inf)
+    assert quantile([1, 2, math.inf], 0.5).value == 2
+
+
+def test_verdicts_hold_figures_against_what_was_reported() -> None:
+    """Within .10, within 30 %, or no more than a limit; better is no miss, far is one, told with its error."""
+    place, known = Cell(100, 0.01), reported(Cell(100, 0.01), "shift .05", 0)
+    assert known == 0.81
+    verdicts = [
+        share_figure(place, "shift .05", "p7", Measured(value, 0.03, 150), known).verdict for value in (0.7, 0.71, 0.95)
+    ]
+    assert verdicts == ["missed", "met", "better"]
+    verdicts = [
+        median_figure(place, "shift .05", Measured(value, 3, 150), 100.0).verdict for value in (131, 130, 69, math.inf)
+    ]
+    assert verdicts == ["missed", "met", "better", "missed"]
+    assert median_figure(place, "shift .05", Measured(math.inf, 3, 150), math.inf).verdict == "met"
+    missed = plain_figure(place, ".07 for 28 d", "per drop", Measured(1.25, 0.05, 75), 1.0, 1.15)
+    assert "1.25 where <= 1.15 is wanted (reported 1), 2 standard errors beyond, 75 services" in miss(missed)
+    assert "missed" in line(missed)
+    assert cell({("a", "m"): missed}, ("a", "m")) == "**1.25 (1)**"
+
+
+def test_the_command_prints_writes_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it wrote makes the tables; the exit code says whether a limit was missed."""
+    path = tmp_path / "figures.json"
+    settings = ["--processes", "1", "--cells", "20:.01", "--times", ".05", "--cases", "shift .20", "null"]
+    code, printed = main([*settings, "--json", str(path)]), capsys.readouterr().out
+
+    assert code == ("missed:" in printed)
+    assert written(read(path.read_text())) == path.read_text()
+    assert main(["--tables", str(path)]) == 0
+    assert "|20, .01|" in capsys.readouterr().out
+
+
+def test_the_page_has_the_figures_that_were_kept() -> None:
+    """docs/alarms.md holds the tables that benchmarks/alarms.json makes."""
+    kept = read((FOLDER / "benchmarks" / "alarms.json").read_text())
+
+    assert pages(kept) in (FOLDER / "docs" / "alarms.md").read_text()
