@@ -120,6 +120,12 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.means(scorer="a", since=None, route="route-1")
     store.coverage()
     store.coverage(since=window["since"])
+    look_at_trends(store, window)
+    store.roll(1, trend_by=["model", "attributes.tier"])
+    look_at_trends(store, window)
+    store.roll()
+    store.due()
+    look_at_trends(store, window)
     store.troubles()
     store.outstanding()
     store.backlog(lately=LEASE)
@@ -171,6 +177,19 @@ def lowest_by_each_way(store: Store, window: dict[str, Any]) -> None:
         with store._database.read() as connection:
             lowest(connection, narrowed, 15, ways)
             of_route(connection, replace(narrowed, route="route-2"), 5)
+
+
+def look_at_trends(store: Store, window: dict[str, Any]) -> None:
+    """Read trends in all ways: weeks, days and hours from rollups, and the rest."""
+    days = {"scorer": "a", "bucket": timedelta(days=1), "until": window["until"] + timedelta(days=20)}
+    for by in (None, "route", "service", "model", "prompt_version", "attributes.tier"):
+        store.trend(**days, since=window["since"] - timedelta(days=20), by=by)
+        store.trend(**days, since=window["since"] - timedelta(days=20), by=by, route="route-1", service="shop")
+    store.means(scorer="a", since=window["since"], by="model")
+    store.means(scorer="a", since=None, by="model")
+    store.coverage_trend(**days, since=window["since"])
+    store.summary(until=window["until"])
+    store.coverage(until=window["until"])
 
 
 def take_away(store: Store, clock: Any) -> None:

@@ -14,6 +14,8 @@ from germane.storage.tables import exchange, rollup_dimension
 ROUTE: Final = "route"
 PLAIN: Final = ("model", "prompt_version")
 ATTRIBUTE: Final = re.compile(r"attributes\.([A-Za-z0-9_][A-Za-z0-9_.:-]{0,99})")
+NAMED: Final = rollup_dimension.c.name > literal_column("''")
+"""All dimensions, by their index."""
 LONGEST: Final = 200
 """Characters of a label that are told apart."""
 LABEL: Final = "group_label"
@@ -44,7 +46,7 @@ def _attribute(name: str, dialect: str) -> ColumnElement[Any]:
 
 def rolled(connection: Connection) -> tuple[str, ...]:
     """Return the dimensions that the rollups have."""
-    query = select(rollup_dimension.c.name).order_by(rollup_dimension.c.name)
+    query = select(rollup_dimension.c.name).where(NAMED).order_by(rollup_dimension.c.name)
     return tuple(connection.execute(query).scalars())
 
 

@@ -81,7 +81,7 @@ class Rolling(Part):
     def due(self) -> int:
         """Return how many hours changed since they were rolled up."""
         with self._database.read() as connection:
-            return int(connection.execute(select(func.count(rollup_due.c.hour.distinct()))).scalar_one())
+            return len(due.newest(connection, None, END))
 
     def _roll(self, hours: Sequence[datetime]) -> int:
         with self._database.read(snapshot=True) as connection:
@@ -106,10 +106,12 @@ def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
 def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
     """Have the rollups made with other dimensions: all hours that there are, beside those that are due already."""
     _lock(connection, 0)
-    connection.execute(delete(rollup_dimension))
+    gone = [name for name in dimensions.rolled(connection) if name not in names]
+    connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
     if names:
         connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
-    connection.execute(delete(rollup).where(rollup.c.dimension.not_in(["", ROUTE, *names])))
+    if gone:
+        connection.execute(delete(rollup).where(rollup.c.span.in_((HOUR, DAY, WEEK)), rollup.c.dimension.in_(gone)))
     parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
     connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
 
