@@ -56,7 +56,7 @@ class Lookout:
         )
         self._new_id = new_id
         self._looks = Looks(store, self._rules, budget=settings.budget, scorers=scorers, tick=settings.tick)
-        self._evidence = Evidence(store, ("model", "prompt_version"))
+        self._evidence = Evidence(store, settings.trend_by)
 
     def look(self) -> bool:
         """Look until there is nothing new; return whether somebody is to be told something. Calls the database."""
