@@ -16,7 +16,7 @@ from sqlalchemy import delete, insert
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import Store
-from germane.storage.lowest import SHARED, WAYS, Chosen, by_value, lowest, of_all, of_few, of_route
+from germane.storage.lowest import WAYS, Chosen, by_value, lowest, of_all, of_few, of_route
 from germane.storage.tables import exchange, score
 
 Make = Callable[..., Exchange]
@@ -48,7 +48,7 @@ ways: Any = st.sampled_from(
         WAYS,
         (of_all,),
         (partial(by_value, steps=(None,)),),
-        (partial(by_value, steps=(1, 4)), of_all),
+        (partial(by_value, steps=(1, 4, 0)), of_all),
         (partial(of_few, few=3), partial(of_route, few=3), partial(by_value, steps=(0, None))),
         (of_route, partial(by_value, steps=()), of_all),
     ]
@@ -139,8 +139,8 @@ def test_a_way_that_would_take_long_gives_up(written: Written) -> None:
         assert of_route(connection, chosen, 5, few=59) is None
         assert of_route(connection, chosen, 5, few=60) is not None
         assert of_route(connection, unlikely, 5, few=60) is None
-        assert by_value(connection, unlikely, 5, steps=(40,)) is None
-        assert by_value(connection, unlikely, 5, steps=(60 - SHARED,)) == []
+        assert by_value(connection, unlikely, 5, steps=(30, 20)) is None
+        assert by_value(connection, unlikely, 5, steps=(30, 30)) == []
 
 
 def test_the_newest_of_many_refusals_come_first(written: Written) -> None:

@@ -5,7 +5,7 @@ Three ways lead there, and which of them is short depends on what was asked for:
 - the window holds few scores: all of them are read from the index by time;
 - the route has few exchanges in the window: the scores of these are read;
 - else scores are many, so that not far from the lowest value enough of them lie in the window: the index by value is
-  read upwards. Values that very many scores share, as refusals all have 0, are looked up in the window one by one.
+  read upwards. A value that very many scores share, as refusals all have 0, is looked up in the window.
 
 Each way gives up where it would take long, and the last resort reads the whole window.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
 from germane.score import BANDS, LOW, LOWEST
 from germane.storage.rows import batched
@@ -27,10 +27,8 @@ FEW = 40_000
 """Scores in a window that are read one and all."""
 SPARSE = 2_000
 """Exchanges of a route whose scores are read one and all."""
-SHARED = 8
-"""Of the lowest values so many are looked up in the window, each for itself."""
-STEPS = (20_000, 400_000)
-"""Scores of one scorer that the index by value is read for, in the window or not."""
+STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
+"""Scores of which the index by value is read at a time; who shares the last one's value is looked up in the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +45,10 @@ class Chosen:
     low: bool = False
     """Only those in the lowest band, as :attr:`germane.score.Score.is_low` says it."""
 
-    def conditions(self, scorer: ColumnElement[str] = score.c.scorer) -> list[ColumnElement[bool]]:
+    def conditions(self) -> list[ColumnElement[bool]]:
         """Return what holds for the rows."""
-        columns = {"scorer": scorer, **{name: score.c[name] for name in ("service", "route", "fingerprint", "label")}}
-        named = {name: getattr(self, name) for name in columns}
-        found = [columns[name] == value for name, value in named.items() if value is not None]
+        named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
+        found = [score.c[name] == value for name, value in named.items() if value is not None]
         return [*self.window(score.c.started_at), *found, *([_IS_LOW] if self.low else [])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
@@ -67,7 +64,7 @@ _IS_LOW = or_(
 )
 Rows = list[RowMapping]
 Way = Callable[[Connection, Chosen, int], Rows | None]
-_SCORER, _VALUE = score.c.scorer.concat(""), score.c.value + 0.0  # so that no database takes the index by value
+_VALUE = score.c.value + 0.0  # so that no database takes the index by value
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 
 
@@ -98,7 +95,7 @@ def of_all(connection: Connection, chosen: Chosen, limit: int) -> Rows:
 
     First values and moments alone, all of which the index holds; then, by their moments, the rows that have them.
     """
-    conditions = chosen.conditions(_SCORER)
+    conditions = chosen.conditions()
     query = select(score.c.value, score.c.started_at).where(*conditions)
     found = connection.execute(query.order_by(_VALUE, score.c.started_at.desc()).limit(limit)).all()
     rows: Rows = []
@@ -113,64 +110,61 @@ def of_route(connection: Connection, chosen: Chosen, limit: int, few: int = SPAR
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
     if chosen.route is None or _exceeds(connection, exchange.c.started_at, inside, few):
         return None
-    named = replace(chosen, since=None, until=None).conditions(_SCORER)
+    named = replace(chosen, since=None, until=None).conditions()
     query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)
     return list(connection.execute(query.order_by(_VALUE, *_NEWEST).limit(limit)).mappings())
 
 
 def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence[int | None] = STEPS) -> Rows | None:
-    """Read upwards from the lowest value, each scorer for itself; None where ``steps`` of them were not enough."""
+    """Read upwards from the lowest value, so many scores at a time; None where all the steps were not enough."""
+    conditions = chosen.conditions()
     rows: Rows = []
-    for scorer in [chosen.scorer] if chosen.scorer is not None else list(_scorers(connection)):
-        found = _Upwards(connection, chosen, scorer, limit).read(steps)
-        if found is None:
-            return None
-        rows += found
+    beyond: list[ColumnElement[bool]] = []
+    for count in steps:
+        end = None if count is None else _value(connection, beyond, count)
+        rows += _take(
+            connection, [*beyond, *([] if end is None else [score.c.value < end])], conditions, limit - len(rows)
+        )
+        if len(rows) < limit and end is not None:
+            rows += _sharing(connection, end, chosen, limit - len(rows))
+        if len(rows) >= limit or end is None:
+            return rows[:limit]
+        beyond = [score.c.value > end]
+    return None
+
+
+def _value(connection: Connection, beyond: Iterable[ColumnElement[bool]], count: int) -> float | None:
+    """Return the value that so many scores lie under, of those beyond a value."""
+    query = select(score.c.value).where(*beyond).order_by(score.c.value).offset(count).limit(1)
+    found: float | None = connection.execute(query).scalar()
+    return found
+
+
+def _sharing(connection: Connection, value: float, chosen: Chosen, limit: int) -> Rows:
+    """Return the newest with one value: of each scorer, since by scorer they lie in the order of time."""
+    same = score.c.value == value
+    rows: Rows = []
+    for scorer in [chosen.scorer] if chosen.scorer is not None else _scorers(connection, same):
+        rows += _take(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit)
     return _first(rows, limit)
 
 
-def _scorers(connection: Connection) -> Iterator[str]:
+def _scorers(connection: Connection, same: ColumnElement[bool]) -> Iterator[str]:
     """Go from one name to the next by the index, which is quicker than reading it."""
-    name = connection.execute(select(func.min(score.c.scorer))).scalar_one()
+    name = connection.execute(select(func.min(score.c.scorer)).where(same)).scalar_one()
     while name is not None:
         yield name
-        name = connection.execute(select(func.min(score.c.scorer)).where(score.c.scorer > name)).scalar_one()
+        name = connection.execute(select(func.min(score.c.scorer)).where(same, score.c.scorer > name)).scalar_one()
 
 
-class _Upwards:
-    """Reads the scores of one scorer from the lowest value on."""
-
-    def __init__(self, connection: Connection, chosen: Chosen, scorer: str, limit: int) -> None:
-        self._connection = connection
-        self._conditions = chosen.conditions()
-        self._scorer = score.c.scorer == scorer
-        self._limit = limit
-        self._rows: Rows = []
-
-    def read(self, steps: Iterable[int | None]) -> Rows | None:
-        """Return as many as there are, at most ``limit``; None where the steps did not reach that far."""
-        beyond: list[ColumnElement[bool]] = []
-        for _ in range(SHARED):
-            lowest_ = self._connection.execute(self._values(*beyond)).scalar()
-            if lowest_ is None or self._take(score.c.value == lowest_):
-                return self._rows
-            beyond = [score.c.value > lowest_]
-        for count in steps:
-            end = None if count is None else self._connection.execute(self._values(*beyond).offset(count)).scalar()
-            if self._take(*beyond, *([] if end is None else [score.c.value <= end])) or end is None:
-                return self._rows
-            beyond = [score.c.value > end]
-        return None
-
-    def _values(self, *beyond: ColumnElement[bool]) -> Select[Any]:
-        return select(score.c.value).where(self._scorer, *beyond).order_by(score.c.value).limit(1)
-
-    def _take(self, *values: ColumnElement[bool]) -> bool:
-        """Add the rows with these values, and say whether they are enough."""
-        query = select(score).where(self._scorer, *values, *self._conditions)
-        query = query.order_by(score.c.value, *_NEWEST).limit(self._limit - len(self._rows))
-        self._rows += self._connection.execute(query).mappings()
-        return len(self._rows) >= self._limit
+def _take(
+    connection: Connection,
+    values: Iterable[ColumnElement[bool]],
+    conditions: Iterable[ColumnElement[bool]],
+    limit: int,
+) -> Rows:
+    query = select(score).where(*values, *conditions).order_by(score.c.value, *_NEWEST).limit(limit)
+    return list(connection.execute(query).mappings())
 
 
 def _first(rows: Iterable[RowMapping], limit: int) -> Rows:

@@ -157,7 +157,7 @@ class ScoreRow(Base, table=True):
             "sampling_probability",
             "proxy",
         ),
-        Index("ix_score_value", "scorer", "value", "started_at", "route"),
+        Index("ix_score_value", "value", "scorer", "started_at", "route"),
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)

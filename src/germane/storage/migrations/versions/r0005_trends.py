@@ -156,7 +156,7 @@ PROXY = ("started_at", "service", "route", "proxy", "proxy_probability", "captur
 
 
 def _narrowed(indexes: dict[str, tuple[str, ...] | None]) -> None:
-    """Have the lowest scores found by scorer, and exchanges by route."""
+    """Have the lowest scores of a window and scorer found by value, and exchanges by route."""
     for name, columns in indexes.items():
         table = name.split("_")[1]
         op.execute(f"DROP INDEX IF EXISTS {name}")
@@ -165,7 +165,7 @@ def _narrowed(indexes: dict[str, tuple[str, ...] | None]) -> None:
 
 
 _NARROWED: dict[str, tuple[str, ...] | None] = {
-    "ix_score_value": ("scorer", "value", "started_at", "route"),
+    "ix_score_value": ("value", "scorer", "started_at", "route"),
     "ix_exchange_started_at": ("started_at",),
     "ix_exchange_route": ("route", "started_at"),
 }
