@@ -100,6 +100,27 @@ def within(now: Any, then: Any) -> Any:
     return now
 
 
+def test_what_was_there_is_rolled_up(earlier: Store) -> None:
+    """All its hours are due, and the means are the same before and after."""
+    earlier.migrate()
+    before, covered = earlier.summary(), earlier.coverage()
+
+    assert earlier.due() > 0
+    earlier.roll(trend_by=["model"])
+
+    assert earlier.due() == 0
+    assert [(one.route, one.n, round(one.mean, 9)) for one in earlier.summary()] == [
+        (one.route, one.n, round(one.mean, 9)) for one in before
+    ]
+    assert earlier.coverage() == covered
+    with earlier._database.read() as connection:
+        hours = "SELECT sum(n) FROM rollup WHERE span = 3600 AND dimension = ''"
+        assert connection.execute(text(hours)).scalar() == sum(one.n for one in before)
+        raw = connection.execute(text("SELECT sum(count) FROM tally WHERE outcome = 'seen'")).scalar()
+        hours = "SELECT sum(count) FROM rollup_count WHERE span = 3600 AND dimension = '' AND outcome = 'seen'"
+        assert connection.execute(text(hours)).scalar() == raw
+
+
 def test_the_tables_are_those_of_a_new_database(earlier: Store) -> None:
     """Alembic finds no difference between the classes and what was migrated with rows in it."""
     earlier.migrate()
