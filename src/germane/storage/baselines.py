@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.baseline import Baseline, RouteBaseline
+from germane.storage.rows import batched
 from germane.storage.tables import baseline
 from germane.storage.text import clean, tidy
 
@@ -56,6 +57,18 @@ def versions(connection: Connection, *conditions: ColumnElement[bool]) -> list[B
     """Return versions, those of one key together, the newest of them last."""
     columns = (baseline.c.service, baseline.c.scorer, baseline.c.fingerprint, baseline.c.scope, baseline.c.version)
     return [_version_of(row) for row in connection.execute(select(baseline).where(*conditions).order_by(*columns))]
+
+
+def current(connection: Connection, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:
+    """Return what is learned or gone by; what is ``known`` and is as it was is not read again."""
+    before = {(one.id, one.status, one.until): one for one in known}
+    query = select(baseline.c.id, baseline.c.status, baseline.c.until).where(is_current())
+    there = {(row.id, row.status, row.until) for row in connection.execute(query)}
+    new = [place[0] for place in there if place not in before]
+    found = [one for place, one in before.items() if place in there]
+    for some in batched(new):
+        found += versions(connection, baseline.c.id.in_(some))
+    return sorted(found, key=lambda one: (one.key, one.number))
 
 
 def is_current() -> ColumnElement[bool]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from germane.storage.rows import batched
 from germane.storage.tables import detector
 
 
@@ -48,7 +49,22 @@ class Progress:
         return connection.execute(moved).rowcount == 1
 
 
-def detectors(connection: Connection) -> list[Progress]:
-    """Return how far all have come."""
-    query = select(detector).order_by(detector.c.rule, detector.c.service, detector.c.scorer)
-    return [Progress(**row) for row in connection.execute(query).mappings()]
+def detectors(connection: Connection, known: Sequence[Progress] = ()) -> list[Progress]:
+    """Return how far all have come; what is ``known`` and has not moved on since is not read again."""
+    before = {(_key(one), one.row_version): one for one in known}
+    there = [(tuple(row[:3]), row.row_version) for row in connection.execute(_VERSIONS)]
+    new = [key for key, version in there if (key, version) not in before]
+    found: dict[Any, Progress] = {}
+    for some in batched(new):
+        rows = connection.execute(select(detector).where(tuple_(*_NAMES).in_(some))).mappings()
+        found |= {_key(one): one for one in (Progress(**row) for row in rows)}
+    kept = [found.get(key) or before.get((key, version)) for key, version in there]
+    return [one for one in kept if one is not None]
+
+
+_NAMES = (detector.c.rule, detector.c.service, detector.c.scorer)
+_VERSIONS = select(*_NAMES, detector.c.row_version).order_by(*_NAMES)
+
+
+def _key(one: Progress) -> tuple[str, str, str]:
+    return one.rule, one.service, one.scorer

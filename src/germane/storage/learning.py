@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -49,10 +49,13 @@ class Learning(Part):
         with self._database.read() as connection:
             return arrivals.release_of(connection, sought)
 
-    def baselines(self, *, superseded: bool = False) -> list[BaselineVersion]:
-        """Return what is learned and gone by, and what is no more where that is asked for; the newest of a key last."""
+    def baselines(self, *, superseded: bool = False, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:
+        """Return what is learned and gone by, and what is no more where that is asked for; the newest of a key last.
+
+        What is ``known`` from an earlier call is not read again where it is as it was.
+        """
         with self._database.read() as connection:
-            return baselines.versions(connection, *([] if superseded else [baselines.is_current()]))
+            return baselines.versions(connection) if superseded else baselines.current(connection, known)
 
     def learning(self) -> list[BaselineVersion]:
         """Return what is being learned of the judges that score now: see ``until``."""
@@ -64,10 +67,13 @@ class Learning(Part):
         learned = [one for one in current if one.status == "learning"]
         return [one for one in learned if one.key in followed or (one.key.service, one.key.scorer) not in known]
 
-    def detectors(self) -> list[Progress]:
-        """Return how far the detectors have come; :meth:`advance` moves them on."""
+    def detectors(self, known: Sequence[Progress] = ()) -> list[Progress]:
+        """Return how far the detectors have come; :meth:`advance` moves them on.
+
+        What is ``known`` from an earlier call is not read again where it has not moved on.
+        """
         with self._database.read() as connection:
-            return detectors.detectors(connection)
+            return detectors.detectors(connection, known)
 
     def begin_learning(
         self, key: Key, reason: Why, *, since: datetime, until: datetime, holder: Holder | None = None

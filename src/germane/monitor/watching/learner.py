@@ -26,10 +26,16 @@ class Learner:
         self._store = store
         self._holder = holder
         self._learn_for = learn_for
+        self._known: list[BaselineVersion] = []
+
+    def read(self) -> list[BaselineVersion]:
+        """Return what is learned and gone by."""
+        self._known = self._store.baselines(known=self._known)
+        return self._known
 
     def current(self, now: datetime) -> list[BaselineVersion]:
         """Return what is learned and gone by, once all is learned that is due."""
-        found = self._store.baselines()
+        found = self.read()
         due = [one for one in found if one.status == "learning" and one.until <= now]
         for version in due:
             active = next((one for one in found if one.key == version.key and one.status == "active"), None)
@@ -37,7 +43,7 @@ class Learner:
                 self._finish(version, now)
             else:
                 self._join(version, active.baseline, now)
-        return self._store.baselines() if due else found
+        return self.read() if due else found
 
     def begin(self, key: Key, reason: Why, since: datetime) -> None:
         """Begin to learn."""

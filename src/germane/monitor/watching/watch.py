@@ -13,7 +13,7 @@ from germane.monitor.verdict import Verdict
 from germane.monitor.watching import figures
 from germane.monitor.watching.history import heard, past_of
 from germane.monitor.watching.learner import LEARN_FOR, Learner, is_strange
-from germane.monitor.watching.post import Firing, Post, Rule
+from germane.monitor.watching.post import Firing, Post, Rule, hash_of
 from germane.monitor.watching.scope import in_scope, scope_of
 from germane.storage import Arrival, BaselineVersion, Key, Progress, Store
 
@@ -71,6 +71,7 @@ class Watch:
         self._clock = clock
         self._batch = batch
         self._learner = Learner(store, holder=holder, learn_for=learn_for)
+        self._known: list[Progress] = []
         self._shown: dict[str, _Numbers] = {}
         """By alert key."""
 
@@ -85,7 +86,7 @@ class Watch:
         scoped = any(rule.attributes for rule in self._rules)
         arrivals = self._store.arrivals(self._batch, attributes=scoped)
         if self._begin(arrivals, versions):
-            versions = self._store.baselines()
+            versions = self._learner.read()
         posts = self._posts(arrivals, versions, open_keys)
         verdicts = [self._verdict(post, now, open_keys or ()) for post in posts]
         progress = [post.progress() for post in posts]
@@ -122,7 +123,9 @@ class Watch:
     def _posts(
         self, arrivals: Sequence[Arrival], versions: Sequence[BaselineVersion], open_keys: Collection[str] | None
     ) -> list[Post]:
-        known = {(one.rule, one.service, one.scorer): one for one in self._store.detectors()}
+        self._known = self._store.detectors(self._known)
+        known = {(one.rule, one.service, one.scorer): one for one in self._known}
+        active = {one.id for one in versions if one.status == "active"}
         by_names: dict[Names, list[Arrival]] = {}
         for one in arrivals:
             by_names.setdefault((one.service, one.scorer), []).append(one)
@@ -132,7 +135,9 @@ class Watch:
             for names in sorted(old | by_names.keys()):
                 mine = [one for one in by_names.get(names, []) if _looks_at(rule, one)]
                 progress = known.get((rule.name, *names))
-                if rule.scorer in {None, names[1]} and (mine or progress):
+                if rule.scorer not in {None, names[1]} or not (mine or progress):
+                    continue
+                if mine or not _rests(progress, rule, active, open_keys):
                     posts.append(self._post(rule, names, versions, progress, mine, open_keys))
         return posts
 
@@ -237,6 +242,15 @@ class Watch:
         names = ("model", "prompt_version")
         pairs = zip(names, usual, current, strict=True)
         return {name: [before, now] for name, before, now in pairs if before != now and now is not None}
+
+
+def _rests(progress: Progress | None, rule: Rule, active: Collection[int], open_keys: Collection[str] | None) -> bool:
+    """Whether nothing is new of a detector that was fed nothing: it goes by what it went by, and nothing fires."""
+    if progress is None or open_keys is None or progress.parameters != hash_of(rule):
+        return False
+    fires = bool((progress.state["detector"] or {}).get("firing"))
+    is_open = key_of(rule.name, _labels(progress.service, progress.scorer)) in open_keys
+    return progress.baseline_id in active and not fires and not is_open
 
 
 def _labels(service: str, scorer: str) -> dict[str, str]:
