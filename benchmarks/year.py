@@ -135,17 +135,16 @@ def _monitored(store: Store, judge: Judge, clock: Clock) -> Iterator[Monitor]:
 def _settle(judge: Judge, store: Store, monitor: Monitor, clock: Clock, captured: int) -> None:
     """Wait until all that is due by the clock is done: scored, saved and looked at."""
     deadline = time.monotonic() + PATIENCE
-    # In this order: what the judge was asked for is in flight, then unsaved, then on its way, until it is done.
-    while not (judge.asked == captured and _rested(monitor, clock) and not store.arrivals(1)):
+    while judge.asked < captured or store.under_way() or store.arrivals(1) or not _rested(monitor, clock):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{clock.now}: {monitor.status()}")
+            raise TimeoutError(f"{clock.now}: {judge.asked} of {captured} asked for, {monitor.status()}")
         time.sleep(POLL)
 
 
 def _rested(monitor: Monitor, clock: Clock) -> bool:
-    status = monitor.status()
-    ran = all(status.jobs[name].last_run == clock.now for name in ("sample", "score", "watch"))
-    return ran and not status.in_flight + status.unsaved
+    """Whether each job has run at the time that it is now."""
+    jobs = monitor.status().jobs
+    return all(jobs[name].last_run == clock.now for name in ("sample", "score", "watch"))
 
 
 def _exchange(made: Stream, place: int, moment: datetime) -> Exchange:
