@@ -136,6 +136,10 @@ def test_the_sentence_of_a_drop_says_what_since_when_where_and_how_sure(store: S
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
     assert sentence(over).startswith("Over, the judge has changed, and its scores are not those of the one before: ")
+    back = replace(over, resolve_reason="recovered", current=replace(current, mean=0.81, interval=None))
+    assert sentence(back) == (
+        "Over, it has recovered: answer_relevancy of service shop is at 0.810 (n = 212), 0.820 is usual."
+    )
 
 
 def test_hostile_names_stay_within_the_sentence() -> None:

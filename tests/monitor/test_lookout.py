@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from germane.alert import Alert, Notification, Silence
+from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor.lifecycle import Lifecycle
 from germane.monitor.lookout import Lookout
@@ -331,6 +332,50 @@ def test_who_is_not_in_office_writes_nothing_and_finds_it_later(person: Person, 
     assert person.store.alerts() == []
     clock.pass_(minutes=2)
     assert told(person.look()) == [("ask", "firing")]
+
+
+class Breaks(Store):
+    """A database that goes away in the middle of a step."""
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        super().__init__(url, clock=clock)
+        self.away = True
+
+    def advance(self, step: Advance) -> bool:
+        if self.away:
+            raise DatabaseUnreachable("gone")
+        return super().advance(step)
+
+
+def test_what_was_found_before_an_error_is_found_again(
+    url: str, give: Give, clock: Clock, settings: Callable[..., Settings]
+) -> None:
+    """When the database goes away while a step is written, the next look finds the same, without any new score."""
+    broken = Breaks(url, clock=clock)
+    person = Person(broken, clock, settings).rules(FLOOR)
+    give(0.1, 0.1, 0.1)
+    with pytest.raises(DatabaseUnreachable):
+        person.look()
+    broken.away = False
+    assert told(person.look()) == [("ask", "firing")]
+    broken.close()
+
+
+def test_what_was_found_at_the_beginning_stays_with_the_alert(person: Person, give: Give, clock: Clock) -> None:
+    """Newer numbers take the place of older ones; worst answers, the mean before and the cause stay."""
+    clock.pass_(hours=-3)
+    give(*[0.9] * 30)
+    clock.pass_(hours=3)
+    give(*[0.1] * 30)
+    before = person.alert()
+    assert before.baseline is not None
+    assert (before.cause, before.baseline.n) == ("answers_drifting", 30)
+    clock.pass_(minutes=5)
+    give(*[0.0] * 30)
+    assert person.look() == []
+    (after,) = person.store.open_alerts()
+    assert after.value == pytest.approx(0.05)
+    assert (after.cause, after.baseline, after.exchange_ids) == (before.cause, before.baseline, before.exchange_ids)
 
 
 def test_an_alert_may_fire_again_after_it_was_over(person: Person, give: Give, clock: Clock) -> None:

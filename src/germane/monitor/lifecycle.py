@@ -24,6 +24,8 @@ STALE: Final = timedelta(minutes=1)
 PEAK: Final = "peak"
 """In an alert's details: the highest severity that it had. People are told of a rise once."""
 RECOVERING_SINCE: Final = "recovering_since"
+_FOUND: Final = ("onset", "cause")
+"""What stays as people were told."""
 _WORST: Final = ("bad", "unclear", "good")
 
 
@@ -130,17 +132,16 @@ class Lifecycle:
         return self._change(alert, over, "resolved", told, notify=alert.fired_at is not None)
 
     def _refreshed(self, alert: Alert, verdict: Verdict) -> Alert:
-        """Return the alert with the numbers of now; when it is likely to have begun stays as it was found."""
-        kept = {name: alert.details[name] for name in (RECOVERING_SINCE,) if name in alert.details}
+        """Return the alert with the numbers of now. What was found when it began, and no verdict has, stays."""
+        numbers = {name: value for name, value in _numbers(verdict).items() if value is not None}
+        found = {name: getattr(alert, name) for name in _FOUND if getattr(alert, name) is not None}
         peak = max(alert.details.get(PEAK, alert.severity), verdict.severity, key=_rank)
-        numbers = _numbers(verdict)
-        numbers["onset"] = alert.onset or verdict.onset
         return replace(
             alert,
             severity=verdict.severity,
             evaluated_at=self._now,
-            details={**verdict.details, **kept, PEAK: peak},
-            **numbers,
+            details={**alert.details, **verdict.details, PEAK: peak},
+            **numbers | found,
         )
 
     def _fresh(self, alert: Alert, now: Alert) -> Change | None:

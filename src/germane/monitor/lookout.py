@@ -64,15 +64,21 @@ class Lookout:
         while True:
             alerts = self._store.open_alerts()
             found = self._drops.look({alert.key for alert in alerts})
+            step = self._written(found, alerts)
+            told |= step is not None and bool(step.notifications)
+            if step is None or not found.more:
+                return told
+
+    def _written(self, found: watching.Look, alerts: Sequence[Alert]) -> Advance | None:
+        """Return what follows, once it is written; None where somebody was faster."""
+        written = False
+        try:
             step = self._step(found, alerts)
-            if not (step.progress or step.consumed or step.changes):
-                return told
-            if not self._store.advance(step):
+            written = not (step.progress or step.consumed or step.changes) or self._store.advance(step)
+        finally:
+            if not written:
                 self.forget()
-                return told
-            told |= bool(step.notifications)
-            if not found.more:
-                return told
+        return step if written else None
 
     def forget(self) -> None:
         """Read all anew at the next look: another process watches, or a person was faster."""

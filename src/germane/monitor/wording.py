@@ -41,6 +41,10 @@ def sentence(alert: Alert) -> str:
 
 
 def _drop(alert: Alert) -> str:
+    if alert.resolve_reason == "recovered" and alert.current is not None:
+        usual = "" if alert.baseline is None else f", {_score(alert.baseline.mean)} is usual"
+        now = f"{_score(alert.current.mean)} ({_sure(alert.current, _score)})"
+        return f"{_scorer(alert)} of {_place(alert)} is at {now}{usual}"
     said = [f"{_scorer(alert)} of {_place(alert)} dropped{_from_to(alert)}"]
     said[0] += "" if alert.onset is None else f" since about {_moment(alert.onset)}"
     said += _where(alert)
@@ -147,12 +151,14 @@ def _sure(level: Level, form: Callable[[float], str]) -> str:
 
 def _before(alert: Alert, form: Callable[[float], str]) -> list[str]:
     known = alert.baseline
-    return [] if known is None else [f"before {form(known.mean)} (n = {known.n})"]
+    return [] if known is None or not alert.is_open else [f"before {form(known.mean)} (n = {known.n})"]
 
 
 def _where(alert: Alert) -> list[str]:
-    """Say of each kind which shift is the largest, and what refusals do."""
-    found = []
+    """Say of each kind which shift is the largest, and what refusals do: only of what lasts."""
+    found: list[str] = []
+    if not alert.is_open:
+        return found
     for kind, told in (("route", "most on route"), ("attribute", "most where"), ("scorer", "")):
         shifts = [one for one in alert.shifts if one.kind == kind]
         others = [one for one in shifts if kind != "scorer" or one.name != alert.scorer]

@@ -41,5 +41,5 @@ def _state(until: datetime | None, tomorrow: datetime, now: datetime) -> Literal
 
 def _details(budget: Budget | None, spent: Spent, now: datetime, until: datetime | None) -> dict[str, object]:
     if budget is None or until is None:
-        return {}
+        return {"until": None, "spent": []}
     return {"until": until.isoformat(), "spent": spent_of(budget, spent, now)}
