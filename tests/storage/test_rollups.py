@@ -61,6 +61,9 @@ windows = st.lists(
 )
 
 
+EVERYTHING = (0, 100 * 60, None, "", {})
+
+
 class Run:
     """Plays operations on one database."""
 
@@ -149,17 +152,22 @@ class Run:
         self.store.roll(limit, trend_by=trend_by)
 
 
-@given(steps=operations, looks=windows)
+@given(steps=operations, looks=windows, eager=st.booleans())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
-    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], looks: list[Any]
+    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], looks: list[Any], eager: bool
 ) -> None:
-    """After every operation, for any window, bucket, dimension and choice: sums, spreads, counts and proxies."""
+    """After every operation, for any window, bucket, dimension and choice: sums, spreads, counts and proxies.
+
+    The eager roll up after each, so that whatever an operation forgets to mark is seen at the next.
+    """
     run = Run(store, make, clock)
     for name, first, second in steps:
         getattr(run, name)(first, second)
-        for look in looks:
+        for look in (EVERYTHING, *looks):
             check(store, *look)
+        if eager:
+            store.roll()
 
 
 def check(store: Store, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]) -> None:
