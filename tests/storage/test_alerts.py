@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 from tests.storage.conftest import NOON, Clock
 
 from germane.alert import Alert, AlertState, Change, Event, Level, Notification, Shift, Silence, What, key_of
@@ -70,6 +70,24 @@ def test_hostile_text_is_kept_as_far_as_a_database_takes_it(watching: Store) -> 
     (found,) = watching.open_alerts()
     assert found.key == alert.key
     assert found.message.startswith("docs\ufffd<b>\ufffd 'quoted'")
+
+
+def test_open_alerts_are_read_by_the_index_of_those(watching: Store) -> None:
+    """A look does not go through a year of alerts that are over."""
+    asked: list[str] = []
+    engine = watching._database.engine
+    event.listen(engine, "before_cursor_execute", lambda *called: asked.append(called[2]))
+    watching.open_alerts()
+    (query,) = (one for one in asked if "FROM alert" in one)
+    with engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET enable_seqscan = off")  # a table this small is read as a whole
+        plan = connection.exec_driver_sql(f"{explain(connection)} {query}").all()
+    assert "uq_alert_open" in str(plan)
+
+
+def explain(connection: Connection) -> str:
+    return "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
 
 
 def test_two_alerts_of_one_key_are_never_open_at_once(watching: Store) -> None:
