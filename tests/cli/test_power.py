@@ -31,7 +31,7 @@ def test_it_says_in_plain_words_what_would_be_noticed(call: Call, store: Store, 
     assert noticed.startswith("  Noticed with a probability of 0.8 or more: within a day a drop by 0.0")
     assert "; within a week a drop by 0.0" in noticed
     assert tolerance == "  Tolerance in force: a fall of the mean by 0.020, and 2.0% more refusals count as nothing."
-    assert alarms == "  While all is well at most 1 false alarms a year on average."
+    assert alarms == "  False alarms while all is well: at most 1 a year on average."
     assert "beyond a thousand scores a day" in doubled
     assert "10 runs for each drop, always with the same seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out

@@ -11,7 +11,7 @@ from germane.baseline import OTHER, Baseline
 from germane.monitor.detector import Power, power
 from germane.monitor.detector.power import DROPS
 from germane.monitor.detector.thinning import MOST_PER_DAY
-from germane.monitor.watching.history import DAY, heard, learned
+from germane.monitor.watching.history import DAY, heard, learned, past_of
 from germane.monitor.watching.scope import narrowed, scope_of
 from germane.settings import Drop
 from germane.storage import Arrival, BaselineVersion, Key, Store
@@ -155,8 +155,13 @@ def _basis(
 
 
 def _first(store: Store, key: Key, now: datetime) -> datetime:
-    found = heard(store, key, now - HISTORY, now, 1.0)
-    return found[0].arrived_at if found else now - HISTORY
+    """Return when the first score of the last two weeks came."""
+    for since in (now - HISTORY + day * DAY for day in range(HISTORY // DAY)):
+        # Counting is much faster than reading.
+        found = heard(store, key, since, since + DAY, 1.0) if store.count_past(past_of(key, since, since + DAY)) else []
+        if found:
+            return found[0].arrived_at
+    return now - HISTORY
 
 
 def _prospect(store: Store, rule: Drop, basis: _Basis, asked: Asked, now: datetime) -> Prospect | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,11 +10,15 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from germane.monitor.detector import kept, thinning
 from germane.monitor.preview import Preview, Replayed, preview
+from germane.monitor.preview.hindsight import Hindsight
+from germane.monitor.preview.preview import step_of
+from germane.monitor.preview.queue import Queue
 from germane.score import Reason, Score
 from germane.settings import Budget, BudgetExhausted, Floor, NoData, ScorerError, load
 from germane.settings.rules import AnyRule, Drop
-from germane.storage import Decision, Expense, tables
+from germane.storage import Decision, Expense, Store, tables
 from germane.storage.tables import metadata
 
 START = datetime.fromisoformat("2026-01-05T00:00:00+00:00")
@@ -24,9 +29,11 @@ CALM = Drop(critical_drop=None)
 NUMBERS = ("key", "labels", "severity", "fingerprint", "onset", "kind")
 
 
-def previewed(world: Any, *rules: AnyRule, since: datetime = START, **settings: Any) -> Preview:
+def previewed(
+    world: Any, *rules: AnyRule, since: datetime = START, step: timedelta | None = None, **settings: Any
+) -> Preview:
     """Return what rules would have told up to now."""
-    return preview(world.store, load(**settings), rules or (Drop(),), since=since, until=world.now)
+    return preview(world.store, load(**settings), rules or (Drop(),), since=since, until=world.now, step=step)
 
 
 def one_of(world: Any, rule: AnyRule, **given: Any) -> Replayed:
@@ -85,7 +92,7 @@ def test_a_drop_is_found_as_it_was_when_it_was_live(world: Any) -> None:
     (live,) = world.fired
     before = rows(world)
 
-    found = one_of(world, CALM)
+    found = one_of(world, CALM, step=8 * HOUR)
 
     assert rows(world) == before
     (one,) = found.episodes
@@ -103,10 +110,14 @@ def test_a_drop_is_found_as_it_was_when_it_was_live(world: Any) -> None:
     assert found.notifications["firing"] == found.notifications["resolved"] == 1
     assert [event.what for event in one.events if event.what != "repeated"] == ["fired", "resolved"]
 
+    later = one_of(world, CALM, since=START + 15 * DAY, step=8 * HOUR)  # by what was in force then
+    assert "by baseline version 1, learned from" in later.notes[0]
+    assert [each.fired.baseline for each in later.episodes] == [live.baseline]
+
 
 def test_a_floor_fires_and_resolves_once(world: Any) -> None:
     """By the look that watches, with its hysteresis and the time that it keeps firing."""
-    for days, mean in ((2, 0.8), (2, 0.4), (3, 0.8)):
+    for days, mean in ((1, 0.8), (1, 0.4), (2, 0.8)):
         world.days(days, per_day=40, mean=mean)
     before = rows(world)
 
@@ -116,8 +127,8 @@ def test_a_floor_fires_and_resolves_once(world: Any) -> None:
     (one,) = found.episodes
     assert one.fired.labels == {"service": "shop", "scorer": "relevancy", "route": "ask"}
     assert one.fired.fired_at is not None
-    assert START + 2 * DAY < one.fired.fired_at < START + 3 * DAY
-    assert START + 4 * DAY < one.until < START + 6 * DAY
+    assert START + DAY < one.fired.fired_at < START + 2 * DAY
+    assert START + 2 * DAY < one.until < START + 4 * DAY
     assert "relevancy of route ask in shop is below 0.6" in one.fired.message
     assert found.notifications == {"firing": 1, "resolved": 1, "repeated": one.seconds // 86_400}
 
@@ -128,14 +139,14 @@ def test_without_a_baseline_it_is_learned_from_the_first_fortnight(small: Any) -
     small.days(14, per_day=40)
     small.days(4, per_day=40, mean=0.5)
 
-    found = one_of(small, CALM, since=START)
+    found = one_of(small, CALM, step=6 * HOUR)
 
     (one,) = found.episodes
     assert one.last.state == "firing"
     assert one.until == small.now
     (note,) = found.notes
     assert "by a baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC, as the replay found none" in note
-    assert one_of(small, Drop(min_drop=0.9)).episodes == ()
+    assert one_of(small, Drop(min_drop=0.9), step=DAY).episodes == ()
 
 
 def test_a_time_too_short_to_learn_says_so(small: Any) -> None:
@@ -145,25 +156,14 @@ def test_a_time_too_short_to_learn_says_so(small: Any) -> None:
     found = one_of(small, Drop())
 
     assert found.episodes == ()
+    assert found.step == HOUR
     assert "nothing is watched yet, learning would go on until 2026-01-19" in found.notes[0]
-
-
-def test_a_baseline_that_was_in_force_is_gone_by(small: Any) -> None:
-    """From its time on, also where the time looked at begins much later."""
-    months(small, small.watch(CALM))
-
-    found = one_of(small, CALM, since=START + 16 * DAY)
-
-    assert "by baseline version 1, learned from" in found.notes[0]
-    (one,) = found.episodes
-    (live,) = small.fired
-    assert one.fired.baseline == live.baseline
 
 
 def test_missing_scores_are_found_as_they_were_missing(small: Any) -> None:
     """Answers that were scored half a day late are scored now; then they were not."""
-    rule = NoData(scorer="relevancy")
-    small.days(2, per_day=96)
+    rule = NoData(scorer="relevancy", at_least=7200)
+    small.days(1, per_day=96)
     end(small, 48, 12, late)
     small.days(1, per_day=96)
 
@@ -171,8 +171,8 @@ def test_missing_scores_are_found_as_they_were_missing(small: Any) -> None:
 
     (one,) = found.episodes
     assert one.fired.fired_at is not None
-    assert START + 2 * DAY < one.fired.fired_at < START + 2.2 * DAY
-    assert START + 2.5 * DAY < one.until < START + 3 * DAY
+    assert START + DAY < one.fired.fired_at < START + 1.2 * DAY
+    assert START + 1.5 * DAY < one.until < START + 2 * DAY
     assert "no answer of service shop was scored by relevancy since" in one.fired.message
 
 
@@ -208,3 +208,47 @@ def test_a_spent_budget_is_found_from_the_first_answer_that_was_not_paid_for(sma
     assert one.fired.fired_at == START + 1.5 * DAY + 2 * HOUR
     assert one.until == START + 2 * DAY
     assert "96 of 96 calls are spent" in one.fired.message
+
+
+def test_of_a_busy_service_only_so_many_scores_are_read_as_may_be_wanted(small: Any) -> None:
+    """By the draw of the detector itself; a baseline that wants more gets more."""
+    small.score(small.values(600), hours=2)
+    stream = ("shop", "relevancy", "f1")
+    window = {"since": START, "until": small.now + HOUR, "attributes": False}
+
+    few, all_ = (Queue(small.store, [stream], **window, keep=lambda _, keep=keep: keep) for keep in (0.0, 1.0))
+
+    share = 2 * thinning(600 * 24 / 3)
+    found = few.waiting(small.now, 1000)
+    assert found
+    assert [one.exchange_id for one in all_.waiting(small.now, 1000) if kept(one.exchange_id, share)] == [
+        one.exchange_id for one in found
+    ]
+    assert len(found) < 0.6 * 600
+    assert [one.id for one in few.waiting(small.now, 3)] == [one.id for one in found[:3]]
+    few.take([found[0].id])
+    assert few.waiting(small.now, 1) == found[1:2]
+    assert few.waiting(START, 9) == []
+
+
+def test_hindsight_takes_what_a_store_takes() -> None:
+    """Whoever watches asks it as they ask the store."""
+    asked = {name for name in vars(Hindsight) if not name.startswith("_")}
+    for name in asked:
+        ours, theirs = (inspect.signature(getattr(each, name)).parameters for each in (Hindsight, Store))
+        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in ours.values())
+        assert takes_any or ours.keys() >= theirs.keys() - {"until", "superseded", "day"}, name
+
+
+def test_there_must_be_a_time_to_replay() -> None:
+    """Backwards, or in steps that lead nowhere, nothing is replayed."""
+    for until, step in ((START, None), (START + DAY, timedelta())):
+        with pytest.raises(ValueError, match="nothing to replay"):
+            preview(Store("sqlite://"), load(), (Drop(),), since=START, until=until, step=step)
+
+
+def test_how_often_a_rule_is_looked_at() -> None:
+    """Hourly, or twelve times in its window; of missing scores three times in the shortest wait."""
+    rules = (Drop(), Floor(threshold=0.5), Floor(threshold=0.5, window=3600), NoData(), ScorerError())
+
+    assert [step_of(rule) / timedelta(minutes=1) for rule in rules] == [60, 60, 5, 5, 5]

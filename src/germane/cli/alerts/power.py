@@ -110,7 +110,10 @@ def _print_one(one: Prospect, by: str) -> None:
     click.echo(f"  {_noticed(one.power)}")
     tolerated = f"a fall of the mean by {one.power.tolerance:.3f}, and {one.power.zero_tolerance:.1%} more refusals"
     click.echo(f"  Tolerance in force: {tolerated} count as nothing.")
-    click.echo(f"  While all is well at most {one.false_alarms_per_year:.2g} false alarms a year on average.")
+    if one.power.tolerance > one.min_drop:
+        click.echo(f"  Days differed by so much that a drop by {one.min_drop:g} was nothing unusual then.")
+        click.echo("  If something was wrong at that time, learn from other days: germane baseline import.")
+    click.echo(f"  False alarms while all is well: at most {one.false_alarms_per_year:.2g} a year on average.")
     click.echo(f"  {_doubled(one)}\n")
     headings = [f"{_within(days)}" for days in one.power.days]
     twice = [f"{heading}, {_count(one.doubled_per_day)} a day" for heading in headings] if one.doubled else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -79,7 +79,7 @@ class Hindsight:
         self.notifications += step.notifications
         return True
 
-    def detectors(self) -> list[Progress]:
+    def detectors(self, known: Sequence[Progress] = ()) -> list[Progress]:  # noqa: ARG002 - all of it is at hand
         """Return how far the detectors have come."""
         return list(self._progress.values())
 
@@ -99,7 +99,7 @@ class Hindsight:
         """Return model and prompt version of most of them."""
         return self._store.release_of(sought)
 
-    def baselines(self) -> list[BaselineVersion]:
+    def baselines(self, *, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:  # noqa: ARG002
         """Return what is learned or gone by."""
         return self._shelf.current()
 

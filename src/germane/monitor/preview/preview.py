@@ -116,7 +116,15 @@ class _Range:
     streams: Collection[Stream] = field(default=())
 
 
-def preview(store: Store, settings: Settings, rules: Sequence[AnyRule], *, since: datetime, until: datetime) -> Preview:
+def preview(
+    store: Store,
+    settings: Settings,
+    rules: Sequence[AnyRule],
+    *,
+    since: datetime,
+    until: datetime,
+    step: timedelta | None = None,
+) -> Preview:
     """Replay rules over the answers given since then, each by itself, and write nothing.
 
     The code is that which watches: it looks at the database as it was at one moment after another, every hour or twelve
@@ -128,7 +136,13 @@ def preview(store: Store, settings: Settings, rules: Sequence[AnyRule], *, since
         rules: also such as are in no settings.
         since: UTC.
         until: UTC; not after now.
+        step: between two looks; by default as :func:`step_of` says.
+
+    Raises:
+        ValueError: the time or the step has no length.
     """
+    if since >= until or (step is not None and step <= timedelta()):
+        raise ValueError(f"there is nothing to replay from {since} to {until} in steps of {step}")
     found = store.summary(since=since - LATEST, until=until, histograms=False)
     streams = {(one.service, one.scorer, one.fingerprint) for one in found}
     scores = sum(one.n for one in store.summary(since=since, until=until, histograms=False))
@@ -137,7 +151,7 @@ def preview(store: Store, settings: Settings, rules: Sequence[AnyRule], *, since
     for rule in rules:
         why = _hindrance(rule, range_)
         if why is None:
-            replayed.append(_replay(rule, range_))
+            replayed.append(_replay(rule, range_, step or step_of(rule)))
         else:
             unreplayed.append(Unreplayed(rule=rule, why=why))
     return Preview(since=since, until=until, scores=scores, replayed=tuple(replayed), unreplayed=tuple(unreplayed))
@@ -160,10 +174,10 @@ def _hindrance(rule: AnyRule, range_: _Range) -> str | None:
     return None
 
 
-def _replay(rule: AnyRule, range_: _Range) -> Replayed:
-    clock, step = _Moment(range_.since), step_of(rule)
+def _replay(rule: AnyRule, range_: _Range, step: timedelta) -> Replayed:
+    clock = _Moment(range_.since)
     shelf = Shelf(range_.store.baselines(superseded=True), range_.since, clock)
-    hindsight = Hindsight(range_.store, clock, shelf, _queue(rule, range_))
+    hindsight = Hindsight(range_.store, clock, shelf, _queue(rule, range_, shelf))
     lookout = _lookout(rule, range_, hindsight, clock)
     for clock.now in _moments(range_, step):
         lookout.look()
@@ -183,12 +197,13 @@ def _episode(fired: Alert, hindsight: Hindsight, until: datetime) -> Episode:
     return Episode(fired=fired, last=last, events=events, until=last.resolved_at or until)
 
 
-def _queue(rule: AnyRule, range_: _Range) -> Queue:
+def _queue(rule: AnyRule, range_: _Range, shelf: Shelf) -> Queue:
     """Return what a detector is fed; nothing for other rules."""
     watched = range_.streams if isinstance(rule, Drop) else ()
     streams = [one for one in watched if rule.scorer in {None, one[1]}]
     attributes = bool(getattr(rule, "attributes", None))
-    return Queue(range_.store, streams, since=range_.since, until=range_.until, attributes=attributes)
+    window = {"since": range_.since, "until": range_.until}
+    return Queue(range_.store, streams, **window, attributes=attributes, keep=shelf.keep)
 
 
 def _lookout(rule: AnyRule, range_: _Range, hindsight: Hindsight, clock: _Moment) -> Lookout:

@@ -46,6 +46,11 @@ class Shelf:
         """Return all that was learned or gone by so far, the first first."""
         return sorted(self._shelved.values(), key=lambda one: (one.key, one.number))
 
+    def keep(self, names: tuple[str, str, str]) -> float:
+        """Return the largest probability of reaching a detector by the versions that are there; 0 without any."""
+        shelved = [*self._shelved.values(), *(one for _, one in self._coming)]
+        return max((one.baseline.keep for one in shelved if one.baseline and one.key[:3] == names), default=0.0)
+
     def begin(self, key: Key, reason: Why, since: datetime, until: datetime) -> BaselineVersion | None:
         """Begin to learn; None where that is under way."""
         mine = [one for one in self._shelved.values() if one.key == key]
