@@ -67,6 +67,9 @@ class World:
     def days(self, count: int, *, per_day: int = 20, routes: Sequence[str] = ("ask",), **given: Any) -> None:
         """Let days go by, on each of which all routes are scored."""
         names = {name: given.pop(name) for name in ("mean", "refused") if name in given}
+        if len(routes) == 1:
+            self.score(self.values(count * per_day, **names), hours=24 * count, route=routes[0], **given)
+            return
         for _ in range(count):
             for route in routes:
                 self.score(self.values(per_day, **names), hours=24 / len(routes), route=route, **given)
