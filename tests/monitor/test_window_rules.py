@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -115,6 +116,14 @@ def test_missing_scores(minutes: float, usual: float | None, state: str) -> None
     """Twice the usual gap, at least a quarter of an hour; two hours where nothing is known."""
     wait = None if usual is None else timedelta(minutes=usual)
     assert no_data.judge(NoData(), a_flow(minutes), NOON, wait).state == state
+
+
+def test_a_backlog_is_no_missing_score() -> None:
+    """Answers of three hours wait, and one was scored a minute ago."""
+    backlog = replace(a_flow(180), made_at=NOON - timedelta(minutes=1))
+    assert no_data.judge(NoData(), backlog, NOON, timedelta(minutes=5)).state == "good"
+    assert no_data.judge(NoData(), replace(backlog, made_at=NOON - timedelta(hours=1)), NOON, None).state == "good"
+    assert no_data.judge(NoData(), replace(backlog, made_at=NOON - timedelta(hours=2.1)), NOON, None).state == "bad"
 
 
 def test_where_nobody_asks_nothing_is_missing() -> None:

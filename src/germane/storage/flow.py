@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
@@ -32,6 +32,8 @@ class Flow:
     scorer: str
     scored_at: datetime | None = None
     """Minute of the newest answer that is scored; None where none is within the time looked at."""
+    made_at: datetime | None = None
+    """When that score was made: long after the answer, where there was a backlog."""
     waiting_since: datetime | None = None
     """Minute of the oldest answer after it that was to be scored."""
     waiting: int = 0
@@ -72,7 +74,17 @@ def flows(
         minute = found.get((row.service, row.scorer), {}).get(row.started_at.replace(second=0, microsecond=0))
         if minute is not None and takes(row.route):
             minute.scored -= 1
-    return [_flow(key, minutes) for key, minutes in sorted(found.items())]
+    flows_ = [_flow(key, minutes) for key, minutes in sorted(found.items())]
+    return [replace(one, made_at=_made_at(connection, one, since, until)) for one in flows_]
+
+
+def _made_at(connection: Connection, flow: Flow, since: datetime, until: datetime | None) -> datetime | None:
+    query = select(score.c.scored_at).where(
+        score.c.service == flow.service, score.c.scorer == flow.scorer, score.c.started_at >= since
+    )
+    if until is not None:
+        query = query.where(score.c.started_at < until, score.c.scored_at <= until)
+    return connection.execute(query.order_by(score.c.started_at.desc()).limit(1)).scalar_one_or_none()
 
 
 def _scored_later(connection: Connection, since: datetime, until: datetime) -> Iterable[Any]:

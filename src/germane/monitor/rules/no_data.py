@@ -23,7 +23,10 @@ def patience(rule: NoData, usual: timedelta | None) -> timedelta:
 def judge(rule: NoData, flow: Flow, now: datetime, usual: timedelta | None) -> Verdict:
     """Say whether the scores of one service and scorer have stopped, while answers that were to be scored came in."""
     most = patience(rule, usual)
-    waited = None if flow.waiting_since is None else now - flow.waiting_since
+    since = flow.waiting_since
+    if since is not None and flow.made_at is not None:  # where there is a backlog, answers wait though scores are made
+        since = max(since, flow.made_at)
+    waited = None if since is None else now - since
     return Verdict(
         rule=rule.name,
         kind=rule.kind,
@@ -34,7 +37,7 @@ def judge(rule: NoData, flow: Flow, now: datetime, usual: timedelta | None) -> V
         cause="no_data",
         value=None if waited is None else waited.total_seconds(),
         threshold=most.total_seconds(),
-        onset=flow.waiting_since,
+        onset=since,
         details={"waiting": flow.waiting, "usual": None if usual is None else usual.total_seconds()},
     )
 
