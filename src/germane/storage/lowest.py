@@ -18,6 +18,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import ReturnTypeFromArgs
 
 from germane.score import BANDS, LOW, LOWEST
 from germane.storage.rows import batched
@@ -45,11 +48,11 @@ class Chosen:
     low: bool = False
     """Only those in the lowest band, as :attr:`germane.score.Score.is_low` says it."""
 
-    def conditions(self) -> list[ColumnElement[bool]]:
+    def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
         """Return what holds for the rows."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
         found = [score.c[name] == value for name, value in named.items() if value is not None]
-        return [*self.window(score.c.started_at), *found, *([_IS_LOW] if self.low else [])]
+        return [*self.window(moment), *found, *([_IS_LOW] if self.low else [])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         """Return what holds for the moment."""
@@ -62,6 +65,25 @@ _IS_LOW = or_(
     score.c.label == LOWEST,
     and_(score.c.value < LOW, or_(score.c.label.is_(None), score.c.label.not_in(_NAMES))),
 )
+
+
+class _Unsought(ReturnTypeFromArgs[Any]):
+    """A column by which SQLite is not to look for rows: it has no statistics, and would take any window for narrow."""
+
+    inherit_cache = True
+    name = "germane_unsought"
+
+
+@compiles(_Unsought, "sqlite")
+def _unsought_on_sqlite(element: _Unsought, compiler: SQLCompiler, **options: Any) -> str:
+    return f"+{compiler.process(element.clauses, **options)}"
+
+
+@compiles(_Unsought, "postgresql")
+def _unsought_on_postgresql(element: _Unsought, compiler: SQLCompiler, **options: Any) -> str:
+    return f"{compiler.process(element.clauses, **options)}"
+
+
 Rows = list[RowMapping]
 Way = Callable[[Connection, Chosen, int], Rows | None]
 _VALUE = score.c.value + 0.0  # so that no database takes the index by value
@@ -117,7 +139,7 @@ def of_route(connection: Connection, chosen: Chosen, limit: int, few: int = SPAR
 
 def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence[int | None] = STEPS) -> Rows | None:
     """Read upwards from the lowest value, so many scores at a time; None where all the steps were not enough."""
-    conditions = chosen.conditions()
+    conditions = chosen.conditions(_Unsought(score.c.started_at))
     rows: Rows = []
     beyond: list[ColumnElement[bool]] = []
     for count in steps:
