@@ -13,8 +13,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 demo: $(READY)  ## Watch a small RAG application go wrong, and be told
 	$(BIN)/germane demo $(ARGS)
 
-test: $(READY)  ## Run the tests
-	$(BIN)/pytest $(ARGS)
+test: $(READY)  ## Run the tests, two files at a time
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 chaos: $(READY)  ## Kill processes of a fleet 200 times on each database, and count what is lost
 	$(BIN)/python tests/chaos/run.py $(ARGS)
