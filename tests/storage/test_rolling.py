@@ -172,6 +172,29 @@ def test_other_dimensions_are_taken_up_for_all_hours(store: Store, scored: Any) 
         store.roll(trend_by=["user"])
 
 
+def test_dimensions_do_not_change_while_an_hour_is_written(store: Store, other_store: Store, scored: Any) -> None:
+    """Else the hour that is just being written would have no labels of the new one, and not be due either."""
+    if store._database.dialect == "sqlite":
+        pytest.skip("nobody else can write while somebody does")
+    scored(0, prompt_version="7")
+    store.roll(trend_by=["model"])
+    scored(60, prompt_version="8")
+    others = threading.Thread(target=other_store.roll, args=[0], kwargs={"trend_by": ["prompt_version"]})
+
+    def change(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO rollup ") and others.ident is None:
+            others.start()
+            others.join(0.5)  # it waits for this transaction
+
+    event.listen(store._database.engine, "before_cursor_execute", change)
+    store.roll()
+    event.remove(store._database.engine, "before_cursor_execute", change)
+    others.join()
+    store.roll()
+
+    assert {one.label: one.n for one in store.means(scorer="mine", since=None, by="prompt_version")} == {"7": 1, "8": 1}
+
+
 def test_very_many_labels_count_as_one(store: Store, make: Make, clock: Any) -> None:
     """Ninety-nine of an hour and route are told apart, the most frequent ones; nothing is left out of the sum."""
     exchanges = [make(number / 100, model=f"m{number % 150}") for number in range(200)]

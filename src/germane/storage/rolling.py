@@ -36,6 +36,8 @@ from germane.storage.tables import (
 AT_ONCE: Final = 6
 """Hours of one day in one transaction."""
 _LOCK: Final = 0x726F6C6C  # "roll"
+_DIMENSIONS: Final = 0
+"""Beside weeks, which have the number of their first day."""
 Row = dict[str, Any]
 
 
@@ -105,8 +107,11 @@ def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
 
 def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
     """Have the rollups made with other dimensions: all hours that there are, beside those that are due already."""
-    _lock(connection, 0)
-    gone = [name for name in dimensions.rolled(connection) if name not in names]
+    _lock(connection, _DIMENSIONS)
+    before = dimensions.rolled(connection)
+    if before == tuple(names):
+        return  # somebody else was quicker
+    gone = [name for name in before if name not in names]
     connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
     if names:
         connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
@@ -116,10 +121,11 @@ def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
     connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
 
 
-def _lock(connection: Connection, number: int) -> None:
-    """Keep others from the same week: on SQLite nobody else writes anyway."""
+def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
+    """Keep others from the same week, or the dimensions from being changed: on SQLite nobody else writes anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:kind, :number)"), {"kind": _LOCK, "number": number})
+        taken = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+        connection.execute(text(f"SELECT {taken}(:kind, :number)"), {"kind": _LOCK, "number": number})
 
 
 def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Sequence[str]) -> int:
@@ -127,7 +133,8 @@ def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Seque
     if not made:
         return 0
     day, week = down(min(made), DAY), down(min(made), WEEK)
-    _lock(connection, 1 + week.toordinal())
+    _lock(connection, _DIMENSIONS, shared=True)  # else they could change between being looked at and the end
+    _lock(connection, week.toordinal())
     if dimensions.rolled(connection) != tuple(names):
         return 0
     there = due.marks(connection, made)
