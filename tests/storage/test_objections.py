@@ -81,8 +81,9 @@ def test_what_waits_in_the_pool_leaves_it(store: Store, decided: Any) -> None:
     assert [task.scorer for task in claim.tasks] == ["relevancy"]
 
 
-def test_a_score_that_is_there_gets_the_new_weight(store: Store, decided: Any, clock: Any) -> None:
-    """One bad answer among ten stands for ten; once it is sure to be scored, it stands for itself."""
+@pytest.mark.parametrize("roll", [False, True])
+def test_a_score_that_is_there_gets_the_new_weight(store: Store, decided: Any, roll: bool) -> None:
+    """One bad answer among ten stands for ten; once it is sure to be scored, it stands for itself: rolled up or not."""
     drawn, other = decided("drawn", {}), decided("drawn", {})
     claims = store.claim("me", SCORERS, limit=5, lease=timedelta(seconds=60))
     value = {drawn.id: 0.0, other.id: 1.0}
@@ -91,6 +92,7 @@ def test_a_score_that_is_there_gets_the_new_weight(store: Store, decided: Any, c
                for claim in claims for task in claim.tasks]  # fmt: skip
     store.complete("me", results)
     assert store.means(scorer="relevancy", since=None)[0].mean == pytest.approx(0.5, abs=1e-9)
+    store.roll() if roll else None
 
     assert store.consider([], [drawn.id], SCORERS) == 0
 
