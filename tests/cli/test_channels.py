@@ -128,6 +128,20 @@ def test_the_dead_are_shown_and_sent_again(call: Call, store: Store, died: Calla
     assert store.due_channels(["hook", "mail"]) == {"hook", "mail"}
 
 
+def test_what_later_news_has_overtaken_is_said(call: Call, store: Store, died: Callable[..., str]) -> None:
+    """Nothing happens to it, and whoever asked hears why."""
+    died("aa1")
+    later = Notification(
+        id="n2", channel="hook", idempotency_key="k2", what="repeated", alerts=(an_alert(),), event_ids=(),
+        created_at=datetime.now(UTC),
+    )  # fmt: skip
+    assert store.advance(Advance(notifications=[later]))
+    store.take_notification("hook", "me", lease=timedelta(minutes=1))
+    store.settle_notification("n2", "me", Outcome(http_status=200))
+
+    assert call("alerts", "resend", "aa1").out == "0 notifications will be sent again; of 1 later news went out\n"
+
+
 def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for one in call("doctor", "--offline", "--json").content["findings"]:

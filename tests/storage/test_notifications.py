@@ -184,7 +184,7 @@ def test_the_dead_can_be_sent_again(store: Store, clock: Clock) -> None:
 def test_what_was_dated_by_a_clock_that_was_set_back_holds_nothing_up(store: Store, clock: Clock) -> None:
     """A lease or a wait of the future ends at once."""
     clock.advance(days=3)
-    tell(store, a_notification())
+    tell(store, a_notification(after=3 * 86_400))
     store.take_notification("oncall", "me", lease=LEASE)
     clock.advance(days=-3)
 
@@ -255,3 +255,52 @@ def test_every_query_uses_an_index(store: Store, clock: Clock) -> None:
 
     assert len(scans) >= 10
     assert {shape: steps for shape, steps in scans.items() if steps} == {}
+
+
+def test_what_nobody_could_try_in_its_time_is_no_news_any_more(store: Store, clock: Clock) -> None:
+    """A channel that is named again after weeks pages nobody for what is long over."""
+    tell(store, a_notification("n1"), a_notification("n2", an_alert("faq")))
+    store.take_notification("oncall", "gone", lease=LEASE)
+    store.settle_notification("n1", "gone", BUSY)
+    clock.advance(days=20)
+    tell(store, a_notification("n3", after=20 * 86_400))
+
+    taken = store.take_notification("oncall", "me", lease=LEASE)
+
+    assert taken is not None
+    assert taken.id == "n3"
+    dead = {one.notification.id: (one.error, one.settled_at) for one in store.notifications(status="dead")}
+    assert dead == {"n1": ("status 503", clock.now), "n2": ("nobody could try it in time", clock.now)}
+
+
+def test_what_is_sent_again_keeps_its_order(store: Store, clock: Clock) -> None:
+    """Or an incident would begin after it has ended, and last for ever."""
+    for number in range(9, 0, -1):  # ids say nothing of the order
+        tell(store, a_notification(f"n{number}", after=9 - number))
+        store.take_notification("oncall", "me", lease=LEASE)
+        store.settle_notification(f"n{number}", "me", REFUSED)
+    clock.advance(days=8)
+    assert store.resend() == 0
+    assert store.resend(ids=[f"n{number}" for number in range(1, 10)]) == 9
+
+    taken = []
+    while (one := store.take_notification("oncall", "me", lease=LEASE)) is not None:
+        taken.append(one.id)
+        store.settle_notification(one.id, "me", SENT)
+        clock.advance(seconds=1)
+
+    assert taken == [f"n{number}" for number in range(9, 0, -1)]
+
+
+def test_what_later_news_has_overtaken_stays_dead(store: Store) -> None:
+    """Who has heard of the end is not told of the beginning, by this channel; of what else is in it they are."""
+    over = an_alert(state="resolved", resolved_at=NOON)
+    tell(store, a_notification("n1"), a_notification("n2", an_alert(), an_alert("faq"), after=1))
+    tell(store, a_notification("n3", channel="mail"), a_notification("n4", over, after=2, what="resolved"))
+    for channel, name in (("oncall", "n1"), ("oncall", "n2"), ("mail", "n3"), ("oncall", "n4")):
+        assert store.take_notification(channel, "me", lease=LEASE)
+        store.settle_notification(name, "me", SENT if name == "n4" else REFUSED)
+
+    assert store.resend(ids=["n1"]) == 0
+    assert store.resend() == 2
+    assert {one.notification.id for one in store.notifications(status="waiting")} == {"n2", "n3"}

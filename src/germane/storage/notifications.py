@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, insert, select, update
 
 from germane.alert import Alert, Notification
 from germane.storage.tables import notification
@@ -87,21 +87,26 @@ def due(connection: Connection, channels: Collection[str], now: datetime) -> set
     return set(rows.scalars())
 
 
-def take(connection: Connection, channel: str, owner: str, lease: timedelta, now: datetime) -> Notification | None:
+def take(
+    connection: Connection, channel: str, owner: str, lease: timedelta, patience: timedelta, now: datetime
+) -> Notification | None:
     """Take the oldest that is due, for the lease's time.
 
     What is about an alert of which something earlier waits has to wait too: nobody hears of the end of an alert before
-    its beginning.
+    its beginning. What nobody could try while there was patience is dead: it is no news any more.
     """
     query = select(notification).where(notification.c.channel == channel, _WAITS)
     rows = connection.execute(query.order_by(notification.c.created_at, notification.c.id).limit(LOOKED_AT)).mappings()
     held: set[str] = set()
     for row in rows.all():
-        keys = {str(alert["key"]) for alert in row["payload"]["alerts"]}
+        keys = _keys(row)
         is_due = row["next_attempt_at"] <= now or row["next_attempt_at"] > now + AHEAD
-        if is_due and held.isdisjoint(keys):
+        if not is_due or not held.isdisjoint(keys):
+            held |= keys
+        elif now - row["created_at"] < patience + AHEAD:
             return _taken(connection, row, owner, now + lease)
-        held |= keys
+        else:
+            _bury(connection, row, now)
     return None
 
 
@@ -173,26 +178,68 @@ def told(
 def resend(
     connection: Connection, channel: str | None, ids: Collection[str], dead_since: datetime, now: datetime
 ) -> int:
-    """Have what died since then tried again, with all its patience; return how many."""
+    """Have what died since then, or has one of the ids, tried again, with all its patience; return how many.
+
+    Not what a later notification has overtaken: an incident that is over would begin again, and never end.
+    """
     columns = notification.c
-    statement = update(notification).where(_died(dead_since))
+    query = select(columns.id, columns.channel, columns.created_at, columns.payload).order_by(columns.created_at)
+    query = query.where(_is_dead() & columns.id.in_(sorted(ids)) if ids else _died(dead_since))
     if channel is not None:
-        statement = statement.where(columns.channel == channel)
-    if ids:
-        statement = statement.where(columns.id.in_(sorted(ids)))
-    again = {"status": "waiting", "attempt": 0, "next_attempt_at": now, "created_at": now, "settled_at": None}
+        query = query.where(columns.channel == channel)
+    rows = connection.execute(query).mappings().all()
+    told = _last_told(connection, rows[0]["created_at"]) if rows else {}
+    again = [row["id"] for row in rows if not _is_overtaken(row, told)]
+    return sum(_revive(connection, id_, now + timedelta(microseconds=place)) for place, id_ in enumerate(again))
+
+
+def _last_told(connection: Connection, since: datetime) -> dict[tuple[str, str], datetime]:
+    """Return, by channel and alert key, when the last notification that went out was written."""
+    columns = notification.c
+    query = select(columns.channel, columns.created_at, columns.payload)
+    rows = connection.execute(query.where(columns.status == "sent", columns.created_at > since)).mappings()
+    news = sorted(((row["channel"], key), row["created_at"]) for row in rows for key in _keys(row))
+    return dict(news)
+
+
+def _is_overtaken(row: RowMapping, told: Mapping[tuple[str, str], datetime]) -> bool:
+    written = row["created_at"]
+    return all(told.get((row["channel"], key), written) > written for key in _keys(row))
+
+
+def _revive(connection: Connection, id_: str, moment: datetime) -> int:
+    """Have it wait again, in the order of the moments; return 1, or 0 where it was faster."""
+    again = {"status": "waiting", "attempt": 0, "next_attempt_at": moment, "created_at": moment, "settled_at": None}
+    statement = update(notification).where(notification.c.id == id_, _is_dead())
     return connection.execute(statement.values(again)).rowcount
 
 
 def _taken(connection: Connection, row: RowMapping, owner: str, until: datetime) -> Notification | None:
     """Take it unless somebody has done so since it was read."""
     columns = notification.c
-    unchanged = and_(columns.attempt == row["attempt"], columns.next_attempt_at == row["next_attempt_at"])
     values = {"lease_owner": owner, "next_attempt_at": until, "attempt": row["attempt"] + 1}
-    statement = update(notification).where(columns.id == row["id"], unchanged).values(values)
+    statement = update(notification).where(columns.id == row["id"], _unchanged(row)).values(values)
     if connection.execute(statement).rowcount != 1:
         return None
     return _notification_of(row, row["attempt"] + 1)
+
+
+def _bury(connection: Connection, row: RowMapping, now: datetime) -> None:
+    """Give up what has waited for too long, unless somebody has taken it since it was read."""
+    columns = notification.c
+    error = row["error"] or "nobody could try it in time"
+    values = {"status": "dead", "next_attempt_at": None, "lease_owner": None, "error": error, "settled_at": now}
+    connection.execute(update(notification).where(columns.id == row["id"], _unchanged(row)).values(values))
+
+
+def _unchanged(row: RowMapping) -> ColumnElement[bool]:
+    columns = notification.c
+    return and_(columns.attempt == row["attempt"], columns.next_attempt_at == row["next_attempt_at"])
+
+
+def _keys(row: RowMapping) -> set[str]:
+    """Return the keys of the alerts that it is about."""
+    return {str(alert["key"]) for alert in row["payload"]["alerts"]}
 
 
 def _status(outcome: Outcome, patient: bool) -> Literal["waiting", "sent", "dead"]:  # noqa: FBT001 - one of two facts
@@ -201,13 +248,17 @@ def _status(outcome: Outcome, patient: bool) -> Literal["waiting", "sent", "dead
     return "waiting" if outcome.again is not None and patient else "dead"
 
 
-def _is_due(now: datetime) -> Any:
+def _is_due(now: datetime) -> ColumnElement[bool]:
     when = notification.c.next_attempt_at
     return (when <= now) | (when > now + AHEAD)
 
 
-def _died(since: datetime) -> Any:
-    return (notification.c.status == "dead") & (notification.c.created_at >= since)
+def _is_dead() -> ColumnElement[bool]:
+    return notification.c.status == "dead"
+
+
+def _died(since: datetime) -> ColumnElement[bool]:
+    return _is_dead() & (notification.c.created_at >= since)
 
 
 def _held(notification_id: str, owner: str) -> tuple[Any, ...]:

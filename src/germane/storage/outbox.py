@@ -25,18 +25,22 @@ class Outbox(Part):
         with self._database.read() as connection:
             return notifications.due(connection, channels, self._moment(connection))
 
-    def take_notification(self, channel: str, owner: str, *, lease: timedelta) -> Notification | None:
+    def take_notification(
+        self, channel: str, owner: str, *, lease: timedelta, patience: timedelta = PATIENCE
+    ) -> Notification | None:
         """Take the oldest notification of a channel that is due; None where there is none, or another was faster.
 
-        What is about an alert of which something earlier waits is not due.
+        What is about an alert of which something earlier waits is not due. What nobody could try in its time, since no
+        process had the channel, is dead then: it would tell of what may long be over.
 
         Args:
             channel: Its name.
             owner: Whose it is then.
             lease: For how long, unless :meth:`keep_notification` renews it. Then others may take it.
+            patience: As in :meth:`settle_notification`.
         """
         with self._database.write() as connection:
-            return notifications.take(connection, channel, owner, lease, self._moment(connection))
+            return notifications.take(connection, channel, owner, lease, patience, self._moment(connection))
 
     def keep_notification(self, notification_id: str, owner: str, *, lease: timedelta) -> bool:
         """Renew a lease; False where it is another's by now."""
@@ -84,7 +88,14 @@ class Outbox(Part):
             return notifications.told(connection, status, channel, since, limit)
 
     def resend(self, *, channel: str | None = None, ids: Collection[str] = (), dead_for: timedelta = DEAD_FOR) -> int:
-        """Have notifications tried again that died within this time, where given of a channel or by their ids.
+        """Have notifications tried again, in their order: by their ids, or those that died within this time.
+
+        What a later notification of the same alerts and channel has overtaken stays dead.
+
+        Args:
+            channel: Only of this one.
+            ids: Of dead ones, however old.
+            dead_for: How old others may be.
 
         Returns:
             How many these are.

@@ -55,7 +55,8 @@ def resend(
 ) -> None:
     """Have what nobody was told of sent again, by ids, of a channel, or all of the last week.
 
-    A process that has the channel sends it, under the key that it had.
+    A process that has the channel sends it, under the key that it had. Not what later news of the same alerts has
+    overtaken: nobody is told of the beginning after the end.
     """
     if not (ids or channel or every):
         raise UsageError("say what: ids that 'germane alerts dead' shows, --channel NAME or --all")
@@ -66,7 +67,9 @@ def resend(
     if as_json:
         print_json({"resent": count})
     else:
-        click.echo(f"{counted(count, 'notification')} will be sent again")
+        overtaken = len(set(chosen)) - count
+        left = f"; of {overtaken} later news went out" if overtaken > 0 else ""
+        click.echo(f"{counted(count, 'notification')} will be sent again{left}")
 
 
 def _named(beginning: str, known: list[str]) -> str:
