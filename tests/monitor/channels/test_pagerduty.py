@@ -80,6 +80,17 @@ def test_an_event_that_is_not_taken_fails_the_message(
     assert KEY not in repr(pagerduty) + pagerduty.where + str(told.value)
 
 
+def test_an_event_that_is_refused_holds_up_no_other(receiver: Receiver, pagerduty: PagerDuty) -> None:
+    """An incident whose end follows one that PagerDuty does not take is still closed."""
+    receiver.answers = [Answer(400), Answer(202)]
+
+    with pytest.raises(NotDelivered) as told:
+        asyncio.run(pagerduty.send(a_message(an_alert(), over(an_alert(key="other")), what="firing")))
+
+    assert (told.value.status, told.value.again) == (400, False)
+    assert [post.json["dedup_key"] for post in receiver.posts] == [an_alert().key, "other"]
+
+
 def test_hostile_text_is_cut_to_what_pagerduty_takes() -> None:
     """On one line, without control characters, and quoted only where it was loaded."""
     message = a_hostile_message()

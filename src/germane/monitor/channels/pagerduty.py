@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from germane.alert import Alert
 from germane.errors import SettingsError
+from germane.monitor.channels.channel import NotDelivered
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.web import Web, web_for, without_secrets
 from germane.monitor.channels.words import facts, quoted, sentence, subject, worst
@@ -44,11 +45,18 @@ class PagerDuty:
         return without_secrets(self._given.url)
 
     async def send(self, message: Message) -> int:
-        """Send an event for each alert."""
-        status, key = 0, read_secret(self._given.routing_key)
+        """Send an event for each alert: one that is refused holds up none of the others."""
+        status, key, refused = 0, read_secret(self._given.routing_key), None
         for alert in message.alerts:
-            event = event_of(message, alert, key)
-            status = await self._web.post(self._given.url, json.dumps(event, allow_nan=False).encode())
+            body = json.dumps(event_of(message, alert, key), allow_nan=False).encode()
+            try:
+                status = await self._web.post(self._given.url, body)
+            except NotDelivered as error:
+                if error.again:
+                    raise
+                refused = error
+        if refused is not None:
+            raise refused
         return status
 
 
