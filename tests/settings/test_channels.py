@@ -40,6 +40,7 @@ def test_a_secret_is_read_when_it_is_needed(bare: Path, monkeypatch: pytest.Monk
     [
         ("env:NOWHERE", "the environment variable NOWHERE is not set"),
         ("file:/nowhere", "the file /nowhere does not exist"),
+        (f"file:/{'n' * 300}", f"the file /{'n' * 300} cannot be read \\(OSError\\)"),
         ("env:EMPTY", "nothing stands at env:EMPTY"),
     ],
 )

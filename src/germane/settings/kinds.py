@@ -33,9 +33,9 @@ def _followed(value: str) -> str:
         return os.environ[name]
     if value.startswith("file:"):
         path = Path(value.removeprefix("file:"))
-        if not path.is_file():
-            raise ValueError(f"the file {path} does not exist")
-        try:
+        try:  # to ask whether it is there fails as well, of a folder that is closed or a name that is too long
+            if not path.is_file():
+                raise ValueError(f"the file {path} does not exist")
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
