@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socketserver
 import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -35,13 +36,14 @@ class Box:
         self.envelopes: list[Any] = []
         self.answers: list[str] = []
         self.refused: set[str] = set()
+        self.refusal = "550 no such user"
         self.logins: list[tuple[bytes, bytes]] = []
         self.encrypted: list[bool] = []
         self.hold: threading.Event | None = None
 
     async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802 - the server calls it so
         if address in self.refused:
-            return "550 no such user"
+            return self.refusal
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
@@ -219,7 +221,9 @@ def test_all_recipients_refused_is_final_and_some_is_told(serve: Callable[..., E
     box.refused = {TO[0]}
     told = refused(serve())
     assert (told.problem, told.again) == ("1 of 2 recipients were refused", False)
-    assert box.envelopes == [(SENDER, TO[1:])]
+    box.refusal = "450 greylisted, come again"
+    assert refused(serve()).again
+    assert box.envelopes == [(SENDER, TO[1:])] * 2
 
 
 def test_a_server_that_hangs_or_is_away_may_be_back(
@@ -235,6 +239,38 @@ def test_a_server_that_hangs_or_is_away_may_be_back(
 
     assert [one.again for one in told] == [True, True]
     assert [one.problem for one in told] == ["SMTPServerDisconnected", "ConnectionRefusedError"]
+
+
+def test_a_server_that_drips_is_left(hold: threading.Event) -> None:
+    """Each of its lines is in time, and the answer never ends. The next try makes no second thread that hangs."""
+
+    class Drips(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                while not hold.wait(0.02):
+                    self.wfile.write(b"220-wait\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        given = {"kind": "email", "host": "127.0.0.1", "port": server.server_address[1], "security": "none"}
+        channel = Email(settings.Email(**given, sender=SENDER, to=TO), timeout=0.05)
+        told = [refused(channel) for _ in range(2)]
+        mine = [one for one in threading.enumerate() if one.name.startswith("germane-email")]
+        hold.set()
+        server.shutdown()
+    for one in (thread, *mine):
+        one.join(5)
+
+    assert [(one.problem, one.again) for one in told] == [("TimeoutError", True)] * 2
+    assert len(mine) == 1
+
+
+def test_a_password_that_smtp_cannot_say_is_not_quoted(serve: Callable[..., Email], secret: Any) -> None:
+    """It knows ASCII alone."""
+    told = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
+
+    assert (told.problem, told.again) == ("UnicodeEncodeError", False)
 
 
 def test_nothing_hostile_gets_into_headers_or_tags(serve: Callable[..., Email], box: Box) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import smtplib
 import ssl
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ from germane.threads import Threads
 
 TIMEOUT: Final = 15.0
 """Seconds that the server may take for each of its answers."""
+ANSWERS: Final = 8
+"""It may take as long as so many of them in all: one that drips is as good as one that hangs."""
+PERMANENT: Final = 500
+"""The least status of what will not pass."""
 _PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
@@ -34,6 +39,7 @@ class Email:
     def __init__(self, given: settings.Email, *, timeout: float = TIMEOUT) -> None:
         self._given = given
         self._timeout = timeout
+        self._hanging: Threads | None = None
         self.answers = given.answers
 
     def __repr__(self) -> str:
@@ -55,11 +61,16 @@ class Email:
 
     async def send(self, message: Message) -> int:
         """Send it once, in a thread: the client blocks."""
-        threads = Threads(1, name="germane-email")
+        threads, self._hanging = self._hanging or Threads(1, name="germane-email"), None
         try:
-            return await threads.run(self._send, mail_of(message, self._given.sender, self._given.to))
+            async with asyncio.timeout(ANSWERS * self._timeout):
+                return await threads.run(self._send, mail_of(message, self._given.sender, self._given.to))
+        except TimeoutError:
+            self._hanging = threads  # the next try waits behind this one: threads that hang do not pile up
+            raise NotDelivered("TimeoutError") from None
         finally:
-            threads.close()
+            if self._hanging is None:
+                threads.close()
 
     def _send(self, mail: EmailMessage) -> int:
         try:
@@ -73,8 +84,11 @@ class Email:
             raise NotDelivered("the server offers no encryption or no login", again=False) from None
         except (smtplib.SMTPException, OSError) as error:
             raise NotDelivered(type(error).__name__) from None
+        except UnicodeError as error:  # a name or a password that the protocol cannot say
+            raise NotDelivered(type(error).__name__, again=False) from None
         if refused:
-            raise NotDelivered(f"{len(refused)} of {len(self._given.to)} recipients were refused", again=False)
+            again = min(code for code, _ in refused.values()) < PERMANENT
+            raise NotDelivered(f"{len(refused)} of {len(self._given.to)} recipients were refused", again=again)
         return 250
 
     def _connected(self) -> smtplib.SMTP:
@@ -129,7 +143,7 @@ def mail_of(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
 
 def _refused(status: int) -> NotDelivered:
     """Return what a status of SMTP says: 4xx may pass, 5xx does not."""
-    return NotDelivered(f"status {status}", status=status, again=status < 500)
+    return NotDelivered(f"status {status}", status=status, again=status < PERMANENT)
 
 
 def _lines(message: Message, alert: Alert) -> Iterator[str]:
