@@ -104,8 +104,9 @@ def test_networks_can_be_allowed() -> None:
     assert addresses("http://alertmanager:9093/", "10.1.0.7", allow=["10.1.0.0/16"]) == ["10.1.0.7"]
     refusal("http://alertmanager:9093/", "10.2.0.7", allow=["10.1.0.0/16"])
     refusal("http://alertmanager:9093/", "10.1.0.7", "10.2.0.7", allow=["10.1.0.0/16"])
-    for address in METADATA:
-        refusal("http://metadata/", str(address), allow=["0.0.0.0/0", "::/0"])
+    behind = ["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "fd20:ce::254%eth0"]
+    for address in (*map(str, METADATA), *behind):
+        refusal("http://metadata/", address, allow=["0.0.0.0/0", "::/0"])
 
 
 def test_a_name_that_cannot_be_looked_up_may_be_there_later() -> None:

@@ -140,6 +140,20 @@ def test_a_connection_that_is_closed_may_be_tried_again(receiver: Receiver, secr
     assert [one.problem for one in told] == ["RemoteProtocolError", "ConnectError"]
 
 
+@pytest.mark.parametrize("proxy", ["nonsense://me:hunter2@proxy", "socks5://me:hunter2@proxy"])
+def test_a_proxy_that_cannot_be_used_is_said_without_its_password(
+    receiver: Receiver, secret: Any, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """It stands in the environment, which a person can mend."""
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with pytest.raises(NotDelivered) as told:
+        asyncio.run(Web().post(receiver.url, b"{}"))
+
+    assert told.value.problem.startswith("the proxy that the environment names cannot be used (")
+    assert told.value.again
+    assert "hunter2" not in str(told.value)
+
+
 def test_a_receiver_that_hangs_is_left(receiver: Receiver, secret: Any, hold: threading.Event) -> None:
     """After the time that it may take; it may answer another time."""
     receiver.answers = [Answer(after=hold)]

@@ -22,7 +22,19 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a name, for a port. Raises OSError."""
 PORTS: Final = (80, 443)
 METADATA: Final[frozenset[Address]] = frozenset(
-    map(ip_address, ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"))
+    map(
+        ip_address,
+        (
+            "169.254.169.254",  # most clouds
+            "169.254.170.2",  # tasks of Amazon ECS
+            "169.254.170.23",  # pods of Amazon EKS
+            "fd00:ec2::254",  # Amazon EC2
+            "fd00:ec2::23",  # pods of Amazon EKS
+            "fd20:ce::254",  # Google Cloud
+            "100.100.100.200",  # Alibaba Cloud
+            "168.63.129.16",  # Azure
+        ),
+    )
 )
 """Where clouds tell machines their secrets: closed also where their network is allowed."""
 CLOSED: Final[Sequence[Network]] = tuple(
@@ -62,6 +74,9 @@ CLOSED: Final[Sequence[Network]] = tuple(
         ),
     )
 )
+
+_TRANSLATED: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
+"""Networks of IPv6 whose addresses end with one of IPv4."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -106,7 +121,16 @@ class Guard:
         return list(map(str, found))
 
     def _is_allowed(self, address: Address) -> bool:
-        return address not in METADATA and any(address in network for network in self._allowed)
+        return METADATA.isdisjoint(_meant(address)) and any(address in network for network in self._allowed)
+
+
+def _meant(address: Address) -> set[Address]:
+    """Return the address, and the IPv4 address that an IPv6 address of a gateway leads to."""
+    if isinstance(address, IPv4Address):
+        return {address}
+    plain = IPv6Address(int(address))  # without the interface that may be named behind it
+    translated = IPv4Address(int(plain) & 0xFFFF_FFFF) if any(plain in one for one in _TRANSLATED) else None
+    return {one for one in (plain, plain.ipv4_mapped, plain.sixtofour, translated) if one is not None}
 
 
 def is_closed(address: Address) -> bool:

@@ -44,8 +44,14 @@ class Web:
             NotDelivered: it was not taken; the message names nothing of the address.
         """
         try:
+            client = self._client()
+        except (ImportError, ValueError) as error:  # what it says may quote the proxy's password
+            raise NotDelivered(
+                f"the proxy that the environment names cannot be used ({type(error).__name__})"
+            ) from None
+        try:
             with hushed():  # the client's own lines name the whole address
-                async with asyncio.timeout(2 * self._timeout), self._client() as client:
+                async with asyncio.timeout(2 * self._timeout), client:
                     return await self._post(client, url, body, {**_JSON, **headers}, auth)
         except (httpx2.TransportError, TimeoutError) as error:
             raise NotDelivered(type(error).__name__) from None
