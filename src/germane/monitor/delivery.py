@@ -21,6 +21,8 @@ logger = logging.getLogger("germane.monitor")
 
 OVER_FOR: Final = timedelta(minutes=5)
 """How long a channel that forgets is told that an alert is over."""
+TERM: Final = timedelta(seconds=2)
+"""Per second between reminders: who takes over from one that is gone reminds before its alerts end by themselves."""
 LAST_WORD: Final = 1.0
 """Seconds that handing back may take at the end."""
 
@@ -57,9 +59,7 @@ class Delivery:
         self._lanes = {name: Lane(name, channel, desk) for name, channel in channels.items()}
         self._jobs = {name: makers.job(f"deliver to {name}", lane.empty) for name, lane in self._lanes.items()}
         self._reminders = [
-            Reminder(
-                lane, channel, takes[name], makers.office(f"reminder {name}", timedelta(seconds=3 * channel.every))
-            )
+            Reminder(lane, channel, takes[name], makers.office(f"reminder {name}", TERM * channel.every))
             for name, lane in self._lanes.items()
             if isinstance(channel := lane.channel, Forgetful)
         ]
@@ -85,7 +85,9 @@ class Delivery:
     async def drain(self) -> None:
         """Send what is due, and wait until that is done."""
         due = await self._desk.call(self._desk.store.due_channels, list(self._lanes))
-        await asyncio.gather(*(job.run() if name in due else job.rest() for name, job in self._jobs.items()))
+        await asyncio.gather(
+            *(job.run() if name in due or self._lanes[name].at_work else job.rest() for name, job in self._jobs.items())
+        )
 
     async def close(self) -> None:
         """Stop sending. What has not gone out by now stays in the database, for whoever comes next."""

@@ -70,7 +70,9 @@ class Lane:
         self.channel = channel
         self.desk = desk
         self.at_work: Notification | None = None
-        """What is being sent."""
+        """What is being sent, or was, as long as the database does not know what became of it."""
+        self._outcome: Outcome | None = None
+        """Of that, where it is known."""
         self._failed: str | None = None
         self._failures = 0
         self._reminder: Callable[[], Awaitable[None]] | None = None
@@ -112,12 +114,11 @@ class Lane:
             self._note(problem)
             return
         await self._remind()
+        await self._settle()
         while (taken := await self.desk.take(self.name)) is not None:
             self.at_work = taken
-            outcome = await self._send(taken)
-            status = await self.desk.settle(taken, outcome)
-            self.at_work = None
-            self._tell(outcome, status)
+            self._outcome = await self._send(taken)
+            await self._settle()
 
     async def _remind(self) -> None:
         reminder, self._reminder = self._reminder, None
@@ -127,6 +128,19 @@ class Lane:
             await reminder()
         except (NotDelivered, SettingsError) as error:
             self._note(str(error))
+
+    async def _settle(self) -> None:
+        """Note what became of the last try; later, where the database is away: else it would be sent once more."""
+        taken, outcome = self.at_work, self._outcome
+        if taken is None or outcome is None:
+            return
+        try:
+            status = await self.desk.settle(taken, outcome)
+        except StorageError:
+            self._wake_in(self.desk.lease / RENEWALS)
+            raise
+        self.at_work = self._outcome = None
+        self._tell(outcome, status)
 
     async def _send(self, taken: Notification) -> Outcome:
         wait = self.desk.backoff.wait
@@ -166,6 +180,7 @@ class Lane:
             self._went_well()
             return
         self._note(outcome.error)
+        self._failures += 1
         if status == "dead":
             logger.warning("a notification by %s is given up: %s", self.name, outcome.error)
         elif outcome.again is not None:
@@ -181,11 +196,11 @@ class Lane:
 
     def _went_well(self) -> None:
         if self._failed is not None:
-            logger.warning("alerts go out by %s again; %d tries failed", self.name, self._failures)
+            failed = f"; {self._failures} tries failed" if self._failures else ""
+            logger.warning("alerts go out by %s again%s", self.name, failed)
         self._failed, self._failures = None, 0
 
     def _note(self, problem: str) -> None:
         if self._failed is None:
             logger.warning("an alert did not go out by %s, and others may not: %s", self.name, problem)
         self._failed = problem
-        self._failures += 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,9 +18,11 @@ import pytest
 from tests.monitor.channels.conftest import Answer, Receiver, an_alert, over
 
 from germane.alert import Alert, Change, Event, Notification
+from germane.errors import StorageError
 from germane.monitor import Callback, Monitor
 from germane.monitor.backoff import Backoff
 from germane.monitor.channels import Message, NotDelivered, Webhook
+from germane.monitor.channels.alertmanager import INTERVALS
 from germane.monitor.delivery import Delivery, Makers
 from germane.monitor.job import Job
 from germane.monitor.lane import Desk, Lane
@@ -370,6 +374,24 @@ def test_one_process_reminds(store: Store, other_store: Store, desk: Desk) -> No
     assert channel.reminded == []
 
 
+def test_who_takes_over_reminds_before_an_alert_ends_by_itself(store: Store, desk: Desk) -> None:
+    """A process that is killed ends no alert at a receiver that forgets: that would be told as its end."""
+    terms = []
+
+    async def work() -> None:
+        def office(name: str, term: timedelta) -> Office:
+            terms.append(term)
+            return Office(desk.store, name, desk.owner, term=term, clock=desk.clock)
+
+        makers = Makers(job=lambda name, do: Job(name, do, clock=desk.clock, quiet=ExitStack), office=office)
+        await Delivery(desk, {"hook": Forgets()}, {"hook": lambda _: True}, makers).close()
+
+    asyncio.run(work())
+
+    found_gone, reminded_anew = terms[0].total_seconds(), Forgets.every
+    assert found_gone + reminded_anew < INTERVALS * Forgets.every
+
+
 def test_a_reminder_that_fails_is_a_problem_of_its_channel(store: Store, desk: Desk) -> None:
     """And is no end of anything."""
 
@@ -384,6 +406,45 @@ def test_a_reminder_that_fails_is_a_problem_of_its_channel(store: Store, desk: D
         return delivery.problems
 
     assert delivered(desk, {"hook": Away()}, work) == {"hook": "ConnectError"}
+
+
+def test_what_went_out_while_the_database_was_away_is_not_sent_twice(store: Store, url: str, desk: Desk) -> None:
+    """What became of it is noted once the database is back."""
+    closed = Path(url.removeprefix("sqlite:///"))
+
+    class Cuts(Kept):
+        async def send(self, message: Message) -> int:
+            await asyncio.to_thread(cut)
+            return await super().send(message)
+
+    def cut() -> None:
+        with sqlite3.connect(closed, isolation_level=None) as connection:
+            connection.execute("ALTER TABLE notification RENAME TO away")
+        connection.close()
+
+    def mend() -> None:
+        with sqlite3.connect(closed, isolation_level=None) as connection:
+            connection.execute("ALTER TABLE away RENAME TO notification")
+        connection.close()
+
+    channel, hasty = Cuts(), replace(desk, lease=timedelta(seconds=0.3))
+    tell(store)
+    lane = Lane("hook", channel, hasty)
+
+    async def work() -> None:
+        with pytest.raises(StorageError):
+            await lane.empty()
+        await asyncio.to_thread(mend)
+        async with asyncio.timeout(30):
+            await lane.woken()
+        await lane.empty()
+        lane.close()
+
+    asyncio.run(work())
+
+    assert len(channel.got) == 1
+    assert [one.status for one in store.notifications()] == ["sent"]
+    assert lane.at_work is None
 
 
 def test_a_lane_says_once_that_it_fails_and_once_that_it_works(store: Store, desk: Desk, caplog: Any) -> None:
