@@ -155,6 +155,8 @@ class Change:
     """An alert as it is from now on, and what happened to it."""
 
     alert: Alert
+    before: Alert | None = None
+    """As it was read; None of one that begins. Where it is otherwise by now, nothing is written."""
     event: Event | None = None
     """None where only its numbers are newer."""
     notify: bool = False

@@ -413,6 +413,17 @@ def test_what_lasts_is_told_every_day_until_it_is_acknowledged(person: Person, g
     assert [event.what for event in person.store.alert_events(alert.id)] == ["fired", "repeated", "acknowledged"]
 
 
+def test_what_is_told_again_has_the_numbers_of_now(person: Person, give: Give, clock: Clock) -> None:
+    """Newer scores and the time to tell again come together: one message, with what is known by then."""
+    give(0.1, 0.1, 0.1)
+    person.look()
+    clock.pass_(hours=25)
+    give(0.3, 0.3, 0.3)
+    again = person.alert()
+    assert (again.value, again.notified_at) == (pytest.approx(0.3), clock.now)
+    assert person.look() == []
+
+
 @both
 def test_a_silence_keeps_quiet_and_is_told_after_it(person: Person, give: Give, clock: Clock) -> None:
     """The alert stands in the list all the while; people hear of it once the silence has ended."""

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, event
 from tests.storage.conftest import NOON, Clock
 
-from germane.alert import Alert, AlertState, Change, Event, Level, Notification, Shift, Silence, What, key_of
+from germane.alert import Alert, Change, Event, Level, Notification, Shift, Silence, What, key_of
 from germane.storage import Advance, Store
 
 HOSTILE = "docs\0<b>\ud800 'quoted'; DROP TABLE alert"
@@ -32,12 +32,17 @@ def begins(alert: Alert, **given: Any) -> Change:
     return Change(alert=alert, event=event, notify=True, **given)
 
 
-def goes_on(alert: Alert, what: What, before: AlertState) -> Change:
+def goes_on(before: Alert, what: What, alert: Alert) -> Change:
     """Return what happened to an alert next."""
-    event = Event(
-        id=f"e-{alert.id}-{what}", alert_id=alert.id, at=alert.evaluated_at, what=what, before=before, after=alert.state
+    happened = Event(
+        id=f"e-{alert.id}-{what}",
+        alert_id=alert.id,
+        at=alert.evaluated_at,
+        what=what,
+        before=before.state,
+        after=alert.state,
     )
-    return Change(alert=alert, event=event, notify=True)
+    return Change(alert=alert, before=before, event=happened, notify=True)
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ def test_two_alerts_of_one_key_are_never_open_at_once(watching: Store) -> None:
     assert not watching.advance(Advance(holder=OFFICE, changes=[begins(other), begins(an_alert("a2"))]))
     assert watching.open_alerts() == [first]
     over = replace(first, state="resolved", resolved_at=NOON, resolve_reason="recovered")
-    assert watching.advance(Advance(holder=OFFICE, changes=[goes_on(over, "resolved", "firing")]))
+    assert watching.advance(Advance(holder=OFFICE, changes=[goes_on(first, "resolved", over)]))
     assert watching.open_alerts() == []
     assert watching.advance(Advance(holder=OFFICE, changes=[begins(an_alert("a2"))]))
     assert {alert.id for alert in watching.alerts()} == {"a1", "a2"}
@@ -117,19 +122,36 @@ def test_an_alert_that_a_person_resolved_is_not_moved_on(watching: Store) -> Non
     alert = an_alert()
     watching.advance(Advance(holder=OFFICE, changes=[begins(alert)]))
     over = replace(alert, state="resolved", resolved_at=NOON, resolve_reason="by_hand")
-    assert watching.advance(Advance(changes=[goes_on(over, "resolved", "firing")]))
-    assert not watching.advance(Advance(holder=OFFICE, changes=[goes_on(alert, "escalated", "firing")]))
+    assert watching.advance(Advance(changes=[goes_on(alert, "resolved", over)]))
+    assert not watching.advance(Advance(holder=OFFICE, changes=[goes_on(alert, "escalated", alert)]))
     assert watching.alert("a1") == over
 
 
-def test_an_acknowledgement_is_not_overwritten_by_a_step_that_did_not_see_it(watching: Store) -> None:
-    """A step goes by what it read a moment ago; whoever acknowledged meanwhile stays named."""
+def test_a_step_that_did_not_see_what_a_person_said_is_not_written(watching: Store) -> None:
+    """It goes by what it read a moment ago: whoever acknowledged meanwhile stays named, and nothing is repeated."""
     alert = an_alert()
     watching.advance(Advance(holder=OFFICE, changes=[begins(alert)]))
     known = replace(alert, acknowledged_at=NOON, acknowledged_by="ann")
-    assert watching.advance(Advance(changes=[goes_on(known, "acknowledged", "firing")]))
-    assert watching.advance(Advance(holder=OFFICE, changes=[Change(alert=replace(alert, value=0.5))]))
-    assert watching.alert("a1") == replace(known, value=0.5)
+    assert watching.advance(Advance(changes=[goes_on(alert, "acknowledged", known)]))
+    newer = replace(alert, value=0.5)
+    assert not watching.advance(Advance(holder=OFFICE, changes=[Change(alert=newer, before=alert)]))
+    assert watching.alert("a1") == known
+    newer = replace(known, value=0.5)
+    assert watching.advance(Advance(holder=OFFICE, changes=[Change(alert=newer, before=known)]))
+    assert watching.alert("a1") == newer
+
+
+def test_what_a_person_says_undoes_nothing_that_was_found_meanwhile(watching: Store) -> None:
+    """An alert that fires, and was told, after a person has read it: their word is not written over that."""
+    pending = an_alert(state="pending", fired_at=None)
+    watching.advance(Advance(holder=OFFICE, changes=[begins(pending)]))
+    later = NOON + timedelta(minutes=1)
+    fires = replace(pending, state="firing", fired_at=later, notified_at=later, evaluated_at=later)
+    assert watching.advance(Advance(holder=OFFICE, changes=[goes_on(pending, "fired", fires)]))
+    for what, state in (("acknowledged", "pending"), ("resolved", "resolved")):
+        said = replace(pending, state=state, acknowledged_at=later)  # type: ignore[arg-type]  # one of the states
+        assert not watching.advance(Advance(changes=[goes_on(pending, what, said)]))  # type: ignore[arg-type]
+    assert watching.alert("a1") == fires
 
 
 class Slower:
@@ -163,7 +185,7 @@ def test_what_is_over_goes_with_the_scores_of_its_time(watching: Store, clock: C
     ended, lasting = an_alert(), an_alert("a2", labels={**LABELS, "route": "faq"})
     watching.advance(Advance(changes=[begins(ended), begins(lasting)], notifications=[a_notification(ended)]))
     over = replace(ended, state="resolved", resolved_at=NOON, resolve_reason="recovered")
-    watching.advance(Advance(changes=[goes_on(over, "resolved", "firing")]))
+    watching.advance(Advance(changes=[goes_on(ended, "resolved", over)]))
     watching.add_silence(a_silence())
     clock.advance(days=1)
     assert not watching.prune(before=NOON - timedelta(days=1)).alerts

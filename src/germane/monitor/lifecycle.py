@@ -65,7 +65,7 @@ class Lifecycle:
 
     def resolve(self, alert: Alert, reason: ResolveReason, by: str | None = None) -> Change:
         """Return the alert as over; whoever was told that it fires is told."""
-        return self._end(alert, reason, {"by": by} if by else {})
+        return self._end(alert, alert, reason, {"by": by} if by else {})
 
     def repeat(self, alert: Alert) -> Change:
         """Return the alert as one of which people are told again."""
@@ -93,7 +93,7 @@ class Lifecycle:
 
     def _go_on(self, alert: Alert, verdict: Verdict | None, *, watched: bool) -> Change | None:
         if not watched:
-            return self._end(alert, "rule_removed")
+            return self._end(alert, alert, "rule_removed")
         if verdict is None or verdict.state == "unclear":
             return None
         return self._worsen(alert, verdict) if verdict.state == "bad" else self._mend(alert, verdict)
@@ -114,20 +114,20 @@ class Lifecycle:
     def _mend(self, alert: Alert, verdict: Verdict) -> Change | None:
         now = replace(self._refreshed(alert, verdict), severity=alert.severity, cause=alert.cause)
         if alert.state == "pending":
-            return self._end(now, "passed")
+            return self._end(alert, now, "passed")
         if verdict.reason != "recovered":
-            return self._end(now, verdict.reason)
+            return self._end(alert, now, verdict.reason)
         if alert.state == "recovering":
             good_for = self._now - datetime.fromisoformat(alert.details[RECOVERING_SINCE])
             over = good_for >= timedelta(seconds=verdict.keep_firing)
-            return self._end(now, "recovered") if over else self._fresh(alert, now)
+            return self._end(alert, now, "recovered") if over else self._fresh(alert, now)
         if verdict.keep_firing <= 0:
-            return self._end(now, "recovered")
+            return self._end(alert, now, "recovered")
         details = {**now.details, RECOVERING_SINCE: self._now.isoformat()}
         return self._change(alert, replace(now, state="recovering", details=details), "recovering")
 
-    def _end(self, alert: Alert, reason: ResolveReason, detail: Mapping[str, Any] | None = None) -> Change:
-        over = replace(alert, state="resolved", resolved_at=self._now, evaluated_at=self._now, resolve_reason=reason)
+    def _end(self, alert: Alert, now: Alert, reason: ResolveReason, detail: Mapping[str, Any] | None = None) -> Change:
+        over = replace(now, state="resolved", resolved_at=self._now, evaluated_at=self._now, resolve_reason=reason)
         told = {"reason": reason, **(detail or {})}
         return self._change(alert, over, "resolved", told, notify=alert.fired_at is not None)
 
@@ -146,12 +146,13 @@ class Lifecycle:
 
     def _fresh(self, alert: Alert, now: Alert) -> Change | None:
         same = replace(now, evaluated_at=alert.evaluated_at) == alert
-        return None if same and self._now - alert.evaluated_at < STALE else Change(alert=now)
+        return None if same and self._now - alert.evaluated_at < STALE else Change(alert=now, before=alert)
 
     def _change(
         self, before: Alert, after: Alert, what: What, detail: Mapping[str, Any] | None = None, *, notify: bool = False
     ) -> Change:
-        return Change(alert=after, event=self._event(after, what, before.state, detail), notify=notify)
+        event = self._event(after, what, before.state, detail)
+        return Change(alert=after, before=before, event=event, notify=notify)
 
     def _event(
         self, alert: Alert, what: What, before: AlertState | None, detail: Mapping[str, Any] | None = None

@@ -102,14 +102,15 @@ class Lookout:
         self, changes: Sequence[Change], alerts: Sequence[Alert], lifecycle: Lifecycle, now: datetime
     ) -> tuple[list[Change], list[Notification]]:
         """Return the changes with those that are due again, and what channels are told."""
-        by_id = {alert.id: alert for alert in alerts} | {change.alert.id: change.alert for change in changes}
+        before = {alert.id: alert for alert in alerts}
+        by_id = before | {change.alert.id: change.alert for change in changes}
         if not by_id:
             return [], []
         is_open = [alert for alert in by_id.values() if alert.is_open]
         teller = Teller(self._channels, self._store.silences(), now, self._new_id)
         happened = {change.alert.id for change in changes if change.event is not None}
         due = [alert for alert in teller.due(is_open, self._repeat_every) if alert.id not in happened]
-        repeated = {alert.id: lifecycle.repeat(alert) for alert in due}
+        repeated = {alert.id: replace(lifecycle.repeat(alert), before=before[alert.id]) for alert in due}
         kept = [change for change in changes if change.alert.id not in repeated]
         return teller.tell([*kept, *repeated.values()], is_open)
 

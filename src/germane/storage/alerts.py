@@ -19,7 +19,8 @@ _OPEN = text("state <> 'resolved'")
 """As the index has it: a parameter in its place would hide it."""
 _BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
 """What is kept as JSON."""
-_ACKNOWLEDGED = ("acknowledged_at", "acknowledged_by")
+_READ_AS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
+"""What is no longer as it was read where anybody has written since."""
 _COLUMNS = (
     "id", "key", "rule", "kind", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
     "window", "evidence", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
@@ -134,14 +135,12 @@ def _consume(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def _write(connection: Connection, change: Change) -> bool:
-    """Insert an alert that begins, or move on one that is open still; False where it is otherwise by now."""
-    values = _values(change.alert)
-    if change.event is not None and change.event.before is None:
+    """Insert an alert that begins, or move on one that is as it was read; False where it is otherwise by now."""
+    values, before = _values(change.alert), change.before
+    if before is None:
         return _insert(connection, values)
-    if change.event is None or change.event.what != "acknowledged":
-        # A person may have said so since it was read.
-        values = {name: value for name, value in values.items() if name not in _ACKNOWLEDGED}
-    statement = update(tables.alert).where(tables.alert.c.id == change.alert.id, _OPEN).values(values)
+    as_read = (tables.alert.c[name].is_not_distinct_from(getattr(before, name)) for name in _READ_AS)
+    statement = update(tables.alert).where(tables.alert.c.id == before.id, _OPEN, *as_read).values(values)
     return connection.execute(statement).rowcount == 1
 
 

@@ -314,7 +314,7 @@ def test_what_was_resolved_by_hand_begins_anew(small: Any) -> None:
     event = Event(
         id="e", alert_id=alert.id, at=small.now, what="resolved", before="firing", after="resolved", detail={}
     )
-    assert small.store.advance(Advance(changes=[Change(alert=over, event=event)]))
+    assert small.store.advance(Advance(changes=[Change(alert=over, before=alert, event=event)]))
 
     assert small.look(watch) == []
     happened = []
