@@ -147,6 +147,20 @@ def test_a_service_is_compared_by_its_earlier_traffic(store: Store, clock: Any, 
     assert whole.finding == "unclear"
 
 
+def test_a_service_may_be_compared_of_which_no_route_can(store: Store, clock: Any, write: Write) -> None:
+    """Twelve scores of each of two routes are too few apart, and enough together."""
+    for minutes in (-30, 10):
+        for route in ("docs", "faq"):
+            write(minutes, GOOD[:12], route=route)
+    clock.advance(hours=1)
+
+    found = store.compare(since=NOON)
+
+    assert [line.compared for line in found.routes] == [False, False]
+    assert [line.compared for line in found.services] == [True]
+    assert found.compared
+
+
 def test_it_can_be_asked_of_one_service_route_or_scorer(store: Store, clock: Any, write: Write) -> None:
     """A single route has no service to be compared with."""
     for minutes in (-30, 10):

@@ -100,7 +100,7 @@ def _verdict(found: Comparisons) -> Iterator[str]:
         name = f"{_name(line, found)}, {_scorer(line, found)}"
         yield f"Dropped for sure: {name} by {-(line.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
     if not found.compared:
-        yield f"Nothing could be compared: no route has {ENOUGH} scores of the same fingerprint on both sides."
+        yield f"Nothing could be compared: nothing has {ENOUGH} scores of the same fingerprint on both sides."
     elif not found.dropped:
         more = f" by more than {found.min_drop:g}" if found.min_drop else ""
         yield f"Nothing dropped for sure{more}."
