@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from tests.monitor.channels.conftest import HOSTILE, Receiver, a_hostile_message, a_message, an_alert, over
@@ -86,6 +87,16 @@ def test_one_alert_fits_however_long_its_names_are() -> None:
     alert = an_alert(rule="&" * 5000, message="<" * 5000, labels={"service": "&" * 999}, exchange_ids=("&" * 3000,) * 9)
 
     check(body_of(a_message(alert)), SLACK)
+
+
+def test_what_is_cut_ends_between_two_characters_and_keeps_its_link() -> None:
+    """Of names that grow as they are escaped; a link that is longer than a message has room for is left out."""
+    alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
+    said = texts(body_of(a_message(alert, link="https://germane.example.com/{id}")), "mrkdwn")[1]
+
+    assert said.endswith("\n<https://germane.example.com/a1|Open>")
+    assert re.search("&(?!amp;|lt;|gt;)", said) is None
+    assert "|Open>" not in str(body_of(a_message(alert, link="https://germane.example.com/{rule}{service}{rule}")))
 
 
 def test_one_alert_with_long_texts_loses_the_last_of_them() -> None:

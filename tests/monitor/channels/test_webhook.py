@@ -221,7 +221,10 @@ def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) ->
     assert without_secrets(url) == shown
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("7", 7.0), ("", None), ("soon", None), ("-3", None), ("٣", None)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7.0), ("", None), ("soon", None), ("-3", None), ("٣", None), (f"1 Jan {'9' * 20} 0:0:0 +0", None)],
+)
 def test_a_time_to_wait_is_a_number_of_seconds(text: str, seconds: float | None) -> None:
     """What is neither a number nor a date asks for nothing."""
     assert seconds_of(text) == seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -75,18 +76,27 @@ def escaped(text: str) -> str:
 
 
 def _blocks(message: Message, alert: Alert) -> Iterator[Block]:
-    told = f"*{state_of(alert)}: {escaped(subject(alert))}*\n{escaped(sentence(alert))}"
-    link = message.link_to(alert)
-    if link is not None:
-        told += f"\n<{escaped(link).replace('|', '%7C')}|Open>"
-    yield {"type": "section", "text": _marked(told[:3000])}
-    fields = [_marked(f"*{name}*\n{escaped(value)}"[:2000]) for name, value in facts(alert)]
+    said = f"*{state_of(alert)}: {_cut(subject(alert), 700)}*\n{_cut(sentence(alert), 1200)}{_linked(message, alert)}"
+    yield {"type": "section", "text": _marked(said)}
+    fields = [_marked(f"*{name}*\n{_cut(value, 1900)}") for name, value in facts(alert)]
     if fields:
         yield {"type": "section", "fields": fields[:10]}
     for quote in message.quotes_of(alert):
         yield {"type": "section", "text": _plain(f"Question: {quoted(quote.question)}\nAnswer: {quoted(quote.answer)}")}
     if alert.exchange_ids:
         yield {"type": "context", "elements": [_plain(f"Worst exchanges: {worst(alert)}")]}
+
+
+def _linked(message: Message, alert: Alert) -> str:
+    """Return the link on a line of its own; nothing where names make it longer than Slack has room for."""
+    link = message.link_to(alert)
+    linked = "" if link is None else f"\n<{escaped(link).replace('|', '%7C')}|Open>"
+    return linked if len(linked) <= 1000 else ""
+
+
+def _cut(text: str, width: int) -> str:
+    """Return text escaped, and cut between two characters of the text."""
+    return re.sub("&[a-z]*$", "", escaped(text)[:width])
 
 
 def _plain(text: str) -> Block:

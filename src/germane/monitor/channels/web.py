@@ -109,6 +109,6 @@ def seconds_of(text: str) -> float | None:
         return float(text)
     try:
         then = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
