@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
@@ -49,7 +50,7 @@ class Watch:
         lifecycle = Lifecycle(self.now, lambda: str(next(self._numbers)))
         changes = lifecycle.step(self.open, verdicts, watched=watched)
         for change in changes:
-            self.alerts[change.alert.id] = change.alert
+            self.alerts[change.alert.id] = told(change.alert) if change.notify else change.alert
         self.changes += changes
         return changes
 
@@ -61,6 +62,11 @@ class Watch:
     def only(self) -> Alert:
         (alert,) = self.open
         return alert
+
+
+def told(alert: Alert) -> Alert:
+    """Return the alert as it is once people were told of it."""
+    return replace(alert, details={**alert.details, "peak": alert.severity})
 
 
 def whats(changes: Sequence[Change]) -> list[str]:

@@ -118,6 +118,35 @@ def test_a_drop_of_the_service_tells_of_its_routes() -> None:
     assert teller().due([route], lambda _: DAY) == [route]
 
 
+def test_a_drop_that_is_silenced_keeps_nothing_else_quiet() -> None:
+    """Nobody would hear of the trouble at all: what is told instead is the route."""
+    drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
+    changes = [changed(drop), changed(an_alert())]
+    _, notifications = teller(a_silence(rule="drop")).tell(changes, [drop, an_alert()])
+    assert told_by(notifications) == [("log", "firing", ("a",))]
+
+
+def test_a_rise_that_was_kept_quiet_is_told_when_nothing_speaks_against_it_any_more() -> None:
+    """Once, and to the pager that waits for it: though what was told before is acknowledged, and not yet to repeat."""
+    _, (first,) = teller().tell([changed(an_alert())], [])
+    worse = replace(first.alerts[0], severity="critical", acknowledged_at=NOON)
+    assert teller(a_silence()).due([worse], lambda _: DAY) == []
+    later = NOON + timedelta(hours=1)
+    after = teller(a_silence(), now=later, channels={"pager": lambda alert: alert.severity == "critical"})
+    assert after.due([worse], lambda _: DAY) == [worse]
+    _, (again,) = after.tell([Lifecycle(later, lambda: "e").repeat(worse)], [worse])
+    assert (again.channel, again.what) == ("pager", "escalated")
+    assert after.due(again.alerts, lambda _: DAY) == []
+
+
+def test_a_pager_hears_of_no_end_of_what_it_never_heard_of() -> None:
+    """What became critical under a silence, and was over in it, was a warning to everybody."""
+    critical = {"pager": lambda alert: alert.severity == "critical"}
+    _, (first,) = teller().tell([changed(an_alert())], [])
+    over = replace(first.alerts[0], severity="critical", state="resolved")
+    assert teller(channels=critical).tell([changed(over, "resolved")], [])[1] == []
+
+
 def test_a_judge_that_broke_tells_of_the_scores_that_do_not_come() -> None:
     """Two rules see the same trouble: one message names what is behind it."""
     labels = {"service": "shop", "scorer": "answer_relevancy"}
@@ -153,7 +182,7 @@ def test_silence_keeps_quiet_and_changes_nothing(some: list[tuple[str, What]], s
     changes = [changed(alert, what, notify=what != "relapsed") for alert, (_, what) in zip(alerts, some, strict=True)]
     written, notifications = teller(*([a_silence()] if silent else [])).tell(changes, alerts)
     assert [change.event for change in written] == [change.event for change in changes]
-    assert [replace(change.alert, notified_at=None) for change in written] == [
+    assert [replace(change.alert, notified_at=None, details={}) for change in written] == [
         replace(change.alert, notified_at=None) for change in changes
     ]
     told = [event_id for one in notifications for event_id in one.event_ids]

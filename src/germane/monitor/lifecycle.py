@@ -22,7 +22,7 @@ MakeId = Callable[[], str]
 STALE: Final = timedelta(minutes=1)
 """An alert says at least that often when its rule last looked."""
 PEAK: Final = "peak"
-"""In an alert's details: the highest severity that it had. People are told of a rise once."""
+"""In an alert's details: the highest severity that people were told of. They are told of a rise once."""
 RECOVERING_SINCE: Final = "recovering_since"
 _FOUND: Final = ("onset", "cause")
 """What stays as people were told."""
@@ -86,7 +86,7 @@ class Lifecycle:
             starts_at=self._now,
             fired_at=self._now if fires else None,
             evaluated_at=self._now,
-            details={**verdict.details, PEAK: verdict.severity},
+            details=dict(verdict.details),
             **_numbers(verdict),
         )
         return Change(alert=alert, event=self._event(alert, "fired" if fires else "pending", None), notify=fires)
@@ -105,7 +105,7 @@ class Lifecycle:
                 return self._fresh(alert, now)
             return self._change(alert, replace(now, state="firing", fired_at=self._now), "fired", notify=True)
         if _rank(verdict.severity) > _rank(alert.severity):
-            news = _rank(verdict.severity) > _rank(alert.details.get(PEAK, alert.severity))
+            news = _rank(verdict.severity) > _rank(peak_of(alert))
             return self._change(alert, replace(now, state="firing"), "escalated", notify=news)
         if alert.state == "recovering":
             return self._change(alert, replace(now, state="firing"), "relapsed")
@@ -135,12 +135,11 @@ class Lifecycle:
         """Return the alert with the numbers of now. What was found when it began, and no verdict has, stays."""
         numbers = {name: value for name, value in _numbers(verdict).items() if value is not None}
         found = {name: getattr(alert, name) for name in _FOUND if getattr(alert, name) is not None}
-        peak = max(alert.details.get(PEAK, alert.severity), verdict.severity, key=_rank)
         return replace(
             alert,
             severity=verdict.severity,
             evaluated_at=self._now,
-            details={**alert.details, **verdict.details, PEAK: peak},
+            details={**alert.details, **verdict.details},
             **numbers | found,
         )
 
@@ -164,9 +163,14 @@ class Lifecycle:
 
 
 def peak_of(alert: Alert) -> Severity:
-    """Return the highest severity that an alert had."""
+    """Return the highest severity of an alert that people were told of; what it has where they were told nothing."""
     found: Severity = alert.details.get(PEAK, alert.severity)
     return found
+
+
+def is_worse_than_told(alert: Alert) -> bool:
+    """Whether people were told of a lower severity than it has."""
+    return _rank(alert.severity) > _rank(peak_of(alert))
 
 
 def _worst_by_key(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:

@@ -14,16 +14,10 @@ from hashlib import sha256
 from typing import Final
 
 from germane.alert import SEVERITIES, Alert, Change, Notification, Severity, Silence, Telling
-from germane.monitor.lifecycle import MakeId, peak_of
+from germane.monitor.lifecycle import PEAK, MakeId, is_worse_than_told, peak_of
 
 Takes = Callable[[Alert], bool]
 """Whether a channel is told of an alert."""
-_TOLD_AS: Final[Mapping[str, Telling]] = {
-    "fired": "firing",
-    "escalated": "escalated",
-    "repeated": "repeated",
-    "resolved": "resolved",
-}
 _RANK: Final[Sequence[Telling]] = ("firing", "escalated", "repeated", "resolved")
 
 
@@ -83,26 +77,33 @@ class Teller:
         ]
 
     def _is_due(self, alert: Alert, repeat_every: float) -> bool:
-        if alert.state != "firing" or alert.acknowledged_at is not None:
+        if alert.state != "firing":
+            return False
+        if alert.notified_at is not None and is_worse_than_told(alert):
+            return True  # whoever has acknowledged it knows of less
+        if alert.acknowledged_at is not None:
             return False
         return alert.notified_at is None or self._now - alert.notified_at >= timedelta(seconds=repeat_every)
 
     def _is_quiet(self, alert: Alert, alerts: Sequence[Alert]) -> bool:
-        return any(silence.covers(alert, self._now) for silence in self._silences) or is_inhibited(alert, alerts)
+        heard = [other for other in alerts if not self._is_silenced(other)]
+        return self._is_silenced(alert) or is_inhibited(alert, heard)
+
+    def _is_silenced(self, alert: Alert) -> bool:
+        return any(silence.covers(alert, self._now) for silence in self._silences)
 
     def _told(self, change: Change, alerts: Sequence[Alert]) -> Told | None:
         alert, event = change.alert, change.event
         if event is None or not change.notify:
             return None
         if event.what == "resolved":  # whoever heard of its beginning hears of its end, whatever has come since
-            return None if alert.notified_at is None else self._now_told("resolved", alert, event.id)
+            over = replace(alert, notified_at=self._now)
+            return None if alert.notified_at is None else Told("resolved", over, event.id)
         if self._is_quiet(alert, alerts):
             return None
-        first = event.what == "repeated" and alert.notified_at is None
-        return self._now_told("firing" if first else _TOLD_AS[event.what], alert, event.id)
-
-    def _now_told(self, what: Telling, alert: Alert, event_id: str) -> Told:
-        return Told(what, replace(alert, notified_at=self._now), event_id)
+        peak = max(peak_of(alert), alert.severity, key=SEVERITIES.index)
+        told = replace(alert, notified_at=self._now, details={**alert.details, PEAK: peak})
+        return Told(_telling(alert), told, event.id)
 
     def _notifications(self, group: Sequence[Told]) -> Iterable[Notification]:
         for channel, takes in self._channels.items():
@@ -134,6 +135,13 @@ def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
     if alert.route is not None:
         return any(other.kind == "drop" and other.route is None for other in others)
     return alert.kind == "no_data" and any(other.kind == "scorer_error" for other in others)
+
+
+def _telling(alert: Alert) -> Telling:
+    """Return what people are told of one that lasts, by what they know: whenever it happened, it is news to them."""
+    if alert.notified_at is None:
+        return "firing"
+    return "escalated" if is_worse_than_told(alert) else "repeated"
 
 
 def _severity(told: Told) -> Severity:
