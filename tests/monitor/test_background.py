@@ -205,6 +205,17 @@ def test_stop_waits_for_alerts_on_their_way(
     assert sent == ["firing"]
 
 
+def test_without_any_rule_no_score_waits_for_a_detector(
+    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+) -> None:
+    """Whoever wants no alerts has no queue that grows for ever."""
+    store.add([new_exchange() for _ in range(3)])
+    off = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+    start(store, [Slow(0)], settings=settings(rules=off))
+    until(lambda: sum(one.n for one in store.summary()) == 3)
+    until(lambda: not store.arrivals(1))
+
+
 def test_stop_gives_up_an_alert_that_does_not_go_out(
     store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:

@@ -147,11 +147,10 @@ class Background:
 
     def ticks(self) -> Mapping[str, Tick]:
         """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
-        watching: dict[str, Tick] = {"watch": self._watch.run} if self._parts.settings.watched else {}
         scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake, "measure": self._measure.run}
-        return (
-            (scoring if self._parts.scorers else {}) | watching | {"deliver": self._deliver.run, "roll": self._roll.run}
-        )
+        # It watches without any rule too: scores on their way to the detectors would pile up.
+        always: dict[str, Tick] = {"watch": self._watch.run, "deliver": self._deliver.run, "roll": self._roll.run}
+        return (scoring if self._parts.scorers else {}) | always
 
     @property
     def waiting(self) -> Waiting | None:

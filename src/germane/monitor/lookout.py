@@ -63,7 +63,7 @@ class Lookout:
         told = False
         while True:
             alerts = self._store.open_alerts()
-            found = self._drops.look({alert.key for alert in alerts})
+            found = self._drops.look({alert.key: alert for alert in alerts})
             step = self._written(found, alerts)
             told |= step is not None and bool(step.notifications)
             if step is None or not found.more:
@@ -82,6 +82,7 @@ class Lookout:
 
     def forget(self) -> None:
         """Read all anew at the next look: another process watches, or a person was faster."""
+        self._drops.forget()
         self._looks.forget()
 
     def _step(self, found: watching.Look, alerts: Sequence[Alert]) -> Advance:

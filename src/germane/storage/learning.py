@@ -23,7 +23,8 @@ Made = TypeVar("Made")
 class Learning(Part):
     """Scores on their way to the detectors, what they learned, and how far they have come.
 
-    What writes takes ``holder``, the office and who must hold it: nothing is written where another process does.
+    What begins or puts off takes ``holder``, the office and who must hold it: nothing is written where another process
+    does.
     """
 
     def arrivals(self, limit: int, *, attributes: bool = False) -> list[Arrival]:
@@ -89,9 +90,9 @@ class Learning(Part):
         """Learn no more of what does not come any more; False where it is over by now."""
         return bool(self._in_office(holder, lambda held, _: baselines.give_up(held, version_id)))
 
-    def freeze(self, version_id: int, found: Baseline, release: Release, *, holder: Holder | None = None) -> bool:
+    def freeze(self, version_id: int, found: Baseline, release: Release) -> bool:
         """Go by what was learned from now on, in place of older versions; False where learning is over by now."""
-        return bool(self._in_office(holder, lambda held, _: baselines.freeze(held, version_id, found, release)))
+        return bool(self._in_office(None, lambda held, _: baselines.freeze(held, version_id, found, release)))
 
     def supersede(self, key: Key, reason: Why, found: Baseline, release: Release) -> BaselineVersion | None:
         """Go by these numbers in place of older versions; None where somebody else was faster."""

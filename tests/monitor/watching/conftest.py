@@ -76,18 +76,19 @@ class World:
 
     def look(self, watch: Watch) -> list[str]:
         """Look once, and have all of it written with the alerts that follow; return what happened to these."""
-        step = self._step(watch)
+        step = self.step(watch)
         assert self.store.advance(step)
         self.fired += [one.alert for one in step.changes if one.event and one.event.what == "fired"]
         return [one.event.what for one in step.changes if one.event]
 
     def tries_to_look(self, watch: Watch) -> bool:
         """Look once; return whether it was written."""
-        return self.store.advance(self._step(watch))
+        return self.store.advance(self.step(watch))
 
-    def _step(self, watch: Watch) -> Advance:
+    def step(self, watch: Watch) -> Advance:
+        """Look once; return what is to be written."""
         alerts = self.store.open_alerts()
-        look = watch.look({alert.key for alert in alerts})
+        look = watch.look({alert.key: alert for alert in alerts})
         ids = (str(UUID(int=self.random.getrandbits(128))) for _ in range(100))
         changes = Lifecycle(self.now, lambda: next(ids)).step(alerts, look.verdicts, watched=lambda _: True)
         return step_of(look, changes, holder=self.holder)

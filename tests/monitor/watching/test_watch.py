@@ -115,32 +115,6 @@ def test_a_drop_fires_once_and_is_over_when_it_is_over(world: Any) -> None:
     assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
 
 
-def test_refusals_are_named(small: Any) -> None:
-    """The half that carries the evidence, with its rate before and since."""
-    watch = small.watch()
-    small.learned(watch)
-    for _ in range(4):
-        small.days(1, refused=0.4)
-        small.look(watch)
-
-    (alert,) = small.store.open_alerts()
-    carrier = alert.details["carriers"][0]
-    assert (alert.cause, carrier["half"]) == ("refusals_rising", "zero")
-    assert carrier["before"]["mean"] == pytest.approx(0.05, abs=0.03)
-    assert carrier["since"]["mean"] == pytest.approx(0.4, abs=0.15)
-
-
-def test_a_large_drop_is_critical(small: Any) -> None:
-    """It is so at once, or as soon as the mean of a day has fallen by as much as the rule says."""
-    watch = small.watch(Drop(critical_drop=0.15))
-    small.learned(watch)
-    for _ in range(4):
-        small.days(1, mean=0.3)
-        small.look(watch)
-
-    assert small.store.open_alerts()[0].severity == "critical"
-
-
 def test_other_questions_than_usual_are_no_drop(small: Any) -> None:
     """Each route is compared with itself: the mean of all falls by a tenth, and nobody is told."""
     watch = small.watch()
@@ -257,18 +231,6 @@ def test_a_new_route_joins_by_a_new_version(small: Any) -> None:
         small.days(1, routes=("new",), mean=0.6)
         happened += small.look(watch)
     assert happened[0] == "fired"
-
-
-def test_a_change_of_the_application_is_named_and_the_baseline_stays(small: Any) -> None:
-    """A bad deploy must not become what is normal."""
-    watch = small.watch()
-    small.learned(watch, model="m", prompt_version="7")
-    for _ in range(4):
-        small.days(1, mean=0.5, model="m", prompt_version="8")
-        small.look(watch)
-
-    assert small.store.open_alerts()[0].details["release"] == {"prompt_version": ["7", "8"]}
-    assert statuses(small.store) == [("f1", 1, "active", "first")]
 
 
 def test_a_rule_may_look_at_some_routes_alone(small: Any) -> None:

@@ -115,14 +115,7 @@ class Hindsight:
         """Learn no more."""
         return self._shelf.give_up(version_id)
 
-    def freeze(
-        self,
-        version_id: int,
-        found: Baseline,
-        release: tuple[str | None, str | None],
-        *,
-        holder: Any = None,  # noqa: ARG002
-    ) -> bool:
+    def freeze(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
         """Go by what was learned."""
         return self._shelf.freeze(version_id, found, release)
 

@@ -37,7 +37,10 @@ class Carried:
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         levels = {"before": self.before, "since": self.since}
-        plain = {name: {"mean": one.mean, "n": one.n, "interval": one.interval} for name, one in levels.items()}
+        plain = {
+            name: {"mean": one.mean, "n": one.n, "interval": one.interval and list(one.interval)}
+            for name, one in levels.items()
+        }
         return {"route": self.route, "half": self.half, **plain}
 
 

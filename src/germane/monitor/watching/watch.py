@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from germane.alert import Cause, Severity, key_of
+from germane.alert import Alert, Cause, Severity, key_of
 from germane.monitor.detector import tolerance
 from germane.monitor.verdict import Verdict
 from germane.monitor.watching import figures
@@ -25,6 +25,8 @@ REFRESH: Final = timedelta(minutes=10)
 SOON: Final = timedelta(seconds=1)
 Names = tuple[str, str]
 """Service and scorer."""
+Open = Mapping[str, Alert]
+"""The alerts that are open, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +77,15 @@ class Watch:
         self._shown: dict[str, _Numbers] = {}
         """By alert key."""
 
-    def look(self, open_keys: Collection[str] | None = None) -> Look:
+    def forget(self) -> None:
+        """Work out anew what alerts show: of what was found nothing came, or others have looked since."""
+        self._shown.clear()
+
+    def look(self, open_alerts: Open | None = None) -> Look:
         """Take the scores that nobody has seen; return what follows. Calls the database.
 
         Args:
-            open_keys: of the alerts that are open. What fires without one was resolved by hand, and begins anew.
+            open_alerts: by key. What fires without one was resolved by hand, and begins anew.
         """
         now = self._clock()
         versions = self._learner.current(now)
@@ -87,8 +93,8 @@ class Watch:
         arrivals = self._store.arrivals(self._batch, attributes=scoped)
         if self._begin(arrivals, versions):
             versions = self._learner.read()
-        posts = self._posts(arrivals, versions, open_keys)
-        verdicts = [self._verdict(post, now, open_keys or ()) for post in posts]
+        posts = self._posts(arrivals, versions, open_alerts)
+        verdicts = [self._verdict(post, now, open_alerts or {}) for post in posts]
         progress = [post.progress() for post in posts]
         return Look(
             verdicts=[one for one in verdicts if one],
@@ -121,7 +127,7 @@ class Watch:
         return began
 
     def _posts(
-        self, arrivals: Sequence[Arrival], versions: Sequence[BaselineVersion], open_keys: Collection[str] | None
+        self, arrivals: Sequence[Arrival], versions: Sequence[BaselineVersion], open_alerts: Open | None
     ) -> list[Post]:
         self._known = self._store.detectors(self._known)
         known = {(one.rule, one.service, one.scorer): one for one in self._known}
@@ -137,8 +143,8 @@ class Watch:
                 progress = known.get((rule.name, *names))
                 if rule.scorer not in {None, names[1]} or not (mine or progress):
                     continue
-                if mine or not _rests(progress, rule, active, open_keys):
-                    posts.append(self._post(rule, names, versions, progress, mine, open_keys))
+                if mine or not _rests(progress, rule, active, open_alerts):
+                    posts.append(self._post(rule, names, versions, progress, mine, open_alerts))
         return posts
 
     def _post(
@@ -148,17 +154,17 @@ class Watch:
         versions: Sequence[BaselineVersion],
         progress: Progress | None,
         arrivals: Sequence[Arrival],
-        open_keys: Collection[str] | None,
+        open_alerts: Open | None,
     ) -> Post:
         key = key_of(rule.name, _labels(*names))
         fires = progress is not None and bool((progress.state["detector"] or {}).get("firing"))
-        dismissed = fires and open_keys is not None and key not in open_keys
+        dismissed = fires and open_alerts is not None and key not in open_alerts
         fingerprint = arrivals[0].fingerprint if arrivals else ""
         post = Post(rule, names, versions, progress=progress, fingerprint=fingerprint, dismissed=dismissed)
         post.take(arrivals)
         return post
 
-    def _verdict(self, post: Post, now: datetime, open_keys: Collection[str]) -> Verdict | None:
+    def _verdict(self, post: Post, now: datetime, open_alerts: Open) -> Verdict | None:
         plain = Verdict(
             rule=post.rule.name,
             kind=KIND,
@@ -170,28 +176,28 @@ class Watch:
         )
         firing = post.fired or post.firing
         if firing:
-            self._shown[plain.key] = self._numbers(post, firing, plain, now)
+            self._shown[plain.key] = self._numbers(post, firing, plain, now, open_alerts.get(plain.key))
             return self._shown[plain.key].found
         shown = self._shown.pop(plain.key, None)
         if post.ended:
             return replace(shown.found if shown else plain, state="good", reason=post.ended, severity=plain.severity)
         if not post.is_watching:
             return None
-        return self._recovered(post, plain, now) if plain.key in open_keys else plain
+        return self._recovered(post, plain, now) if plain.key in open_alerts else plain
 
-    def _numbers(self, post: Post, firing: Firing, plain: Verdict, now: datetime) -> _Numbers:
+    def _numbers(self, post: Post, firing: Firing, plain: Verdict, now: datetime, alert: Alert | None) -> _Numbers:
         shown = self._shown.get(plain.key)
         if shown and not post.fired and (not post.fed or timedelta() <= now - shown.at < REFRESH):
             return shown
-        return _Numbers(self._bad(post, firing, plain, now), now)
+        return _Numbers(self._bad(post, firing, plain, now, alert), now)
 
-    def _bad(self, post: Post, firing: Firing, plain: Verdict, now: datetime) -> Verdict:
+    def _bad(self, post: Post, firing: Firing, plain: Verdict, now: datetime, alert: Alert | None) -> Verdict:
         since = self._since(post, firing.onset, now)
         baseline, version = post.baseline, post.version
         assert baseline is not None  # noqa: S101 - it fires
         assert version is not None  # noqa: S101
         current = figures.level_of(since)
-        severity = self._severity(post.rule, plain.key, figures.fallen_by(baseline, since, now))
+        severity = _severity(post.rule, alert, figures.fallen_by(baseline, since, now))
         carriers = [figures.carried(carrier, baseline, since) for carrier in firing.carriers]
         cause: Cause = "refusals_rising" if firing.carriers[0].half == "zero" else "answers_drifting"
         committed, zero = tolerance(baseline, min_drop=post.rule.min_drop)
@@ -213,14 +219,6 @@ class Watch:
             onset=firing.onset,
             details=details,
         )
-
-    def _severity(self, rule: Rule, key: str, fallen: float | None) -> Severity:
-        """Return how bad it is: what was critical stays so until the mean is back by what matters."""
-        if rule.critical_drop is None or fallen is None:
-            return rule.severity
-        shown = self._shown.get(key)
-        room = rule.min_drop if shown and shown.found.severity == "critical" else 0.0
-        return "critical" if fallen > rule.critical_drop - room else rule.severity
 
     def _recovered(self, post: Post, plain: Verdict, now: datetime) -> Verdict:
         """Return with what it is over: the last day beside the baseline."""
@@ -244,12 +242,21 @@ class Watch:
         return {name: [before, now] for name, before, now in pairs if before != now and now is not None}
 
 
-def _rests(progress: Progress | None, rule: Rule, active: Collection[int], open_keys: Collection[str] | None) -> bool:
+def _severity(rule: Rule, alert: Alert | None, fallen: float | None) -> Severity:
+    """Return how bad it is: what was critical stays so until it is over, or means near the limit go back and forth."""
+    if rule.critical_drop is None:
+        return rule.severity
+    was_critical = alert is not None and alert.severity == "critical"
+    falls_far = fallen is not None and fallen > rule.critical_drop
+    return "critical" if was_critical or falls_far else rule.severity
+
+
+def _rests(progress: Progress | None, rule: Rule, active: Collection[int], open_alerts: Open | None) -> bool:
     """Whether nothing is new of a detector that was fed nothing: it goes by what it went by, and nothing fires."""
-    if progress is None or open_keys is None or progress.parameters != hash_of(rule):
+    if progress is None or open_alerts is None or progress.parameters != hash_of(rule):
         return False
     fires = bool((progress.state["detector"] or {}).get("firing"))
-    is_open = key_of(rule.name, _labels(progress.service, progress.scorer)) in open_keys
+    is_open = key_of(rule.name, _labels(progress.service, progress.scorer)) in open_alerts
     return progress.baseline_id in active and not fires and not is_open
 
 
