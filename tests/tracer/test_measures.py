@@ -148,6 +148,24 @@ os.waitpid(child, 0)
     assert run(code) is True
 
 
+def test_a_score_below_0_counts_as_0(run: Any) -> None:
+    """A histogram of OpenTelemetry takes nothing negative, and would leave the score out with a warning."""
+    code = """
+from datetime import UTC, datetime
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.tracer import attach
+use_own(); connect()
+exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s",
+                    route="ask", question="q", answer="a", started_at=datetime.now(UTC))
+attach(exchange, [Score(scorer="mine", fingerprint="f", value=value) for value in (-0.2, 0.5)])
+(points,) = [list(metric.data.data_points) for group in reader.get_metrics_data().resource_metrics
+             for scoped in group.scope_metrics for metric in scoped.metrics if metric.name == "rag.evaluation.score"]
+print(json.dumps([[point.count, point.sum, point.min] for point in points]))
+"""
+    assert run(code) == [[2, 0.5, 0.0]]
+
+
 def test_labels_that_are_texts_do_not_become_series(run: Any) -> None:
     """The first twenty of a scorer stand; further ones are counted without a label."""
     code = """

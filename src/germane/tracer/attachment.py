@@ -143,7 +143,8 @@ def _tell(exchange: Exchange, key: Key, score: Score) -> None:
     if score.value is not None:
         if score.label is not None and _is_one_of_few(score.scorer, score.label):
             labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
-        measured.score.record(score.value, labels, context=here)
+        # OpenTelemetry's histograms take no negative amounts, and drop them with a warning.
+        measured.score.record(max(0.0, score.value), labels, context=here)
     logger = event_logger()
     if logger is not None:
         _emit_event(logger, here, score)
