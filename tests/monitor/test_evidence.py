@@ -11,7 +11,7 @@ import pytest
 
 from germane.alert import Alert, Level, key_of
 from germane.exchange import Exchange
-from germane.monitor.evidence import Evidence
+from germane.monitor.evidence import About, Evidence
 from germane.monitor.wording import sentence
 from germane.score import Score
 from germane.storage import Decision, Store
@@ -76,6 +76,24 @@ def test_a_drop_names_route_label_scorer_and_worst_answers(store: Store, give: G
     assert support.before.mean == pytest.approx(0.8, abs=1e-9)
     assert support.since.mean == pytest.approx((8 + 1.4) / 16, abs=1e-9)
     assert found.cause == "answers_drifting"
+
+
+@pytest.mark.parametrize(
+    "about", [About(routes=("sup*",)), About(attributes={"tenant": "ac*"})], ids=["routes", "attributes"]
+)
+def test_what_a_rule_does_not_look_at_is_no_evidence(store: Store, give: Give, about: About) -> None:
+    """Neither worse answers of other routes or tenants nor their shifts: who is called looks at what fell."""
+    mine: dict[str, Any] = {"route": "support", "attributes": {"tenant": "acme"}}
+    for hours, low in ((-24, 0.8), (1, 0.3)):
+        ids = give(hours, [low] * 6, **mine)
+        give(hours, [low - 0.3] * 30, route="faq", attributes={"tenant": "other"})
+    found = Evidence(store, ["route", "model"]).of(an_alert(), about)
+    assert set(found.exchange_ids) <= set(ids)
+    assert len(found.exchange_ids) == 5
+    assert {shift.name for shift in found.shifts if shift.kind == "route"} == {"support"}
+    assert found.baseline is not None
+    assert found.baseline.n == 6
+    assert found.baseline.mean == pytest.approx(0.8, abs=1e-9)
 
 
 def test_another_mix_of_routes_is_no_shift(store: Store, give: Give) -> None:

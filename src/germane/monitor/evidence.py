@@ -5,12 +5,15 @@ It is read once, when an alert begins to fire: means before it is likely to have
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from germane.alert import Alert, Cause, Level, Shift
+from germane.exchange import Exchange
+from germane.monitor.watching.scope import in_scope, scope_of
 from germane.storage import RouteMean, Store
 
 WORST: Final = 5
@@ -29,6 +32,8 @@ WORSE: Final = 0.05
 REFUSALS: Final = "refusals"
 """In an alert's details: shares of noncommittal answers before and since."""
 ABOUT_SCORES: Final = ("drop", "floor", "low_rate", "noncommittal_rate")
+AMONG: Final = 500
+"""Low answers among which those are looked for that a rule is about."""
 _DIMENSIONS: Final = ("route",)
 """Of ``trend_by``: what has a kind of its own."""
 
@@ -39,6 +44,27 @@ class Pair:
 
     before: RouteMean
     since: RouteMean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Which answers a rule looks at."""
+
+    routes: tuple[str, ...] = ()
+    """Patterns; none for all."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """Patterns by name."""
+
+    def takes(self, route: str) -> bool:
+        """Whether a route is among them."""
+        return not self.routes or any(fnmatchcase(route, pattern) for pattern in self.routes)
+
+    def has(self, exchange: Exchange) -> bool:
+        """Whether an answer is."""
+        return self.takes(exchange.route) and in_scope(scope_of(self.attributes), exchange.attributes)
+
+
+EVERYTHING: Final = About()
 
 
 class Evidence:
@@ -53,50 +79,61 @@ class Evidence:
         self._store = store
         self._trend_by = [name for name in trend_by if name not in _DIMENSIONS]
 
-    def of(self, alert: Alert) -> Alert:
-        """Return the alert with worst exchanges, shifts and cause. Of one that is not about scores nothing is read."""
+    def of(self, alert: Alert, about: About = EVERYTHING) -> Alert:
+        """Return the alert with worst exchanges, shifts and cause. Of one that is not about scores nothing is read.
+
+        Args:
+            about: which answers its rule looks at.
+        """
         if alert.kind not in ABOUT_SCORES or alert.scorer is None:
             return alert
         since = alert.onset or alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
-        pairs = self._pairs(alert, since)
+        pairs = self._pairs(alert, since, about)
         scorers = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
         mine = [pair for pair in pairs if pair.since.scorer == alert.scorer]
         routes = _shifts("route", mine, lambda pair: pair.since.route) if alert.route is None else []
-        attributes = [shift for name in self._trend_by for shift in self._by(name, alert, since)]
+        attributes = [shift for name in self._trend_by for shift in self._by(name, alert, since, about)]
         refusals = _share(mine)
         baseline = alert.baseline or _level_before(alert, mine)
         return replace(
             alert,
             baseline=baseline,
-            exchange_ids=self._worst(alert, since),
+            exchange_ids=self._worst(alert, since, about),
             shifts=tuple(routes[:MOST] + attributes[:MOST] + scorers[:MOST]),
             cause=_cause(alert, mine, scorers, refusals),
             details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
         )
 
-    def _worst(self, alert: Alert, since: datetime) -> tuple[str, ...]:
+    def _worst(self, alert: Alert, since: datetime, about: About) -> tuple[str, ...]:
         found = self._store.worst(
             scorer=alert.scorer,
             since=since,
             service=alert.service,
             route=alert.route,
             fingerprint=alert.fingerprint,
-            limit=WORST,
+            limit=WORST if about == EVERYTHING else AMONG,
         )
-        return tuple(scored.exchange.id for scored in found)
+        return tuple(one.exchange.id for one in found if about.has(one.exchange))[:WORST]
 
-    def _pairs(self, alert: Alert, since: datetime) -> list[Pair]:
-        """Return all means of the alert's service and route, of every scorer."""
-        before = self._store.summary(since=since - _stretch(alert), until=since, histograms=False)
-        after = self._store.summary(since=since, histograms=False)
-        return _matched(_about(before, alert), _about(after, alert))
+    def _pairs(self, alert: Alert, since: datetime, about: About) -> list[Pair]:
+        """Return all means of the alert's service and routes, of every scorer; by attributes those of its own."""
+        if about.attributes:
+            chosen: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
+            before = self._store.means_with(about.attributes, **chosen, since=since - _stretch(alert), until=since)
+            after = self._store.means_with(about.attributes, **chosen, since=since)
+            return _matched(_within(before, alert, about), _within(after, alert, about))
+        earlier = self._store.summary(since=since - _stretch(alert), until=since, histograms=False)
+        later = self._store.summary(since=since, histograms=False)
+        return _matched(_within(earlier, alert, about), _within(later, alert, about))
 
-    def _by(self, dimension: str, alert: Alert, since: datetime) -> list[Shift]:
-        """Return the shifts by label; none where there is but one."""
+    def _by(self, dimension: str, alert: Alert, since: datetime, about: About) -> list[Shift]:
+        """Return the shifts by label; none where there is but one, or where attributes have chosen already."""
+        if about.attributes:
+            return []
         chosen: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
         before = self._store.means(**chosen, since=since - _stretch(alert), until=since, by=dimension, histograms=False)
         after = self._store.means(**chosen, since=since, by=dimension, histograms=False)
-        pairs = _matched(before, after)
+        pairs = _matched(_within(before, alert, about), _within(after, alert, about))
         if len({pair.since.label for pair in pairs}) < 2:
             return []
         name = dimension.removeprefix("attributes.")
@@ -107,10 +144,9 @@ def _stretch(alert: Alert) -> timedelta:
     return max(BEFORE, timedelta(seconds=alert.window or 0.0))
 
 
-def _about(means: Iterable[RouteMean], alert: Alert) -> list[RouteMean]:
-    return [
-        mean for mean in means if mean.service == alert.service and alert.route in {None, mean.route} and mean.newest
-    ]
+def _within(means: Iterable[RouteMean], alert: Alert, about: About) -> list[RouteMean]:
+    mine = [mean for mean in means if mean.service == alert.service and about.takes(mean.route) and mean.newest]
+    return [mean for mean in mine if alert.route in {None, mean.route}]
 
 
 def _matched(before: Iterable[RouteMean], since: Iterable[RouteMean]) -> list[Pair]:

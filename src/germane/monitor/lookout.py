@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from germane.alert import Alert, Change, Notification
 from germane.monitor import watching
-from germane.monitor.evidence import Evidence
+from germane.monitor.evidence import EVERYTHING, About, Evidence
 from germane.monitor.lifecycle import Lifecycle
 from germane.monitor.rules.looks import Looks
 from germane.monitor.telling import Takes, Teller
@@ -119,8 +119,15 @@ class Lookout:
         """Return the change with what a person needs to believe it."""
         alert, event = change.alert, change.event
         if event is not None and event.what in ENRICHED:
-            alert = self._evidence.of(alert)
+            alert = self._evidence.of(alert, self._about(alert))
         return replace(change, alert=replace(alert, message=sentence(alert)))
+
+    def _about(self, alert: Alert) -> About:
+        """Return which answers an alert's rule looks at."""
+        for rule in self._rules:
+            if rule.name == alert.rule and (alert.route is None or rule.takes(alert.route)):
+                return About(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
+        return EVERYTHING
 
     def _is_watched(self, alert: Alert) -> bool:
         """Whether there is still a rule for it."""
