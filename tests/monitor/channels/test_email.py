@@ -259,8 +259,7 @@ def test_a_server_that_drips_is_left(hold: threading.Event) -> None:
         mine = [one for one in threading.enumerate() if one.name.startswith("germane-email")]
         hold.set()
         server.shutdown()
-    for one in (thread, *mine):
-        one.join(5)
+    thread.join(5)
 
     assert [(one.problem, one.again) for one in told] == [("TimeoutError", True)] * 2
     assert len(mine) == 1

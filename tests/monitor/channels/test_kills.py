@@ -2,75 +2,81 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import pytest
-from tests.monitor.channels.conftest import Answer, Receiver
+from tests.monitor.channels.conftest import Answer, Receiver, an_alert
 
-from germane.monitor import Monitor
-from germane.storage import Store
-
-ROOT = Path(__file__).parents[3]
-OFF = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
-HOOK = {"hook": {"kind": "webhook", "url": "env:HOOK_URL"}}
-WRITES = """
-import os, signal
-from datetime import UTC, datetime
 from germane.alert import Change, Event, Notification
-from germane.storage import Advance, Store
-from tests.monitor.channels.conftest import an_alert
-
-store, alert, now = Store(os.environ["DATABASE"]), an_alert(), datetime.now(UTC)
-assert store.elect("watcher", "me", ttl=__import__("datetime").timedelta(minutes=1))
-step = Advance(
-    holder=("watcher", "me"),
-    changes=[Change(alert=alert, event=Event(id="e1", alert_id=alert.id, at=now, what="fired", after="firing"))],
-    notifications=[
-        Notification(id="n1", channel="hook", idempotency_key="the-key", what="firing", alerts=(alert,),
-                     event_ids=("e1",), created_at=now)
-    ],
-)
-assert store.advance(step)
-"""
-DIES = WRITES + "os.kill(os.getpid(), signal.SIGKILL)\n"
-DELIVERS = (
-    WRITES
-    + """
 from germane.monitor import Monitor
 from germane.settings import load
+from germane.storage import Advance, Store
 
-off = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
-hook = {"hook": {"kind": "webhook", "url": "env:HOOK_URL"}}
-settings = load(tick=0.05, lease=1, rules=off, channels=hook)
-Monitor(store, [], settings, attach=lambda exchange, scores: "carrier").start()
-signal.pause()
-"""
-)
+Program = Callable[[str, str], None]
+OFF = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+HOOK = {"hook": {"kind": "webhook", "url": "env:HOOK_URL"}}
+FORKED = multiprocessing.get_context("forkserver")
+"""Processes of their own that need not import everything first."""
+FORKED.set_forkserver_preload(["tests.monitor.channels.test_kills", "germane.monitor.monitor"])
+
+
+def fires(url: str) -> Store:
+    """Find that something is wrong, as the watch does."""
+    store, alert, now = Store(url), an_alert(), datetime.now(UTC)
+    assert store.elect("watcher", "me", ttl=timedelta(minutes=1))
+    event = Event(id="e1", alert_id=alert.id, at=now, what="fired", after="firing")
+    told = Notification(
+        id="n1", channel="hook", idempotency_key="the-key", what="firing", alerts=(alert,), event_ids=("e1",),
+        created_at=now,
+    )  # fmt: skip
+    changes = [Change(alert=alert, event=event)]
+    assert store.advance(Advance(holder=("watcher", "me"), changes=changes, notifications=[told]))
+    return store
+
+
+def dies(url: str, hook: str) -> None:
+    """Be gone before anybody is told."""
+    fires(url)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def delivers(url: str, hook: str) -> None:
+    """Tell of it, until somebody kills this process."""
+    os.environ["HOOK_URL"] = hook
+    settings = load(tick=0.05, lease=1, rules=OFF, channels=HOOK)
+    Monitor(fires(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
+    signal.pause()
 
 
 @pytest.fixture
-def begin(url: str, receiver: Receiver) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
-    """Start a program on the same database, with the same receiver; it is killed at the latest with the test."""
+def begin(url: str, receiver: Receiver) -> Iterator[Callable[[Program], ForkServerProcess]]:
+    """Start a process on the same database, with the same receiver; it is killed at the latest with the test."""
     processes = []
 
-    def begin(program: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "DATABASE": url, "HOOK_URL": receiver.url, "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], env=environment, cwd=ROOT)
+    def begin(program: Program) -> ForkServerProcess:
+        process = FORKED.Process(target=program, args=(url, receiver.url))
+        process.start()
         processes.append(process)
         return process
 
     yield begin
     for process in processes:
         process.kill()
-        process.wait()
+        process.join()
+        process.close()
+
+
+def status_of(process: ForkServerProcess) -> int | None:
+    """Wait for its end."""
+    process.join(60)
+    return process.exitcode
 
 
 @pytest.fixture
@@ -90,7 +96,7 @@ def test_a_kill_between_the_change_and_its_delivery_still_delivers(
     store: Store, begin: Any, next_process: Any, receiver: Receiver, until: Any
 ) -> None:
     """The alert fires in the database, nobody was told: whoever comes next tells."""
-    assert begin(DIES).wait(60) == -signal.SIGKILL
+    assert status_of(begin(dies)) == -signal.SIGKILL
     (alert,) = store.open_alerts()
     assert (alert.state, receiver.posts) == ("firing", [])
 
@@ -106,10 +112,10 @@ def test_a_kill_in_the_middle_of_a_delivery_delivers_again_under_the_same_key(
 ) -> None:
     """Nobody knows whether it arrived: the receiver can tell, and after one lease the next process has sent it."""
     receiver.answers = [Answer(after=hold)]
-    process = begin(DELIVERS)
+    process = begin(delivers)
     until(lambda: receiver.posts)
     process.kill()
-    assert process.wait(60) == -signal.SIGKILL
+    assert status_of(process) == -signal.SIGKILL
     hold.set()
 
     next_process(store)
