@@ -386,3 +386,21 @@ def rows_read(plan: dict[str, Any]) -> float:
     removed = sum(plan.get(name, 0) for name in plan if name.startswith("Rows Removed"))
     own = (plan["Actual Rows"] + removed) * plan["Actual Loops"] if plan.get("Relation Name") == "scoring_task" else 0
     return own + sum(map(rows_read, plan.get("Plans", [])))
+
+
+def test_reading_a_window_by_index_is_held_for_cheap_on_postgresql(
+    postgresql: Any, migrated_database: str, make: Make
+) -> None:
+    """As it is: else all of the tally is read for one day. Only while windows are read, and with floats throughout."""
+    store = Store(postgresql.url(migrated_database))
+    window = {"since": make(0).started_at, "until": make(9).started_at}
+    read = recorded(store, lambda: store.trend(scorer="a", bucket=timedelta(minutes=5), **window))
+    prices = []
+    for snapshot in (True, False):
+        with store._database.read(snapshot=snapshot) as connection:
+            prices.append(connection.exec_driver_sql("SHOW random_page_cost").scalar_one())
+    store.close()
+
+    assert prices == ["1.1", "4"]
+    assert "FROM score" in " ".join(read)
+    assert not any("NUMERIC" in statement for statement, _ in read.values())
