@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from germane.cli.examination import Finding
 from germane.settings import Settings
+from germane.settings.channels import OWN
 from germane.shown import counted
 
 if TYPE_CHECKING:
     from germane.monitor.channels import Channel
     from germane.storage import Lane, Store
-
-ALWAYS: Final = ("log", "callback")
-"""Channels that no setting has to name."""
 
 
 def look_at_channels(store: Store, settings: Settings) -> Iterator[Finding]:
@@ -41,7 +39,7 @@ def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding
 
 
 def _look_at_unknown(name: str, lane: Lane) -> Iterator[Finding]:
-    fix = "start the process that has it" if name in ALWAYS else "no setting names this channel: name it so again"
+    fix = "start the process that has it" if name in OWN else "no setting names this channel: name it so again"
     yield from _look_at_lane(f"channel {name}", lane, fix)
 
 

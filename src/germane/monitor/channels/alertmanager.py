@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from germane.alert import SEVERITIES, Alert, Notification, Severity
-from germane.errors import SettingsError
-from germane.monitor.channels.channel import NotDelivered
+from germane.monitor.channels.channel import NotDelivered, problem_of
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.web import Web, web_for, without_secrets
 from germane.monitor.channels.words import facts, quoted, sentence, subject, worst
@@ -57,11 +56,7 @@ class Alertmanager:
     @property
     def problem(self) -> str | None:
         """Why it can send nothing."""
-        try:
-            self._access()
-        except SettingsError as error:
-            return str(error)
-        return None
+        return problem_of(self._access)
 
     @property
     def where(self) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from germane.alert import Alert
-from germane.errors import GermaneError
+from germane.errors import GermaneError, SettingsError
 from germane.monitor.channels.message import Message
 
 
@@ -51,6 +51,15 @@ class Channel(Protocol):
         Raises:
             NotDelivered: it was not taken.
         """
+
+
+def problem_of(read: Callable[[], object]) -> str | None:
+    """Return why a channel's secrets cannot be read, by their places; None where they can."""
+    try:
+        read()
+    except SettingsError as error:
+        return str(error)
+    return None
 
 
 @runtime_checkable

@@ -13,8 +13,7 @@ from html import escape
 from typing import Final
 
 from germane.alert import Alert
-from germane.errors import SettingsError
-from germane.monitor.channels.channel import NotDelivered
+from germane.monitor.channels.channel import NotDelivered, problem_of
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.words import facts, headline, quoted, sentence, state_of, subject, worst
 from germane.settings import channels as settings
@@ -48,11 +47,7 @@ class Email:
     @property
     def problem(self) -> str | None:
         """Why it can send nothing."""
-        try:
-            self._password()
-        except SettingsError as error:
-            return str(error)
-        return None
+        return problem_of(self._password)
 
     @property
     def where(self) -> str:

@@ -6,8 +6,7 @@ import json
 from typing import Any, Final
 
 from germane.alert import Alert
-from germane.errors import SettingsError
-from germane.monitor.channels.channel import NotDelivered
+from germane.monitor.channels.channel import NotDelivered, problem_of
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.web import Web, web_for, without_secrets
 from germane.monitor.channels.words import facts, quoted, sentence, subject, worst
@@ -33,11 +32,7 @@ class PagerDuty:
     @property
     def problem(self) -> str | None:
         """Why it can send nothing."""
-        try:
-            read_secret(self._given.routing_key)
-        except SettingsError as error:
-            return str(error)
-        return None
+        return problem_of(lambda: read_secret(self._given.routing_key))
 
     @property
     def where(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from germane.alert import Alert
-from germane.errors import SettingsError
+from germane.monitor.channels.channel import problem_of
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.web import Web, shown_address, web_for
 from germane.monitor.channels.words import facts, headline, quoted, sentence, state_of, subject, worst
@@ -38,11 +38,7 @@ class Slack:
     @property
     def problem(self) -> str | None:
         """Why it can send nothing."""
-        try:
-            read_address(self._given.url)
-        except SettingsError as error:
-            return str(error)
-        return None
+        return problem_of(lambda: read_address(self._given.url))
 
     @property
     def where(self) -> str:

@@ -8,7 +8,7 @@ import json
 import time
 from typing import Any, Final
 
-from germane.errors import SettingsError
+from germane.monitor.channels.channel import problem_of
 from germane.monitor.channels.message import Message
 from germane.monitor.channels.web import Web, shown_address, web_for
 from germane.settings import channels as settings
@@ -36,12 +36,7 @@ class Webhook:
     @property
     def problem(self) -> str | None:
         """Why it can send nothing."""
-        try:
-            read_address(self._given.url)
-            self._secret()
-        except SettingsError as error:
-            return str(error)
-        return None
+        return problem_of(lambda: (read_address(self._given.url), self._secret()))
 
     @property
     def where(self) -> str:
