@@ -57,12 +57,24 @@ def test_without_a_score_there_is_nothing_to_show(call: Call, database: str) -> 
     assert call("baseline", "show", "--json").content["baselines"] == []
 
 
+def test_a_fortnight_that_nobody_ended_says_so(call: Call, store: Store) -> None:
+    """Where no process has watched since, a time that has passed is no promise."""
+    until = datetime.now(UTC) - timedelta(hours=2)
+    store.begin_learning(Key("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
+
+    said = f"learning until {until:%Y-%m-%d %H:%M} UTC, and nobody has looked since: relevancy of shop; drops are "
+    assert said in call("baseline", "show").out
+    assert said in call("report").out
+    assert said in call("doctor", "--offline").out
+
+
 def test_what_is_learned_says_until_when(call: Call, store: Store) -> None:
     """In words, and for programs."""
     until = NOW + 14 * DAY
     store.begin_learning(Key("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
-    said = f"learning until {until:%Y-%m-%d %H:%M} UTC: relevancy of shop; drops are noticed from then on"
+    when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
+    said = f"{when}: relevancy of shop; drops are noticed from then on, if 30 scores have come"
     assert said in call("baseline", "show").out
     assert said in call("report").out
     assert said in call("doctor", "--offline").out

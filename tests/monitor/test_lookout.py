@@ -490,9 +490,19 @@ class TestNoData:
         assert (
             "no answer of service shop was scored by answer_relevancy since Thu 2026-01-01 17:00 UTC" in alert.message
         )
+        assert alert.message.endswith("and 5 answers came in; the next one is usually scored within 10 minutes.")
         clock.pass_(minutes=2)
         give(0.9)
         assert told(person.look()) == [(None, "resolved")]
+
+    def test_nothing_is_said_of_what_is_usual_where_that_is_not_known(
+        self, person: Person, store: Store, clock: Clock, new_exchange: Callable[..., Exchange]
+    ) -> None:
+        """After the first answers nobody can say how long a score takes."""
+        store.add([new_exchange(started_at=clock.now)])
+        store.assign([Decision(one.id, 1.0, "drawn") for one in store.exchanges()], {SCORER: "f1"})
+        clock.pass_(hours=2, minutes=1)
+        assert person.alert().message.endswith("and 1 answer came in.")
 
     def test_a_quiet_night_is_no_news(self, person: Person, give: Give, clock: Clock) -> None:
         """Nobody asks, nothing is scored: nothing is told, then or with the first question of the morning."""

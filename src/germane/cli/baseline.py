@@ -61,10 +61,11 @@ def show(
     with opened(database) as store:
         versions = [one for one in store.baselines(superseded=superseded) if chosen.has(one.key)]
         learning = [one for one in store.learning() if chosen.has(one.key)]
+        now = store.now()
     if as_json:
         print_json({"baselines": [as_dict(one) for one in versions], "learning": [one.id for one in learning]})
     else:
-        _print(versions)
+        _print(versions, now)
 
 
 def as_dict(version: BaselineVersion) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def as_dict(version: BaselineVersion) -> dict[str, Any]:
     return {**names, "numbers": {**plain, "routes": routes, "pooled": sorted(found.pooled)}}
 
 
-def _print(versions: list[BaselineVersion]) -> None:
+def _print(versions: list[BaselineVersion], now: datetime) -> None:
     if not versions:
         click.echo("No baseline yet: learning begins with the first score.")
     for version in versions:
@@ -97,7 +98,7 @@ def _print(versions: list[BaselineVersion]) -> None:
         names = f"{harmless(key.scorer, 40)} of {harmless(key.service, 40)}{scope}, judge {harmless(key.fingerprint)}"
         click.echo(f"{names}, version {version.number}: {version.status} ({version.reason.replace('_', ' ')})")
         if found is None:
-            click.echo(f"  {learned.line(version)}\n" if version.status == "learning" else "  never learned\n")
+            click.echo(f"  {learned.line(version, now)}\n" if version.status == "learning" else "  never learned\n")
             continue
         window = f"{found.since:%Y-%m-%d} to {found.until:%Y-%m-%d}"
         click.echo(f"  {counted(found.n, 'score')} of {window}, {found.scores_per_day:.0f} a day")
@@ -138,8 +139,9 @@ def accept(
         known = [(one, moment) for one, moment in begun if moment is not None]
         if not known:
             raise UsageError("no drop fires by any of these baselines: say --since when what is normal began")
-        made = [watching.accept(store, one, moment, store.now()) for one, moment in known]
-    _tell([one for one in made if one], as_json=as_json)
+        now = store.now()
+        made = [watching.accept(store, one, moment, now) for one, moment in known]
+    _tell([one for one in made if one], now, as_json=as_json)
 
 
 @command.command("import")
@@ -171,11 +173,12 @@ def import_(
     if (file is None) == (since is None):
         raise click.UsageError("name a file, or --since for what is stored")
     with opened(database) as store:
+        now = store.now()
         if since is not None:
             made = _from_history(store, Chosen(service, scorer), since)
         else:
             made = [_from_file(store, file, service or settings_for(database).service, scorer, per_day, named)]
-    _tell([one for one in made if one], as_json=as_json)
+    _tell([one for one in made if one], now, as_json=as_json)
     context.exit(0 if made else NOT_ENOUGH_DATA)
 
 
@@ -227,8 +230,8 @@ def _fingerprint(theirs: str | None, named: str | None, running: str | None) -> 
     return running
 
 
-def _tell(made: list[BaselineVersion], *, as_json: bool) -> None:
+def _tell(made: list[BaselineVersion], now: datetime, *, as_json: bool) -> None:
     if as_json:
         print_json({"baselines": [as_dict(one) for one in made]})
     else:
-        _print(made)
+        _print(made, now)

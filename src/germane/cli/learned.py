@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from germane.cli.output import harmless
@@ -11,11 +12,18 @@ if TYPE_CHECKING:
     from germane.storage import BaselineVersion
 
 
-def line(version: BaselineVersion) -> str:
-    """Say until when a baseline is being learned."""
+LEAST = 30
+"""Scores that it takes at least."""
+
+
+def line(version: BaselineVersion, now: datetime) -> str:
+    """Say until when a baseline is being learned; where that is over, nobody has looked since."""
     what = "new routes of " if version.reason == "route_joined" else ""
     about = f"{what}{harmless(version.key.scorer, 40)} of {harmless(version.key.service, 40)}"
-    return f"learning until {version.until:%Y-%m-%d %H:%M} UTC: {about}; drops are noticed from then on"
+    until = f"{version.until:%Y-%m-%d %H:%M} UTC"
+    if version.until <= now:
+        return f"learning until {until}, and nobody has looked since: {about}; drops are noticed once something watches"
+    return f"learning until {until}: {about}; drops are noticed from then on, if {LEAST} scores have come"
 
 
 def as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:

@@ -96,13 +96,15 @@ class _Found:
     calibrations: list[Calibration]
     left: Outstanding
     learning: list[BaselineVersion]
+    now: datetime
 
 
 def _read(store: Store, since: datetime, of: _Of) -> _Found:
     summaries = [found for found in store.summary(since=since) if of.holds(found)]
     coverage = [found for found in store.coverage(since=since) if of.holds(found) and covered.is_told(found)]
     learning = [found for found in store.learning() if of.service in {None, found.key.service}]
-    return _Found(since, summaries, coverage, _calibrations(store, summaries, since), store.outstanding(), learning)
+    calibrations = _calibrations(store, summaries, since)
+    return _Found(since, summaries, coverage, calibrations, store.outstanding(), learning, store.now())
 
 
 def _code(found: _Found, fail_under: float) -> int:
@@ -146,7 +148,7 @@ def _print(found: _Found) -> None:
         click.echo("\n".join(missing))
     if found.learning:
         click.echo()
-        click.echo("\n".join(map(learned.line, found.learning)))
+        click.echo("\n".join(learned.line(one, found.now) for one in found.learning))
 
 
 def _row(found: RouteSummary, name: str, scorer: str) -> tuple[str, ...]:

@@ -17,4 +17,4 @@ FIX = "wait, or seed it: germane baseline import FILE, or --since 14d of what is
 def look_at_learning(store: Store) -> Iterator[Finding]:
     """Tell for which scores drops are not noticed yet."""
     for version in store.learning():
-        yield Finding(f"baseline of {version.key.service}", "note", learned.line(version), FIX)
+        yield Finding(f"baseline of {version.key.service}", "note", learned.line(version, store.now()), FIX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -83,7 +84,8 @@ def _no_data(alert: Alert) -> str:
     said = (
         f"no answer of {_place(alert)} was scored by {_scorer(alert)}{since}, and {counted(waiting, 'answer')} came in"
     )
-    return said if alert.threshold is None else f"{said}; one is usually scored within {_span(alert.threshold / 2)}"
+    usual = alert.details.get("usual")
+    return said if usual is None else f"{said}; the next one is usually scored within {_length(usual)}"
 
 
 def _scorer_error(alert: Alert) -> str:
@@ -192,6 +194,12 @@ def _number(value: Any) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"
+
+
+def _length(seconds: float) -> str:
+    """Return ``1 hour`` or ``12 minutes``: about, and never less than a minute."""
+    minutes = max(1, math.ceil(seconds / 60))
+    return counted(minutes, "minute") if minutes < 120 else counted(math.ceil(minutes / 60), "hour")
 
 
 def _span(seconds: float) -> str:
