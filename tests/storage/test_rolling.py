@@ -16,6 +16,7 @@ from germane.annotation import Recorded
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.storage import Decision, Store, due
+from germane.storage.ageing import delete_exchanges
 from germane.storage.spans import HOUR
 from germane.storage.tables import rollup
 
@@ -239,6 +240,23 @@ def test_what_is_deleted_leaves_the_sums(store: Store, scored: Any, make: Make, 
     with store._database.read() as connection:
         tables = ("rollup", "rollup_count", "rollup_proxy", "rollup_due")
         assert [connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in tables] == [0] * 4
+
+
+def test_a_score_whose_exchange_is_gone_leaves_them_too(store: Store, scored: Any, clock: Any) -> None:
+    """It came while its exchange went, which marked its hour; it goes for its age, or with an exchange of its id."""
+    for take_out in (lambda _: store.prune(before=clock.now), lambda one: _delete(store, one.id)):
+        [exchange] = scored(-100)
+        with store._database.write() as connection:
+            connection.execute(text("DELETE FROM exchange"))
+        store.roll()
+        assert store.means(scorer="mine", since=None) != []
+        take_out(exchange)
+        assert store.means(scorer="mine", since=None) == []
+
+
+def _delete(store: Store, exchange_id: str) -> None:
+    with store._database.write() as connection:
+        delete_exchanges(connection, [exchange_id])
 
 
 def test_an_hour_is_marked_by_each_transaction_that_changes_it(store: Store, make: Make) -> None:

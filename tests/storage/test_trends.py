@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -219,3 +219,36 @@ def test_fewer_than_twenty_are_not_enough(store: Store, scores: Any, window: Any
     scores([0.5] * 20, minutes=60)
 
     assert [one.enough for one in store.trend(**window)] == [False, True]
+
+
+def test_a_window_has_a_zone(store: Store, window: Any) -> None:
+    """Nobody can say when a moment was that has none; it is not taken for the time of this machine."""
+    naive = window["since"].replace(tzinfo=None)
+
+    for read in (store.trend, store.coverage_trend):
+        with pytest.raises(UsageError, match=r"^since = .* has no time zone$"):
+            read(**window | {"since": naive})
+    for summary in (store.summary, store.coverage):
+        with pytest.raises(UsageError, match=r"^until = .* has no time zone$"):
+            summary(until=naive)
+
+
+@pytest.mark.parametrize("roll", [False, True])
+def test_a_window_may_be_as_long_as_time(store: Store, scores: Any, window: Any, roll: bool) -> None:
+    """From the first moment that there is to the last one."""
+    scores([0.5])
+    store.roll() if roll else None
+    always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}
+
+    assert [one.n for one in store.trend(**window | always)] == [1]
+    assert [one.n for one in store.summary(**always)] == [1]
+    assert store.summary(since=always["until"], until=always["since"]) == []
+
+
+def test_coverage_is_of_whole_minutes(store: Store, scores: Any, window: Any) -> None:
+    """A bucket that ends within a minute cannot tell which of its counts are its own."""
+    scores([0.5])
+
+    assert [one.coverage for one in store.trend(**window | {"bucket": timedelta(seconds=90)})] == [None]
+    with pytest.raises(UsageError, match="bucket = 0:01:30 is not of whole minutes"):
+        store.coverage_trend(**window | {"bucket": timedelta(seconds=90)})

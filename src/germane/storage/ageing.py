@@ -110,19 +110,20 @@ def delete_exchanges(connection: Connection, ids: Sequence[str]) -> Removed:
     """Delete exchanges that are locked, with all that is said of them. Their counts stay."""
     gone = Removed()
     for some in batched(ids):
-        gone += Removed(
-            scores=_delete(connection, score, score.c.exchange_id.in_(some)),
-            feedback=_delete(connection, feedback, feedback.c.exchange_id.in_(some)),
-        )
+        scores = _delete_noted(connection, score, score.c.exchange_id.in_(some))
+        labels = _delete(connection, feedback, feedback.c.exchange_id.in_(some))
         _delete(connection, scoring_task, scoring_task.c.exchange_id.in_(some))
         _delete(connection, arrival, arrival.c.exchange_id.in_(some))
-        moments = connection.execute(_DELETE.where(exchange.c.id.in_(some))).scalars().all()
-        due.note(connection, moments)
-        gone += Removed(exchanges=len(moments))
+        exchanges = _delete_noted(connection, exchange, exchange.c.id.in_(some))
+        gone += Removed(exchanges=exchanges, scores=scores, feedback=labels)
     return gone
 
 
-_DELETE = delete(exchange).returning(exchange.c.started_at)
+def _delete_noted(connection: Connection, table: Table, condition: Any) -> int:
+    """Delete rows, having their hours rolled up again; of scores too, whose exchange may be gone already."""
+    moments = connection.execute(delete(table).where(condition).returning(table.c.started_at)).scalars().all()
+    due.note(connection, moments)
+    return len(moments)
 
 
 def _delete(connection: Connection, table: Table, condition: Any) -> int:

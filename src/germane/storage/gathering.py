@@ -5,7 +5,7 @@ The same numbers as from the rows alone, at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, literal_column, select
 
+from germane.errors import UsageError
 from germane.storage import dimensions, due
 from germane.storage.dimensions import ROUTE
 from germane.storage.histogram import BINS, Histogram, added
@@ -45,8 +46,20 @@ class Asked:
 
 
 def window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """Return a window with both its ends, in UTC."""
-    return (since or BEGINNING).astimezone(UTC), (until or END).astimezone(UTC)
+    """Return a window with both its ends, in UTC and not beyond the beginning and end of all answers.
+
+    Raises:
+        UsageError: one of them has no time zone.
+    """
+    return _end(since, "since", BEGINNING), _end(until, "until", END)
+
+
+def _end(moment: datetime | None, name: str, default: datetime) -> datetime:
+    if moment is None:
+        return default
+    if moment.tzinfo is None:
+        raise UsageError(f"{name} = {moment} has no time zone")
+    return max(BEGINNING, min(END, moment)).astimezone(UTC)
 
 
 @dataclass(slots=True)
@@ -80,7 +93,7 @@ class Gathering:
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
         found: dict[Key, Group] = {}
-        for query in self._over_scores(names, SCORES, ROLLED_SCORES, func.max):
+        for query in self._over_scores(names):
             for row in self._connection.execute(query).all():
                 _put(found, row)
         if histograms:
@@ -136,11 +149,9 @@ class Gathering:
             return self._spans
         return Spans((), [(self._asked.since, self._asked.until)])
 
-    def _over_scores(
-        self, names: Sequence[str], raw: Mapping[str, Any], rolled: Mapping[str, Any], latest: Callable[[Any], Any]
-    ) -> Iterable[Select[Any]]:
-        columns = [*_labelled(raw), latest(score.c.started_at).label("latest")]
-        from_rollup = [*_labelled(rolled), latest(rollup.c.latest).label("latest")]
+    def _over_scores(self, names: Sequence[str]) -> Iterable[Select[Any]]:
+        columns = [*_labelled(SCORES), func.max(score.c.started_at).label("latest")]
+        from_rollup = [*_labelled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
         source, label = self._rows()
         return self._parts(
             self._of_labels, names, (source, score.c.started_at, columns, None), (rollup, from_rollup), label

@@ -22,7 +22,7 @@ class Bucket(Estimate):
     """The route, service or label that these are the scores of; None where they are not broken down."""
     coverage: Coverage | None = None
     """What became of all exchanges of the bucket, whatever the fingerprint; None where it is not counted: of labels,
-    and of buckets under a minute."""
+    and of buckets that are not of whole minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,9 +109,10 @@ def delete_counts(connection: Connection, before: datetime) -> Removed:
     minutes = list(connection.execute(old.limit(ROWS)).scalars())
     if not minutes:
         return Removed()
-    due.note(connection, minutes)
     condition = (tally.c.minute > DECLARED, tally.c.minute <= minutes[-1])
-    return Removed(counts=connection.execute(delete(tally).where(*condition)).rowcount)
+    gone = connection.execute(delete(tally).where(*condition).returning(tally.c.minute)).scalars().all()
+    due.note(connection, gone)  # what was counted since they were looked for is among them
+    return Removed(counts=len(gone))
 
 
 def count_minutes(connection: Connection, before: datetime) -> int:

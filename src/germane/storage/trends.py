@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from germane.errors import UsageError
 from germane.storage.correcting import estimated
 from germane.storage.estimate import Estimate
 from germane.storage.gathering import Asked, Gathering, Group, Key, Outcomes, window
@@ -50,14 +51,14 @@ class Trends(Part):
             histograms: Whether percentiles are wanted.
 
         Raises:
-            UsageError: there is nothing of the name ``by``.
+            UsageError: there is nothing of the name ``by``, or an end of the window has no time zone.
         """
         asked = _asked(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
         names = (by,) if by in _NAMES[:2] else ()
         with self._database.read(snapshot=True) as connection:
             reading = Gathering(connection, asked)
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
-            counts = {} if asked.dimension or _seconds(bucket) < MINUTE else reading.counts(names)
+            counts = {} if asked.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         asked_for = {"service": service or "", "route": route or "", "scorer": scorer}
         return _buckets(groups, counts, proxies, names, asked_for)
@@ -74,9 +75,13 @@ class Trends(Part):
     ) -> list[CoverageBucket]:
         """Return what became of exchanges over time, oldest first, also where nothing was scored.
 
-        Arguments as of :meth:`trend`; a bucket is a minute or longer, and the window begins with the minute of
-        ``since``.
+        Arguments as of :meth:`trend`; the window begins with the minute of ``since``.
+
+        Raises:
+            UsageError: the bucket is not of whole minutes, by which is counted; or an end of the window has no zone.
         """
+        if _seconds(bucket) % MINUTE:
+            raise UsageError(f"bucket = {bucket} is not of whole minutes, by which is counted")
         asked = _asked(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
         with self._database.read(snapshot=True) as connection:
             counts = Gathering(connection, asked).counts(())
