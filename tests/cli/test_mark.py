@@ -46,7 +46,7 @@ def rows(text: str) -> dict[str, list[str]]:
 def test_a_mark_is_kept(call: Call, store: Store) -> None:
     """Now, of the service of the settings, with what else is to be known of it."""
     before = datetime.now(UTC)
-    ended = call("mark", "index v42", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
+    ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 
     (found,) = store.marks()
     assert ended.code == 0
@@ -207,6 +207,7 @@ def test_the_time_before_may_be_longer(call: Call, store: Store, scored: Scored,
     assert call("report", "--since", "mark", "--fail-on-drop").code == 5
     assert call("report", "--since", "mark", "--fail-on-drop", "--before", "1d").code == 3
     assert call("report", "--since", "mark", "--before", "0d").code == 2
+    assert call("report", "--since", "mark", "--before", "999999w").code == 2
     assert call("report", "--since", "mark", "--before", "day").code == 2
 
 

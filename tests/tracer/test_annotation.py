@@ -81,7 +81,7 @@ def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
 def test_a_mark_is_kept_as_it_is_given(kept: Kept) -> None:
     """At this moment in UTC, of the service of the settings; attributes are copied."""
     before, attributes = datetime.now(UTC), {"commit": "4f2a9c1", "chunks": [np.int64(512)]}
-    germane.mark("index v42", attributes=attributes)
+    germane.mark(" index v42\n", attributes=attributes)
     attributes["chunks"] = []
     germane.mark("n" * 10_000)
 

@@ -40,7 +40,7 @@ def command(
         raise click.UsageError(f"NAME must be text of at most {LONGEST} characters")
     made = Mark(
         id=new_exchange_id(),
-        name=name,
+        name=name.strip(),
         service=service or settings_for(database).service,
         at=at or datetime.now(UTC),
         attributes=dict(_pair(one) for one in attributes),

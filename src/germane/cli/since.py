@@ -50,8 +50,12 @@ class Past(Since):
         return moment
 
 
+CENTURY = timedelta(days=36_525)
+"""Further back there is no answer, and soon no date."""
+
+
 class Span(click.ParamType[timedelta]):
-    """A span such as ``24h`` or ``7d``."""
+    """A span such as ``24h`` or ``7d``, of a century at most."""
 
     name = "span"
 
@@ -60,7 +64,9 @@ class Span(click.ParamType[timedelta]):
             return value
         text = str(value)
         if text[-1:] in UNITS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
-            return timedelta(seconds=int(text[:-1]) * UNITS[text[-1]])
+            span = timedelta(seconds=int(text[:-1]) * UNITS[text[-1]])
+            if span <= CENTURY:
+                return span
         return self.fail(f"{text!r} is no span such as 24h or 7d", param, ctx)
 
 

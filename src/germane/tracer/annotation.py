@@ -151,7 +151,7 @@ def _mark(connection: Connection, name: Any, attributes: Any) -> Mark:
         raise UsageError("name must be text: what the mark is called")
     return Mark(
         id=new_exchange_id(),
-        name=clean(name, NAME_LIMIT),
+        name=clean(name.strip(), NAME_LIMIT),
         service=connection.service,
         at=datetime.now(UTC),
         attributes={} if attributes is None else _copied("attributes", attributes, as_text),
