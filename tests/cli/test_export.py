@@ -196,6 +196,8 @@ def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: S
         ({"exchange": {"id": 3}}, "exchange.id = 3 is not text"),
         ({"exchange": {"id": "x" * 501}}, "exchange.id is longer than 500 characters"),
         ({"exchange": {"started_at": "2026-01-01T00:00:00"}}, "exchange.started_at .* its zone"),
+        ({"exchange": {"started_at": "0001-01-01T00:00:00Z"}}, "exchange.started_at .* after 1969"),
+        ({"exchange": {"started_at": "9999-12-31T23:59:59Z"}}, "exchange.started_at .* after 1969"),
         ({"exchange": {"duration": "long"}}, "exchange.duration = 'long' is not a finite number"),
         ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is no list of objects"),
         ({"exchange": {"history": [{}]}}, "exchange.history is no list of objects"),

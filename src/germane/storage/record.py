@@ -15,6 +15,7 @@ from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
 from germane.annotation import Mark
 from germane.errors import UsageError
 from germane.score import Reason
+from germane.storage.spans import END, EPOCH
 from germane.storage.tables import UtcDateTime, exchange, feedback, score, scoring_task
 from germane.storage.text import clean, to_json
 
@@ -179,7 +180,7 @@ def _refuse(name: str, value: Any, what: str) -> Any:
 
 def _moment(value: Any) -> datetime:
     moment = datetime.fromisoformat(value)
-    if moment.tzinfo is None:
+    if moment.tzinfo is None or not EPOCH <= moment < END:
         raise ValueError(value)
     return moment.astimezone(UTC)
 
@@ -209,7 +210,7 @@ def _truth(value: Any) -> bool:
 
 
 _KINDS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
-    UtcDateTime: (_moment, "a moment in ISO 8601 with its zone"),
+    UtcDateTime: (_moment, "a moment in ISO 8601 with its zone, after 1969"),
     Text: (_text, "text"),
     Float: (_number, "a finite number"),
     Boolean: (_truth, "true or false"),
