@@ -129,6 +129,15 @@ def test_other_tellings_have_their_words() -> None:
     assert headline(a_message(what="repeated")).startswith("Still firing: ")
 
 
+def test_a_headline_counts_what_is_over_apart() -> None:
+    """Nobody reads of two alerts that fire where one of them does not."""
+    fires, ended = an_alert(), over(an_alert(key="other"))
+    groups = [(fires, ended), (fires, fires), (ended, ended)]
+    said = [body_of(a_message(*group))["blocks"][0]["text"]["text"] for group in groups]
+
+    assert said == ["Firing: 1 alert in shop, 1 resolved", "Firing: 2 alerts in shop", "Resolved: 2 alerts in shop"]
+
+
 def test_a_hostile_name_stays_within_its_line() -> None:
     """The hostile text of the tests is what it should be."""
     assert "\n" in HOSTILE

@@ -48,7 +48,10 @@ def headline(notification: Notification) -> str:
     said, first = _TOLD[notification.what], notification.alerts[0]
     if len(notification.alerts) == 1:
         return harmless(f"{said}: {subject(first)}", 150)
-    return harmless(f"{said}: {counted(len(notification.alerts), 'alert')} in {first.service}", 150)
+    alike = sum(alert.is_open == first.is_open for alert in notification.alerts)
+    over = len(notification.alerts) - alike
+    more = f", {over} resolved" if over else ""
+    return harmless(f"{said}: {counted(alike, 'alert')} in {first.service}{more}", 150)
 
 
 def subject(alert: Alert) -> str:
