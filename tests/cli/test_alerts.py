@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import pytest
 
 from germane.alert import Alert, Change, Event, Level, Notification, Shift, key_of
-from germane.storage import Advance, Store
+from germane.baseline import Baseline, RouteBaseline
+from germane.storage import Advance, Key, Progress, Store
 
 HOSTILE = "docs\x1b[31m\n<b>"
 
@@ -109,6 +110,34 @@ def test_a_silence_has_a_length(call: Call, store: Store, span: str) -> None:
     """None lasts for ever by mistake."""
     assert call("alerts", "silence", "--for", span).code == 2
     assert store.silences() == []
+
+
+def test_accepting_a_drop_leaves_the_baselines_of_other_rules(call: Call, store: Store) -> None:
+    """A rule about attributes goes by one of its own, which that alert says nothing of."""
+    route = RouteBaseline(
+        n=100, mean=0.8, deviation=0.1, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.005,
+        committed_wander=0.0, zero_wander=0.0, scores_per_day=10.0, committed_per_day=10.0,
+    )  # fmt: skip
+    until = store.now() - timedelta(days=1)
+    found = Baseline(
+        service="shop", scorer="answer_relevancy", fingerprint="f", since=until - timedelta(days=14), until=until,
+        n=100, mean=0.8, deviation=0.1, scores_per_day=10.0, committed_per_day=10.0, routes={"docs": route},
+    )  # fmt: skip
+    keys = [Key("shop", "answer_relevancy", "f", scope) for scope in ("", '{"tenant": "acme"}')]
+    mine, other = (store.supersede(key, "imported", found, (None, None)) for key in keys)
+    assert mine is not None
+    assert other is not None
+    progress = Progress(
+        rule="drop", service="shop", scorer="answer_relevancy", parameters="p", baseline_id=mine.id,
+        state={"lead": None, "detector": None},
+    )  # fmt: skip
+    assert store.advance(Advance(progress=[progress]))
+    labels = {"service": "shop", "scorer": "answer_relevancy"}
+    an_alert(store, "d" * 32, rule="drop", kind="drop", labels=labels, fingerprint="f")
+
+    assert call("alerts", "accept", "dddd").code == 0
+    status = {one.key.scope: one.status for one in store.baselines()}
+    assert status == {"": "learning", '{"tenant": "acme"}': "active"}
 
 
 def test_only_a_drop_can_be_accepted(call: Call, store: Store) -> None:

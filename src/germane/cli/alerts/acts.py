@@ -70,17 +70,13 @@ def accept(
         alert = find(store, alert_id)
         if alert.kind != "drop":
             raise UsageError(f"{alert.rule} goes by no baseline: change its settings instead")
-        versions = [
-            one
-            for one in store.baselines()
-            if one.status == "active"
-            and (one.key.service, one.key.scorer, one.key.fingerprint)
-            == (alert.service, alert.scorer, alert.fingerprint)
-        ]
-        if not alert.is_open or not versions:
+        # Rules about attributes have baselines of their own: what another one takes for normal stays.
+        names = (alert.rule, alert.service, alert.scorer)
+        ids = {one.baseline_id for one in store.detectors() if (one.rule, one.service, one.scorer) == names}
+        version = next((one for one in store.baselines() if one.status == "active" and one.id in ids), None)
+        if not alert.is_open or version is None:
             raise UsageError(f"alert {alert.id} is over, or its baseline is no longer in force")
-        for version in versions:
-            watching.accept(store, version, alert.onset or alert.starts_at, store.now())
+        watching.accept(store, version, alert.onset or alert.starts_at, store.now())
     _tell(alert, as_json=as_json)
 
 
