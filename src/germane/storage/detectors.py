@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ class Progress:
 
     def write(self, connection: Connection, now: datetime) -> bool:  # noqa: ARG002 - as all that is written with it
         """Write it; False where somebody else has moved it on since it was read."""
-        values = {**asdict(self), "row_version": self.row_version + 1}
+        values = {one.name: getattr(self, one.name) for one in fields(self)} | {"row_version": self.row_version + 1}
         if not self.row_version:
             make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
             statement = make(detector).values(values).on_conflict_do_nothing().returning(detector.c.rule)

@@ -56,6 +56,7 @@ class Detector:
         self._baseline = baseline
         self._cells = Cells(baseline, min_drop)
         self._forward = Forward(self._cells)
+        self._digests: dict[int, str] = {}
         self._recovery: Recovery | None = None
         self._evidence, self._onset = math.inf, 0.0
         self._nominal = _log(DAYS_A_YEAR * baseline.scores_per_day / false_alarms_per_year)
@@ -156,11 +157,14 @@ class Detector:
         The whole service's grow with each route that joins: what they were made of before is known from the routes.
         """
         baseline = self._baseline
+        if place in self._digests:
+            return self._digests[place]
         names = [baseline.service, baseline.scorer, baseline.fingerprint, self._cells.min_drop]
         numbers = asdict(self._cells.numbers[place - 1]) if place else {}
         # A database may give a whole number back for one with a point.
         numbers = {name: float(value) for name, value in numbers.items()}
-        return hashlib.sha256(json.dumps([names, numbers], sort_keys=True).encode()).hexdigest()[:16]
+        said = json.dumps([names, numbers], sort_keys=True)
+        return self._digests.setdefault(place, hashlib.sha256(said.encode()).hexdigest()[:16])
 
     def _restore(self, state: Mapping[str, Any]) -> bool:
         places: dict[str | None, int] = {None: 0} | {name: at + 1 for at, name in enumerate(self._cells.routes)}

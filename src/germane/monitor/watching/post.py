@@ -124,7 +124,7 @@ class Post:
     @property
     def firing(self) -> Firing | None:
         """What fires now."""
-        return _firing_of(self._detector.state()) if self._detector else None
+        return _firing_of(self._detector.state()) if self._detector and self._detector.firing else None
 
     def take(self, arrivals: Sequence[Arrival]) -> None:
         """Take scores of its service and scorer, in the order of their arrival."""
