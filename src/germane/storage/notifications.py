@@ -93,7 +93,7 @@ def take(
     """Take the oldest that is due, for the lease's time.
 
     What is about an alert of which something earlier waits has to wait too: nobody hears of the end of an alert before
-    its beginning. What nobody could try while there was patience is dead: it is no news any more.
+    its beginning. What was due for all of the patience, and nobody could try it, is dead: it is no news any more.
     """
     query = select(notification).where(notification.c.channel == channel, _WAITS)
     rows = connection.execute(query.order_by(notification.c.created_at, notification.c.id).limit(LOOKED_AT)).mappings()
@@ -103,7 +103,7 @@ def take(
         is_due = row["next_attempt_at"] <= now or row["next_attempt_at"] > now + AHEAD
         if not is_due or not held.isdisjoint(keys):
             held |= keys
-        elif now - row["created_at"] < patience + AHEAD:
+        elif now - row["next_attempt_at"] < patience:
             return _taken(connection, row, owner, now + lease)
         else:
             _bury(connection, row, now)

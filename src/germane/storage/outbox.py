@@ -30,14 +30,14 @@ class Outbox(Part):
     ) -> Notification | None:
         """Take the oldest notification of a channel that is due; None where there is none, or another was faster.
 
-        What is about an alert of which something earlier waits is not due. What nobody could try in its time, since no
-        process had the channel, is dead then: it would tell of what may long be over.
+        What is about an alert of which something earlier waits is not due. What has been due for too long, since no
+        process could try it, is dead then: it would tell of what may long be over.
 
         Args:
             channel: Its name.
             owner: Whose it is then.
             lease: For how long, unless :meth:`keep_notification` renews it. Then others may take it.
-            patience: As in :meth:`settle_notification`.
+            patience: How long it may have been due.
         """
         with self._database.write() as connection:
             return notifications.take(connection, channel, owner, lease, patience, self._moment(connection))
