@@ -186,7 +186,11 @@ def _from_history(store: Store, chosen: Chosen, since: datetime) -> list[Baselin
     from germane.monitor import watching
     from germane.storage import Key
 
-    newest = {Key(one.service, one.scorer, one.fingerprint) for one in store.summary(since=since) if one.newest}
+    newest = {
+        Key(one.service, one.scorer, one.fingerprint)
+        for one in store.summary(since=since, histograms=False)
+        if one.newest
+    }
     keys = [key for key in sorted(newest) if chosen.has(key)]
     if not keys:
         raise UsageError("there are no scores since then")
@@ -211,7 +215,9 @@ def _from_file(
 
 def _running(store: Store, service: str) -> dict[str, str]:
     """Return by scorer the fingerprint that scores now, or did last."""
-    last = {one.scorer: one.fingerprint for one in store.summary() if one.newest and one.service == service}
+    last = {
+        one.scorer: one.fingerprint for one in store.summary(histograms=False) if one.newest and one.service == service
+    }
     return last | {name: mark for one in reversed(store.workers()) for name, mark in one.scorers.items()}
 
 

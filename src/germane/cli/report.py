@@ -100,7 +100,7 @@ class _Found:
 
 
 def _read(store: Store, since: datetime, of: _Of) -> _Found:
-    summaries = [found for found in store.summary(since=since) if of.holds(found)]
+    summaries = [found for found in store.summary(since=since, histograms=False) if of.holds(found)]
     coverage = [found for found in store.coverage(since=since) if of.holds(found) and covered.is_told(found)]
     learning = [found for found in store.learning() if of.service in {None, found.key.service}]
     calibrations = _calibrations(store, summaries, since)
