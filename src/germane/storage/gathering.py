@@ -9,20 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, literal_column, null, select
 
 from germane.errors import UsageError
 from germane.storage import dimensions, due
 from germane.storage.dimensions import ROUTE
-from germane.storage.histogram import BINS, Histogram, added
+from germane.storage.histogram import Histogram, packed, unpacked
 from germane.storage.spans import BEGINNING, END, Run, Spans, spans
 from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch
 from germane.storage.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Key = tuple[Any, ...]
 """The bucket's beginning in seconds since 1970, if there are buckets, and what rows are grouped by."""
@@ -68,8 +65,8 @@ class Group:
 
     sums: dict[str, float]
     latest: datetime
-    weights: NDArray[Any] | None = None
-    """Of the histogram's bins."""
+    spread: list[bytes] | None = None
+    """Packed weights of the histogram's bins, to be added up; None where they were not asked for."""
 
     def add(self, sums: Mapping[str, float], latest: datetime) -> None:
         """Add the sums of another part of the window."""
@@ -80,7 +77,7 @@ class Group:
     @property
     def histogram(self) -> Histogram | None:
         """How the scores are spread; None where it was not asked for."""
-        return None if self.weights is None else Histogram(tuple(self.weights.tolist()))
+        return None if self.spread is None else Histogram(unpacked(self.spread))
 
 
 class Gathering:
@@ -93,9 +90,9 @@ class Gathering:
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
         found: dict[Key, Group] = {}
-        for query in self._over_scores(names):
+        for query in self._over_scores(names, histograms=histograms):
             for row in self._connection.execute(query).all():
-                _put(found, row)
+                _put(found, row, histograms=histograms)
         if histograms:
             self._spread(names, found)
         return found
@@ -106,7 +103,7 @@ class Gathering:
         known = exchange.c.proxy.is_not(None)
         for query in self._parts(
             self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
-            (rollup_proxy, _labelled(ROLLED_PROXIES)),
+            (rollup_proxy, _labelled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
             for row in self._connection.execute(query).all():
                 key, values = row[: -len(PROXIES)], row[-len(PROXIES) :]
@@ -121,11 +118,12 @@ class Gathering:
         for query in self._parts(
             self._minutes, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
-            (rollup_count, [func.sum(rollup_count.c.count).label("total")]),
+            (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
-            for *key, outcome, reason, total in self._connection.execute(query).all():
-                outcomes = found.setdefault(tuple(key), {})
-                outcomes[outcome, reason] = outcomes.get((outcome, reason), 0) + int(total)
+            for row in map(tuple, self._connection.execute(query).all()):
+                outcomes = found.setdefault(row[:-3], {})
+                what = row[-3:-1]
+                outcomes[what] = outcomes.get(what, 0) + int(row[-1])
         return found
 
     @cached_property
@@ -149,12 +147,15 @@ class Gathering:
             return self._spans
         return Spans((), [(self._asked.since, self._asked.until)])
 
-    def _over_scores(self, names: Sequence[str]) -> Iterable[Select[Any]]:
-        columns = [*_labelled(SCORES), func.max(score.c.started_at).label("latest")]
-        from_rollup = [*_labelled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
+    def _over_scores(self, names: Sequence[str], *, histograms: bool) -> Iterable[Select[Any]]:
+        """Return queries of sums, the latest moment, and the packed weights where each row is read as it is."""
+        none = null().label("histogram")
+        columns = [*_labelled(SCORES), func.max(score.c.started_at).label("latest"), none]
+        added = [*_labelled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
+        as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
         source, label = self._rows()
         return self._parts(
-            self._of_labels, names, (source, score.c.started_at, columns, None), (rollup, from_rollup), label
+            self._of_labels, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
         )
 
     def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
@@ -164,11 +165,7 @@ class Gathering:
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
     def _spread(self, names: Sequence[str], found: dict[Key, Group]) -> None:
-        """Give each group its histogram."""
-        import numpy as np
-
-        for group in found.values():
-            group.weights = np.zeros(BINS)
+        """Give each group the rest of its histogram: of rows, and of what the database adds up."""
         source, label = self._rows()
         more = [] if label is None else [label]
         for run in self._of_labels.raw:
@@ -177,23 +174,31 @@ class Gathering:
             query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
                 *_plain(keys), literal_column("bin")
             )
+            weights: dict[Key, dict[int, float]] = {}
             for *key, number, weight in self._connection.execute(query).all():
-                found[tuple(key)].weights[number] += weight  # type: ignore[index]  # made above
+                weights.setdefault(tuple(key), {})[number] = weight
+            for group, bins in weights.items():
+                found[group].spread.append(packed(bins))  # type: ignore[union-attr]  # made with the sums
         for span, run in self._of_labels.rolled:
+            if span == self._asked.bucket:
+                continue  # they came with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
             for *key, blob in self._connection.execute(query).all():
-                added(found[tuple(key)].weights, blob)  # type: ignore[arg-type]  # made above
+                found[tuple(key)].spread.append(blob)  # type: ignore[union-attr]  # made with the sums
 
     def _parts(
         self,
         cut: Spans,
         names: Sequence[str],
         raw: tuple[Any, Any, Sequence[Any], Any],
-        rolled: tuple[Any, Sequence[Any]],
+        rolled: tuple[Any, Sequence[Any], Sequence[Any]],
         label: ColumnElement[str] | None = None,
     ) -> Iterable[Select[Any]]:
-        """Return one query for each part of the window, all with the same columns."""
+        """Return one query for each part of the window, all with the same columns.
+
+        Rollups whose spans are the buckets are read row by row: there is hardly anything for the database to add up.
+        """
         source, moment, columns, condition = raw
         table = moment.table
         for run in cut.raw:
@@ -201,12 +206,16 @@ class Gathering:
             query = select(*keys, *columns).select_from(source).where(*_within(moment, run), *self._equal(table))
             query = query if condition is None else query.where(condition)
             yield query.group_by(*_plain(keys))
-        table, columns = rolled
+        table, added, as_is = rolled
         for span, run in cut.rolled:
             more = [] if label is None else [table.c.label.label(dimensions.LABEL)]
-            keys = [*self._start(table.c.start), *(table.c[name] for name in names), *more]
-            query = select(*keys, *columns).where(*self._of_rollup(table, names, span, run))
-            yield query.group_by(*_plain(keys))
+            keys = [*(table.c[name] for name in names), *more]
+            where = self._of_rollup(table, names, span, run)
+            if span == self._asked.bucket:
+                yield select(Epoch(table.c.start).label("bucket"), *keys, *as_is).where(*where)
+            else:
+                keys = [*self._start(table.c.start), *keys]
+                yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
@@ -238,11 +247,18 @@ def _plain(keys: Sequence[Any]) -> list[Any]:
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
 
 
-def _put(found: dict[Key, Group], row: Row[Any]) -> None:
-    """Add one row: what it is of, its sums, and when the latest of its answers was given."""
-    key, values = row[: -len(SCORES) - 1], row[-len(SCORES) - 1 :]
-    sums, latest = dict(zip(SCORES, values, strict=False)), values[-1]
+_BEFORE = -len(SCORES) - 2
+"""Where in a row the sums begin: the key comes before, the latest moment and the weights after them."""
+
+
+def _put(found: dict[Key, Group], row: Row[Any], *, histograms: bool) -> None:
+    """Add one row: what it is of, its sums, when the latest of its answers was given, and its packed weights."""
+    values = tuple(row)
+    key, latest, blob = values[:_BEFORE], values[-2], values[-1]
+    sums = dict(zip(SCORES, values[_BEFORE:-2], strict=True))
     if key in found:
         found[key].add(sums, latest)
     else:
-        found[key] = Group(sums, latest)
+        found[key] = Group(sums, latest, [] if histograms else None)
+    if blob is not None:
+        found[key].spread.append(blob)  # type: ignore[union-attr]  # it was asked for

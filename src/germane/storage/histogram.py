@@ -53,6 +53,28 @@ def packed(weights: Mapping[int, float] | Sequence[float]) -> bytes:
     return bytes(found) + struct.pack(f"<{len(found)}d", *found.values())
 
 
+def unpacked(blobs: Sequence[bytes]) -> tuple[float, ...]:
+    """Return the sum of packed weights, by bin."""
+    if len(blobs) == 1:
+        return _alone(blobs[0])
+    import numpy as np
+
+    total = np.zeros(BINS)
+    for blob in blobs:
+        added(total, blob)
+    return tuple(total.tolist())
+
+
+def _alone(blob: bytes) -> tuple[float, ...]:
+    if len(blob) == _WHOLE:
+        return struct.unpack(f"<{BINS}d", blob)
+    count = len(blob) // 9
+    weights = [0.0] * BINS
+    for number, weight in zip(blob, struct.unpack_from(f"<{count}d", blob, count), strict=False):
+        weights[number] = weight
+    return tuple(weights)
+
+
 def added(total: NDArray[Any], blob: bytes) -> None:
     """Add packed weights to an array of 100."""
     import numpy as np
@@ -66,9 +88,4 @@ def added(total: NDArray[Any], blob: bytes) -> None:
 
 def summed(blobs: Iterable[bytes]) -> bytes:
     """Return the sum of packed weights, packed."""
-    import numpy as np
-
-    total = np.zeros(BINS)
-    for blob in blobs:
-        added(total, blob)
-    return packed(total.tolist())
+    return packed(unpacked(list(blobs)))

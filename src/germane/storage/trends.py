@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from germane.errors import UsageError
@@ -18,6 +19,7 @@ from germane.storage.tally import Coverage, covered
 MINUTE: Final = 60
 """Seconds: counts are by the minute."""
 _OF_ESTIMATE: Final = tuple(one.name for one in fields(Estimate))
+_VALUES: Final = attrgetter(*_OF_ESTIMATE)
 _OF_MEAN: Final = tuple(one.name for one in fields(RouteMean))
 _NAMES: Final = ("service", "route", "scorer")
 
@@ -222,7 +224,7 @@ def _label(key: Key, names: Sequence[str]) -> str | None:
 
 def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
     found = estimated(group.sums, proxies, outcomes)
-    return {name: getattr(found, name) for name in _OF_ESTIMATE} | {"histogram": group.histogram}
+    return dict(zip(_OF_ESTIMATE, _VALUES(found), strict=True)) | {"histogram": group.histogram}
 
 
 def _coverage(key: Key, outcomes: Outcomes) -> Coverage:
