@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, lite
 from germane.errors import UsageError
 from germane.storage import dimensions, due
 from germane.storage.dimensions import ROUTE
-from germane.storage.histogram import Histogram, packed, unpacked
+from germane.storage.histogram import Histogram, packed
 from germane.storage.spans import BEGINNING, END, Run, Spans, spans
 from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch
 from germane.storage.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
@@ -77,7 +77,7 @@ class Group:
     @property
     def histogram(self) -> Histogram | None:
         """How the scores are spread; None where it was not asked for."""
-        return None if self.spread is None else Histogram(unpacked(self.spread))
+        return None if self.spread is None else Histogram.of(self.spread)
 
 
 class Gathering:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -15,12 +14,41 @@ BINS: Final = 100
 _WHOLE: Final = 8 * BINS
 
 
-@dataclass(frozen=True, slots=True)
 class Histogram:
-    """The weights of scores by value."""
+    """The weights of scores by value. It never changes; two are equal that have the same weights.
 
-    weights: tuple[float, ...]
-    """Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well."""
+    Args:
+        weights: Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well.
+    """
+
+    __slots__ = ("_packed", "_weights")
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        self._weights: tuple[float, ...] | None = tuple(weights)
+        self._packed: Sequence[bytes] = ()
+
+    @classmethod
+    def of(cls, blobs: Sequence[bytes]) -> Histogram:
+        """Return the sum of packed weights; it is made when somebody asks for it, which of many hours nobody does."""
+        found = cls(())
+        found._weights, found._packed = None, tuple(blobs)
+        return found
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well."""
+        if self._weights is None:
+            self._weights = unpacked(self._packed)
+        return self._weights
+
+    def __eq__(self, other: object) -> bool:
+        return self.weights == other.weights if isinstance(other, Histogram) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.weights)
+
+    def __repr__(self) -> str:
+        return f"Histogram(weights={self.weights})"
 
     def percentile(self, percent: float) -> float | None:
         """Return the value under which that much of the weight lies, exact to a bin's width; None without any weight.
