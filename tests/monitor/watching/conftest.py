@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.conftest import migrated_file
 
 from germane.alert import Alert
 from germane.exchange import Exchange
@@ -128,12 +131,9 @@ def world(migrated_url: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def small(tmp_path: Any) -> Iterator[World]:
+def small(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world on SQLite alone, for what does not depend on the database."""
-    url = f"sqlite:///{tmp_path / 'germane.db'}"
-    store = Store(url)
-    store.migrate()
-    store.close()
-    made = World(url)
+    file = shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / "germane.db")
+    made = World(f"sqlite:///{file}")
     yield made
     made.store.close()

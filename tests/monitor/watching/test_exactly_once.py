@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,24 @@ def prepared(world: World) -> None:
     world.days(8)
 
 
-def run(url: str, *arguments: str) -> subprocess.Popen[str]:
-    """Look in a process of its own."""
-    command = [sys.executable, "-m", "tests.monitor.watching.killed", url, *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+@pytest.fixture(scope="module")
+def processes() -> Iterator[subprocess.Popen[str]]:
+    """What has processes of its own look, when it is told to."""
+    command = [sys.executable, "-m", "tests.monitor.watching.killed"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        yield running
+        assert running.stdin is not None
+        running.stdin.close()
+        assert running.wait(timeout=60) == 0
+
+
+def told(processes: subprocess.Popen[str], what: str, url: str) -> int:
+    """Say what is to be done; return the number that it answers."""
+    assert processes.stdin is not None
+    assert processes.stdout is not None
+    processes.stdin.write(f"{what} {url}\n")
+    processes.stdin.flush()
+    return int(processes.stdout.readline())
 
 
 def assert_counted_once(world: World) -> None:
@@ -56,26 +71,21 @@ def assert_counted_once(world: World) -> None:
     assert alert.state == "resolved"
 
 
-def test_a_look_that_is_killed_at_any_statement_counts_once_or_not_at_all(world: Any) -> None:
+def test_a_look_that_is_killed_at_any_statement_counts_once_or_not_at_all(world: Any, processes: Any) -> None:
     """Learning, freezing, feeding, firing, resolving: what had not been committed is done again by the next one."""
     prepared(world)
-    with run(world.url) as process:
-        said, _ = process.communicate(timeout=120)
 
-    assert process.returncode == 0
-    assert int(said) > 30
+    assert told(processes, "killed", world.url) > 20
     world.now = START + 40 * DAY
     world.look(world.watch())
     assert_counted_once(world)
 
 
-def test_two_processes_that_both_think_it_is_their_turn_count_once(world: Any) -> None:
+def test_two_processes_that_both_think_it_is_their_turn_count_once(world: Any, processes: Any) -> None:
     """Whoever is later finds that the row has moved on, and reads anew."""
     prepared(world)
-    with run(world.url, "1") as one, run(world.url, "2") as other:
-        ended = [each.wait(timeout=120) for each in (one, other)]
 
-    assert ended == [0, 0]
+    assert told(processes, "beside", world.url) == 2
     world.now = START + 40 * DAY
     world.look(world.watch())
     assert_counted_once(world)

@@ -115,15 +115,15 @@ def test_a_drop_is_found_as_it_was_when_it_was_live(world: Any) -> None:
     assert [each.fired.baseline for each in later.episodes] == [live.baseline]
 
 
-def test_a_floor_fires_and_resolves_once(world: Any) -> None:
+def test_a_floor_fires_and_resolves_once(small: Any) -> None:
     """By the look that watches, with its hysteresis and the time that it keeps firing."""
     for days, mean in ((1, 0.8), (1, 0.4), (2, 0.8)):
-        world.days(days, per_day=40, mean=mean)
-    before = rows(world)
+        small.days(days, per_day=40, mean=mean)
+    before = rows(small)
 
-    found = one_of(world, Floor(scorer="relevancy", threshold=0.6))
+    found = one_of(small, Floor(scorer="relevancy", threshold=0.6))
 
-    assert rows(world) == before
+    assert rows(small) == before
     (one,) = found.episodes
     assert one.fired.labels == {"service": "shop", "scorer": "relevancy", "route": "ask"}
     assert one.fired.fired_at is not None

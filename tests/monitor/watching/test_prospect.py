@@ -25,11 +25,11 @@ def within_a_week(one: Prospect) -> list[float]:
     return [chance.within[1] for chance in one.power.chances]
 
 
-def test_a_learned_baseline_says_what_would_be_noticed(world: Any) -> None:
+def test_a_learned_baseline_says_what_would_be_noticed(small: Any) -> None:
     """By the version in force and the rate of the last week; large drops are noticed and tiny ones are not."""
-    world.learned(world.watch(), per_day=40)
+    small.learned(small.watch(), per_day=40)
 
-    (one,), unknown = asked(world)
+    (one,), unknown = asked(small)
 
     assert unknown == []
     assert (one.rule, one.service, one.scorer, one.fingerprint) == ("drop", "shop", "relevancy", "f1")
@@ -41,7 +41,7 @@ def test_a_learned_baseline_says_what_would_be_noticed(world: Any) -> None:
     assert within_a_week(one)[0] <= 0.5
     assert one.doubled_per_day == pytest.approx(2 * one.per_day)
     assert one.doubled is not None
-    assert asked(world)[0] == [one]  # always the same seed
+    assert asked(small)[0] == [one]  # always the same seed
 
 
 def test_more_scores_a_day_notice_more(small: Any) -> None:

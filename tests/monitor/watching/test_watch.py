@@ -148,28 +148,28 @@ def test_silence_changes_nothing(small: Any) -> None:
     assert len(small.store.open_alerts()) == 1
 
 
-def test_another_judge_is_learned_and_never_an_alert(world: Any) -> None:
+def test_another_judge_is_learned_and_never_an_alert(small: Any) -> None:
     """What fired by the old one is over, for that reason; the new one is learned from its first score on."""
-    watch = world.watch()
-    world.learned(watch)
+    watch = small.watch()
+    small.learned(watch)
     for _ in range(4):
-        world.days(1, mean=0.5)
-        world.look(watch)
-    assert len(world.store.open_alerts()) == 1
+        small.days(1, mean=0.5)
+        small.look(watch)
+    assert len(small.store.open_alerts()) == 1
 
-    world.score(world.values(19, mean=0.1), fingerprint="f2")
-    assert world.look(watch) == []
-    world.score(world.values(1, mean=0.1), fingerprint="f2")
-    assert world.look(watch) == ["resolved"]
-    assert [alert.resolve_reason for alert in world.store.alerts()] == ["judge_changed"]
-    (learning,) = world.store.learning()
+    small.score(small.values(19, mean=0.1), fingerprint="f2")
+    assert small.look(watch) == []
+    small.score(small.values(1, mean=0.1), fingerprint="f2")
+    assert small.look(watch) == ["resolved"]
+    assert [alert.resolve_reason for alert in small.store.alerts()] == ["judge_changed"]
+    (learning,) = small.store.learning()
     assert (learning.key.fingerprint, learning.reason) == ("f2", "judge_changed")
     happened = []
     for _ in range(20):
-        world.days(1, mean=0.1, fingerprint="f2")
-        happened += world.look(watch)
+        small.days(1, mean=0.1, fingerprint="f2")
+        happened += small.look(watch)
     assert happened == []
-    assert {one.key.fingerprint: one.status for one in world.store.baselines()} == {"f1": "active", "f2": "active"}
+    assert {one.key.fingerprint: one.status for one in small.store.baselines()} == {"f1": "active", "f2": "active"}
 
 
 def test_a_judge_that_stands_in_now_and_then_takes_nothing_over(small: Any) -> None:
@@ -319,22 +319,22 @@ def test_a_busy_service_is_thinned(small: Any) -> None:
     assert small.store.detectors()[0].state["detector"] == alone.state()
 
 
-def test_live_and_replayed_are_one(world: Any) -> None:
+def test_live_and_replayed_are_one(small: Any) -> None:
     """However the scores were cut into looks, and whoever looked: the state is that of one pass over the history."""
-    world.learned(world.watch())
-    (version,) = world.store.baselines()
+    small.learned(small.watch())
+    (version,) = small.store.baselines()
     for number in range(24):
-        world.score(world.values(world.random.randrange(1, 30), mean=0.8 if number < 12 else 0.68), hours=8)
-        for _ in range(world.random.randrange(3)):
-            world.look(world.watch(batch=world.random.choice((1, 7, 2000))))
-    while world.store.arrivals(1):
-        world.look(world.watch(batch=7))
+        small.score(small.values(small.random.randrange(1, 30), mean=0.8 if number < 12 else 0.68), hours=8)
+        for _ in range(small.random.randrange(3)):
+            small.look(small.watch(batch=small.random.choice((1, 7, 2000))))
+    while small.store.arrivals(1):
+        small.look(small.watch(batch=7))
 
     baseline = version.baseline
-    past = heard(world.store, version.key, baseline.until, world.now + DAY, baseline.keep)
+    past = heard(small.store, version.key, baseline.until, small.now + DAY, baseline.keep)
     replayed = Detector(baseline)
     turns = replayed.feed(seen(past))
-    (live,) = world.store.detectors()
+    (live,) = small.store.detectors()
     assert [turn.state for turn in turns] == ["firing"]
     expected, found = replayed.state(), live.state["detector"]
     assert [one["route"] for one in found["streams"]] == [one["route"] for one in expected["streams"]]
