@@ -155,7 +155,7 @@ def watch(store: Store, clock: Any) -> None:
     version = store.begin_learning(key, "first", **window, holder=holder)
     assert version is not None
     store.extend_learning(version.id, clock.now + 2 * LEASE, holder=holder)
-    store.freeze(version.id, A_BASELINE, ("m", "7"), holder=holder)
+    store.freeze(version.id, A_BASELINE, ("m", "7"))
     store.supersede(key, "imported", A_BASELINE, (None, None))
     other = store.learn_anew(key, "accepted", **window)
     assert other is not None
