@@ -116,7 +116,6 @@ def declare(connection: Connection, service: str, routes: Iterable[str]) -> None
     """Make routes known by counts of nothing."""
     named = sorted({clean(route) for route in routes})
     due.note(connection, [DECLARED])
-    due.settle(connection)  # before the counts, which come last
     due.settle(connection)  # before the tally, here as everywhere
     rows = [_row((DECLARED, clean(service), route, "", "seen", ""), "", 0) for route in named]
     if rows:
