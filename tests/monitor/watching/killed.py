@@ -2,8 +2,8 @@
 
 ``killed URL``: a child ends itself with SIGKILL right before its n-th statement or commit, for n = 1, 2, ... until a
 look gets through; then comes the next look, until nothing waits any more. It says how many died. ``beside URL``: two
-children look at the same time until nothing waits, and nobody is killed; it says how many got through. One process forks
-them all, since starting Python anew for each takes seconds.
+children look at the same time until nothing waits, and nobody is killed; it says how many got through. One process
+forks them all, since starting Python anew for each takes seconds.
 """
 
 from __future__ import annotations
