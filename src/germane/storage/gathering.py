@@ -18,7 +18,7 @@ from germane.storage import dimensions, due
 from germane.storage.dimensions import ROUTE
 from germane.storage.histogram import Histogram, packed
 from germane.storage.spans import BEGINNING, END, Run, Spans, spans
-from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch
+from germane.storage.summands import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, Epoch, Unsought
 from germane.storage.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
 
 Key = tuple[Any, ...]
@@ -105,11 +105,12 @@ class Gathering:
             self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
             (rollup_proxy, _labelled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
-            for row in self._connection.execute(query).all():
-                key, values = row[: -len(PROXIES)], row[-len(PROXIES) :]
-                there = found.setdefault(key, dict.fromkeys(PROXIES, 0.0))
-                for name, value in zip(PROXIES, values, strict=True):
-                    there[name] += value
+            for row in map(tuple, self._connection.execute(query).all()):
+                key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
+                there = found.setdefault(key, sums)
+                if there is not sums:
+                    for name, value in sums.items():
+                        there[name] += value
         return found
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
@@ -180,7 +181,7 @@ class Gathering:
             for group, bins in weights.items():
                 found[group].spread.append(packed(bins))  # type: ignore[union-attr]  # made with the sums
         for span, run in self._of_labels.rolled:
-            if span == self._asked.bucket:
+            if self._is_bucket(span):
                 continue  # they came with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
@@ -197,7 +198,7 @@ class Gathering:
     ) -> Iterable[Select[Any]]:
         """Return one query for each part of the window, all with the same columns.
 
-        Rollups whose spans are the buckets are read row by row: there is hardly anything for the database to add up.
+        Rollups that are buckets are read row by row: there is hardly anything for the database to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -211,11 +212,16 @@ class Gathering:
             more = [] if label is None else [table.c.label.label(dimensions.LABEL)]
             keys = [*(table.c[name] for name in names), *more]
             where = self._of_rollup(table, names, span, run)
-            if span == self._asked.bucket:
+            if self._is_bucket(span):
                 yield select(Epoch(table.c.start).label("bucket"), *keys, *as_is).where(*where)
             else:
                 keys = [*self._start(table.c.start), *keys]
                 yield select(*keys, *added).where(*where).group_by(*_plain(keys))
+
+    def _is_bucket(self, span: int) -> bool:
+        """Whether rollups of this span are the buckets; those of labels are of one route each, and so only parts."""
+        are_parts = bool(self._asked.dimension) and ROUTE not in self._asked.equal
+        return span == self._asked.bucket and not are_parts
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
@@ -225,7 +231,9 @@ class Gathering:
         return [(seconds - seconds % literal_column(str(self._asked.bucket))).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
-        return [table.c[name] == value for name, value in self._asked.equal.items() if name in table.c]
+        # Of exchanges by time alone: SQLite would take the index by route, which holds no proxies.
+        column = Unsought if table is exchange else lambda one: one
+        return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
 
     def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: Run) -> list[Any]:
         of_routes = ROUTE if ROUTE in names or ROUTE in self._asked.equal else ""

@@ -18,12 +18,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import ReturnTypeFromArgs
 
 from germane.score import BANDS, LOW, LOWEST
 from germane.storage.rows import batched
+from germane.storage.summands import Unsought
 from germane.storage.tables import exchange, score
 
 FEW = 40_000
@@ -65,23 +63,6 @@ _IS_LOW = or_(
     score.c.label == LOWEST,
     and_(score.c.value < LOW, or_(score.c.label.is_(None), score.c.label.not_in(_NAMES))),
 )
-
-
-class _Unsought(ReturnTypeFromArgs[Any]):
-    """A column by which SQLite is not to look for rows: it has no statistics, and would take any window for narrow."""
-
-    inherit_cache = True
-    name = "germane_unsought"
-
-
-@compiles(_Unsought, "sqlite")
-def _unsought_on_sqlite(element: _Unsought, compiler: SQLCompiler, **options: Any) -> str:
-    return f"+{compiler.process(element.clauses, **options)}"
-
-
-@compiles(_Unsought, "postgresql")
-def _unsought_on_postgresql(element: _Unsought, compiler: SQLCompiler, **options: Any) -> str:
-    return f"{compiler.process(element.clauses, **options)}"
 
 
 Rows = list[RowMapping]
@@ -139,7 +120,7 @@ def of_route(connection: Connection, chosen: Chosen, limit: int, few: int = SPAR
 
 def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence[int | None] = STEPS) -> Rows | None:
     """Read upwards from the lowest value, so many scores at a time; None where all the steps were not enough."""
-    conditions = chosen.conditions(_Unsought(score.c.started_at))
+    conditions = chosen.conditions(Unsought(score.c.started_at))
     rows: Rows = []
     beyond: list[ColumnElement[bool]] = []
     for count in steps:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Float, Integer, case, cast, func, literal, type_coerce
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.sql.functions import GenericFunction, ReturnTypeFromArgs
 
 from germane.score import BANDS, LOW, LOWEST
 from germane.storage.histogram import BINS
@@ -53,6 +53,23 @@ def _whole_on_sqlite(element: Whole, compiler: SQLCompiler, **options: Any) -> s
 @compiles(Whole, "postgresql")
 def _whole_on_postgresql(element: Whole, compiler: SQLCompiler, **options: Any) -> str:
     return f"CAST(floor({compiler.process(element.clauses, **options)}) AS INTEGER)"
+
+
+class Unsought(ReturnTypeFromArgs[Any]):
+    """A column by which SQLite is not to look for rows: it has no statistics, and would take any window for narrow."""
+
+    inherit_cache = True
+    name = "germane_unsought"
+
+
+@compiles(Unsought, "sqlite")
+def _unsought_on_sqlite(element: Unsought, compiler: SQLCompiler, **options: Any) -> str:
+    return f"+{compiler.process(element.clauses, **options)}"
+
+
+@compiles(Unsought, "postgresql")
+def _unsought_on_postgresql(element: Unsought, compiler: SQLCompiler, **options: Any) -> str:
+    return f"{compiler.process(element.clauses, **options)}"
 
 
 def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
