@@ -55,6 +55,9 @@ def test_rules_may_be_given_as_objects() -> None:
         ([{"threshold": 0.6, "fore": 60}], "there is no setting 'rules.0.fore'; did you mean 'for'?"),
         ([{"kind": "low_rate"}], "setting rules.0.threshold: Field required"),
         ([{"threshold": 0.6, "for": -1}], "setting rules.0.for = -1: "),
+        ([{"kind": "drop", "min_drop": 1}], "setting rules.0.min_drop = 1: Input should be less than 1"),
+        ([{"threshold": 0.6, "name": "a\x1b[31m"}], "setting rules.0.name = 'a\\x1b[31m': "),
+        ([{"threshold": 0.6, "name": "a" * 101}], "String should have at most 100 characters"),
     ],
 )
 def test_a_wrong_rule_is_refused_with_the_fix(rules: Any, said: str) -> None:
@@ -72,6 +75,8 @@ def test_a_wrong_rule_is_refused_with_the_fix(rules: Any, said: str) -> None:
         [Floor(threshold=0.5, routes=("as*",)), Floor(threshold=0.6, routes=("ask", "search"))],
         [Floor(threshold=0.5, name="a", routes=("ask",)), Floor(threshold=0.6, name="a", routes=("ask",))],
         [Floor(threshold=0.5, name="drop")],
+        [Drop(routes=("ask",)), Drop(routes=("search",))],  # one alert and one detector for a service and scorer
+        [NoData(routes=("ask",)), NoData(routes=("search",))],
     ],
 )
 def test_rules_that_would_contradict_one_another_are_refused(rules: Any) -> None:

@@ -17,12 +17,16 @@ HOUR: Final = 3600
 RELEVANCY: Final = "answer_relevancy"
 
 
+Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\P{Cc}+$")]
+"""Stands in the database and in messages: no control characters."""
+
+
 class Rule(BaseModel):
     """What all rules have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
 
-    name: str = Field(min_length=1)
+    name: Name
     """What its alerts are called; by default its kind."""
     enabled: bool = True
     """Whether it is in force: `false` switches off one that is on by default."""
@@ -46,8 +50,8 @@ class Drop(Rule):
     """A rule: alert when scores behave worse than their learned baseline, with a stated rate of false alarms."""
 
     kind: Literal["drop"] = "drop"
-    name: str = Field(default="drop", min_length=1)
-    min_drop: float = Field(default=0.05, gt=0, le=1)
+    name: Name = "drop"
+    min_drop: float = Field(default=0.05, ge=0.001, lt=1)
     """The smallest drop of the mean that matters."""
     false_alarms_per_year: float = Field(default=1.0, gt=0, le=1000)
     """How often it may be wrong for a service and scorer in a year in which all is well."""
@@ -79,7 +83,7 @@ class Floor(Windowed):
     """A rule: alert when the mean of a route's scores over a window lies under a threshold, and not just by chance."""
 
     kind: Literal["floor"] = "floor"
-    name: str = Field(default="floor", min_length=1)
+    name: Name = "floor"
     threshold: float = Field(ge=-1, le=1)
     """It fires when the mean and the upper end of its one-sided 95 % interval are under this."""
 
@@ -88,7 +92,7 @@ class LowRate(Windowed):
     """A rule: alert when the share of low scores of a route over a window is above a threshold."""
 
     kind: Literal["low_rate"] = "low_rate"
-    name: str = Field(default="low_rate", min_length=1)
+    name: Name = "low_rate"
     threshold: float = Field(ge=0, lt=1)
     """It fires when the share and the lower end of its one-sided 95 % interval are above this."""
 
@@ -97,7 +101,7 @@ class NoncommittalRate(Windowed):
     """A rule: alert when the share of answers of a route that do not answer is above a threshold."""
 
     kind: Literal["noncommittal_rate"] = "noncommittal_rate"
-    name: str = Field(default="noncommittal_rate", min_length=1)
+    name: Name = "noncommittal_rate"
     threshold: float = Field(ge=0, lt=1)
     """It fires when the share and the lower end of its one-sided 95 % interval are above this."""
 
@@ -106,7 +110,7 @@ class NoData(Rule):
     """A rule: alert when answers come in and none is scored any more."""
 
     kind: Literal["no_data"] = "no_data"
-    name: str = Field(default="no_data", min_length=1)
+    name: Name = "no_data"
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
     """Seconds for which no answer that was to be scored may have been, twice the usual gap if that is longer."""
 
@@ -115,7 +119,7 @@ class ScorerError(Rule):
     """A rule: alert when a scorer fails: its judge is away, rejects the key, or replies what nobody can read."""
 
     kind: Literal["scorer_error"] = "scorer_error"
-    name: str = Field(default="scorer_error", min_length=1)
+    name: Name = "scorer_error"
     pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which it must fail before anybody is told."""
     threshold: float = Field(default=0.2, ge=0, lt=1)
@@ -130,7 +134,7 @@ class BudgetExhausted(Rule):
     """A rule: alert when the budget is spent, so that answers go unscored until there is room again."""
 
     kind: Literal["budget_exhausted"] = "budget_exhausted"
-    name: str = Field(default="budget_exhausted", min_length=1)
+    name: Name = "budget_exhausted"
     pending: float = Field(default=900, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which it must be spent before anybody is told."""
 
@@ -163,6 +167,8 @@ def _told_apart(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
 
 def _meet(one: Rule, other: Rule) -> bool:
     same_scorer = one.scorer == other.scorer or None in {one.scorer, other.scorer}
+    if not (isinstance(one, Windowed) and isinstance(other, Windowed)):
+        return same_scorer  # only rules over a window tell routes apart: of others there is one alert for all
     same_route = any(_overlap(first, second) for first in one.routes or ("*",) for second in other.routes or ("*",))
     return same_scorer and same_route
 
