@@ -15,6 +15,7 @@ from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.storage import Coverage, Decision, Histogram, Store
+from germane.storage.histogram import packed
 
 Make = Callable[..., Exchange]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -160,6 +161,16 @@ def test_a_percentile_is_read_within_its_bin() -> None:
     assert Histogram((0.0,) * 100).percentile(50) is None
     with pytest.raises(ValueError, match="between 0 and 100"):
         histogram.percentile(101)
+
+
+def test_a_histogram_that_was_packed_is_the_same() -> None:
+    """Of few bins, of many, and of several that are added up; neither equal to another one."""
+    few, many = {3: 0.5, 99: 2.0}, [float(number) for number in range(100)]
+    both = [many[number] + few.get(number, 0.0) for number in range(100)]
+
+    assert Histogram.of([packed(few)]) == Histogram([few.get(number, 0.0) for number in range(100)])
+    assert Histogram.of([packed(many)]).weights == tuple(many)
+    assert Histogram.of([packed(many), packed(few)]) == Histogram(both) != Histogram(many)
 
 
 @pytest.mark.parametrize("roll", [False, True])

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Label, Row, Select, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Connection, Integer, Label, Row, Select, func, literal_column, null, select
 
 from germane.errors import UsageError
 from germane.storage import dimensions, due
@@ -226,9 +226,9 @@ class Gathering:
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
             return []
-        seconds = Epoch(moment)
         # Written out, because PostgreSQL takes the same expression with two parameters for two expressions.
-        return [(seconds - seconds % literal_column(str(self._asked.bucket))).label("bucket")]
+        length = literal_column(str(self._asked.bucket), Integer)
+        return [(Epoch(moment) // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
         # Of exchanges by time alone: SQLite would take the index by route, which holds no proxies.
