@@ -29,18 +29,23 @@ class Plan:
 
 def plans_of(store: Store, work: Callable[[], object]) -> list[Plan]:
     """Do the work, and return the plan of each statement that it ran."""
-    statements: dict[str, Any] = {}
+    statements: dict[str, tuple[Any, bool]] = {}
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:  # noqa: FBT001
-        statements.setdefault(statement, parameters)
+    def note(connection: Connection, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:  # noqa: FBT001
+        options = connection.get_execution_options()
+        statements.setdefault(statement, (parameters, options.get("isolation_level") == "REPEATABLE READ"))
 
     engine = store._database.engine  # noqa: SLF001 - a look beneath
     event.listen(engine, "before_cursor_execute", note)
     work()
     event.remove(engine, "before_cursor_execute", note)
-    with store._database.read() as connection:  # noqa: SLF001
-        explain = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql
-        return [explain(connection, *one) for one in statements.items() if re.match(r"\s*(SELECT|WITH)", one[0])]
+    found = []
+    for statement, (parameters, snapshot) in statements.items():
+        if re.match(r"\s*(SELECT|WITH)", statement):
+            with store._database.read(snapshot=snapshot) as connection:  # noqa: SLF001
+                explain = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql
+                found.append(explain(connection, statement, parameters))
+    return found
 
 
 def _on_sqlite(connection: Connection, statement: str, parameters: Any) -> Plan:
