@@ -150,9 +150,9 @@ def test_scores_of_two_fingerprints_are_not_averaged() -> None:
 @pytest.mark.parametrize(
     ("answers", "least", "passed", "broken", "said"),
     [
-        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.671 to 0.800) keeps 0.75, which"),
+        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) keeps 0.75, which"),
         (["0.7"] * 20, 0.7, True, False, "keeps 0.7"),  # though their sum over 20 is a little less
-        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.587 to 0.700) is under 0.75;"),
+        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is under 0.75;"),
         (["0.5", "0.9"] * 10, 0.71, False, True, "is under 0.71, which its interval includes"),
         (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),

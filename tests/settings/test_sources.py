@@ -212,6 +212,11 @@ def test_the_program_gives_its_name(monkeypatch: pytest.MonkeyPatch, program: st
     assert load().service == expected
 
 
+def test_trends_go_by_the_route_whether_it_is_named_or_not() -> None:
+    """Naming it beside the others is no fault."""
+    assert load(trend_by="route, model").trend_by == ("model",)
+
+
 def test_settings_do_not_change() -> None:
     """They are read once; whoever holds them can rely on it."""
     with pytest.raises(ValueError, match="frozen"):

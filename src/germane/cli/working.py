@@ -130,7 +130,7 @@ class Worker:
             Unfinished: a job failed.
         """
         status = self._monitor.status()
-        jobs = [status.jobs[name] for name in ("sample", "watch") if name == "sample" or self._settings.rules]
+        jobs = [status.jobs[name] for name in ("sample", "watch")]
         if problem := next((job.problem for job in status.jobs.values() if job.problem), None):
             raise Unfinished(problem)
         if any(job.last_run is None or job.last_run < began for job in jobs):
@@ -145,7 +145,8 @@ class Worker:
             return ""
         others = sum(tasks.ready + tasks.postponed for tasks in left.tasks if tasks not in own)
         counts = {
-            ("exchange", "that nobody has decided on"): left.undecided,
+            # Before its first round they are its own to decide on.
+            ("exchange", "that nobody has decided on"): left.undecided if status.jobs["sample"].last_run else 0,
             ("task", "that a budget may pick at the end of its interval"): sum(
                 tasks.candidates for tasks in left.tasks
             ),

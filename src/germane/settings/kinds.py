@@ -139,5 +139,15 @@ def _is_dimension(value: str) -> str:
     return value
 
 
-DIMENSION = re.compile(r"model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
-Dimensions = Annotated[tuple[Annotated[str, AfterValidator(_is_dimension)], ...], NoDecode, BeforeValidator(_split)]
+def _without_route(dimensions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dimension for dimension in dimensions if dimension != ROUTE)  # by which trends always go
+
+
+ROUTE = "route"
+DIMENSION = re.compile(r"route|model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+Dimensions = Annotated[
+    tuple[Annotated[str, AfterValidator(_is_dimension)], ...],
+    NoDecode,
+    BeforeValidator(_split),
+    AfterValidator(_without_route),
+]
