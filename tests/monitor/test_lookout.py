@@ -485,6 +485,8 @@ class TestNoData:
             store.add(exchanges[-1:])
             store.assign([Decision(exchanges[-1].id, 1.0, "drawn")], {SCORER: "f1"})
             clock.pass_(minutes=6)
+        assert person.look() == []
+        clock.pass_(minutes=1)
         alert = person.alert()
         assert (alert.kind, alert.cause, alert.details["waiting"], alert.scorer) == ("no_data", "no_data", 5, SCORER)
         assert (
@@ -502,7 +504,26 @@ class TestNoData:
         store.add([new_exchange(started_at=clock.now)])
         store.assign([Decision(one.id, 1.0, "drawn") for one in store.exchanges()], {SCORER: "f1"})
         clock.pass_(hours=2, minutes=1)
+        assert person.look() == []
+        clock.pass_(minutes=1)
         assert person.alert().message.endswith("and 1 answer came in.")
+
+    def test_what_waited_for_the_database_is_scored_first(
+        self, person: Person, store: Store, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
+    ) -> None:
+        """After an hour in which it was away all answers of that hour come at once: nobody is woken for it."""
+        for _ in range(30):
+            give(0.9)
+            clock.pass_(minutes=10)
+        clock.pass_(hours=1)
+        came = [new_exchange(started_at=clock.now - timedelta(minutes=minutes)) for minutes in range(60)]
+        store.add(came)
+        store.assign([Decision(one.id, 1.0, "drawn") for one in came], {SCORER: "f1"})
+        assert person.look() == []
+        clock.pass_(seconds=30)
+        give(0.9)
+        assert person.look() == []
+        assert [alert.resolve_reason for alert in store.alerts()] == ["passed"]
 
     def test_a_quiet_night_is_no_news(self, person: Person, give: Give, clock: Clock) -> None:
         """Nobody asks, nothing is scored: nothing is told, then or with the first question of the morning."""

@@ -111,6 +111,9 @@ class NoData(Rule):
 
     kind: Literal["no_data"] = "no_data"
     name: Name = "no_data"
+    pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
+    """Seconds for which none may have been scored once that is seen: after a restart, or a database that was away, what
+    waits is scored by then."""
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
     """Seconds for which no answer that was to be scored may have been, twice the usual gap if that is longer."""
 
