@@ -211,7 +211,10 @@ def test_a_window_is_longer_where_scores_are_few(person: Person, give: Give, clo
         news = person.look()
         clock.pass_(minutes=59)
     assert told(news) == []
-    assert [alert.route for alert in person.store.open_alerts()] == ["rare"]
+    (alert,) = person.store.open_alerts()
+    assert (alert.route, alert.window) == ("rare", 2 * 3600)
+    assert alert.message.endswith("over the last 2 hours.")
+    assert len(alert.exchange_ids) == 3
 
 
 def test_a_mean_between_threshold_and_recovery_keeps_the_alert(person: Person, give: Give, clock: Clock) -> None:
@@ -570,7 +573,11 @@ class TestScorerError:
         assert "the judge broke, which says nothing of the answers" in alert.message
         clock.pass_(hours=2)
         give(*[0.9] * 30)
-        assert told(person.look()) == [(None, "resolved")]
+        over = person.alert()
+        assert over.state == "resolved"
+        assert over.message == (
+            "Over, it has recovered: answer_relevancy failed for 0 of 30 answers of service shop over the last hour."
+        )
 
     def test_what_is_to_be_tried_again_counts(
         self, person: Person, store: Store, clock: Clock, new_exchange: Callable[..., Exchange]

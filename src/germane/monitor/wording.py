@@ -93,7 +93,8 @@ def _scorer_error(alert: Alert) -> str:
     said = f"{_scorer(alert)} failed for {failed} of {counted(tried, 'answer')} of {_place(alert)}{_over(alert)}"
     reason = alert.details.get("reason")
     why = f", most often because {_REASONS.get(reason, reason)} ({reason})" if reason else ""
-    return f"{said}{why}; the judge broke, which says nothing of the answers"
+    broke = "; the judge broke, which says nothing of the answers" if alert.is_open else ""
+    return f"{said}{why}{broke}"
 
 
 def _budget(alert: Alert) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -98,7 +99,8 @@ class Looks:
             return self._scorer_error(rule, now)
         if isinstance(rule, BudgetExhausted):
             return [budget_exhausted.judge(rule, self._budget, self._store.spent(), now)]
-        return [judged(rule, mean) for windows in self._windows[id(rule)] for mean in windows.news(now)]
+        news = (one for windows in self._windows[id(rule)] for one in windows.news(now))
+        return [replace(judged(rule, mean), window=length.total_seconds()) for mean, length in news]
 
     def _no_data(self, rule: NoData, now: datetime) -> Iterator[Verdict]:
         usual = [wait for _, wait in self._usual.values() if wait is not None]

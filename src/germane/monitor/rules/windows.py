@@ -35,8 +35,8 @@ class Windows:
         """Take all for news at the next look: of this one nothing came."""
         self._known.clear()
 
-    def news(self, now: datetime) -> Iterator[RouteMean]:
-        """Return the means that have changed."""
+    def news(self, now: datetime) -> Iterator[tuple[RouteMean, timedelta]]:
+        """Return the means that have changed, each with the time that it was made over."""
         window = timedelta(seconds=self.rule.window)
         for mean in self._newest(now - window, None):
             stream = (mean.service, mean.route)
@@ -44,14 +44,14 @@ class Windows:
                 yield self._as_of_its_newest(mean, now, window)
                 self._known[stream] = mean.latest
 
-    def _as_of_its_newest(self, mean: RouteMean, now: datetime, window: timedelta) -> RouteMean:
+    def _as_of_its_newest(self, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
         if now - mean.latest > window / CLOSE:
             mean = self._read(mean, window)
         times = 1
         while mean.n < self.rule.min_count and times < LONGEST:
             times *= 2
             mean = self._read(mean, times * window)
-        return mean
+        return mean, times * window
 
     def _read(self, mean: RouteMean, length: timedelta) -> RouteMean:
         found = self._newest(mean.latest - length, mean.latest + NEXT, mean.service, mean.route)
