@@ -97,6 +97,25 @@ def test_history_takes_the_place_of_waiting(call: Call, store: Store) -> None:
     assert "90 scores of" in call("baseline", "show").out
 
 
+def test_days_before_the_first_score_do_not_count(call: Call, store: Store) -> None:
+    """How many scores a day there are decides how often a detector may be wrong: it is not thinned by days without."""
+    history(store, days=10)
+
+    assert call("baseline", "import", "--since", "90d").code == 0
+    (version,) = store.baselines()
+    assert version.baseline is not None
+    assert version.baseline.scores_per_day == pytest.approx(10, abs=0.1)
+
+
+def test_a_day_is_no_history(call: Call, store: Store) -> None:
+    """It does not show how one day differs from another."""
+    history(store, days=2, per_day=20)
+
+    ended = call("baseline", "import", "--since", "9d")
+    assert (ended.code, store.baselines()) == (1, [])
+    assert "less than three days" in ended.err
+
+
 def test_too_little_history_is_refused(call: Call, store: Store) -> None:
     """It takes 30 scores of one route."""
     history(store, days=2)

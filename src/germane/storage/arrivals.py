@@ -109,6 +109,13 @@ def count_past(connection: Connection, sought: Past) -> int:
     return int(connection.execute(_of(select(func.count()), sought)).scalar_one())
 
 
+def earliest(connection: Connection, sought: Past) -> tuple[datetime, datetime] | None:
+    """Return when the first of their answers was asked for, and when the first of them arrived; None without any."""
+    first = select(func.min(score.c.started_at), func.min(score.c.scored_at))
+    answered, arrived = connection.execute(_of(first, sought)).one()
+    return None if arrived is None else (answered, arrived)
+
+
 def release_of(connection: Connection, sought: Past) -> tuple[str | None, str | None]:
     """Return model and prompt version of the application, as most of those answers had them."""
     columns = (exchange.c.model, exchange.c.prompt_version)

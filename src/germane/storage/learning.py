@@ -45,6 +45,11 @@ class Learning(Part):
         with self._database.read() as connection:
             return arrivals.count_past(connection, sought)
 
+    def earliest(self, sought: Past) -> tuple[datetime, datetime] | None:
+        """Return when the first of the answers of :meth:`past` was asked for, and when the first score arrived."""
+        with self._database.read() as connection:
+            return arrivals.earliest(connection, sought)
+
     def release_of(self, sought: Past) -> Release:
         """Return model and prompt version of the application, as most answers of that time had them."""
         with self._database.read() as connection:

@@ -12,7 +12,7 @@ import numpy as np
 from germane.baseline import Baseline, RouteBaseline
 from germane.errors import UsageError
 from germane.monitor.detector import Seen, learn, thinning
-from germane.monitor.watching.history import DAY, learned, past_of
+from germane.monitor.watching.history import DAY, first_of, learned, past_of
 from germane.monitor.watching.learner import LEARN_FOR
 from germane.storage import BaselineVersion, Key, Store
 
@@ -49,6 +49,7 @@ def accept(store: Store, version: BaselineVersion, since: datetime, now: datetim
     Returns:
         The new version; None where somebody else was faster.
     """
+    since = first_of(store, version.key, since, now)
     if now - since >= LEAST_TO_ACCEPT:
         found = learned(store, version.key, since, now)
         if found.routes:
@@ -61,10 +62,13 @@ def adopt_history(store: Store, key: Key, since: datetime, now: datetime) -> Bas
     """Learn from the scores that are stored, instead of waiting for others.
 
     Raises:
-        UsageError: there are too few.
+        UsageError: there are too few, or they are of less than three days.
     """
+    since = first_of(store, key, since, now)
     found = learned(store, key, since, now)
     _require(found)
+    if now - since < LEAST_TO_ACCEPT:
+        raise UsageError("the scores are of less than three days, which do not show how one day differs from another")
     return store.supersede(key, "imported", found, _release(store, key, since, now))
 
 

@@ -38,6 +38,14 @@ def heard(store: Store, key: Key, since: datetime, until: datetime, keep: float)
     return [one for one in found if in_scope(key.scope, one.attributes)]
 
 
+def first_of(store: Store, key: Key, since: datetime, until: datetime) -> datetime:
+    """Return when the first score of a time arrived: how many a day there are is to be counted from there on."""
+    if key.scope:
+        return next((one.arrived_at for one in heard(store, key, since, until, 1.0)), since)
+    found = store.earliest(past_of(key, since, until))
+    return since if found is None else found[1]
+
+
 def keep_for(store: Store, key: Key, since: datetime, until: datetime) -> float:
     """Return the probability with which scores are to reach a detector that learns from this time."""
     count = len(heard(store, key, since, until, 1.0)) if key.scope else store.count_past(past_of(key, since, until))
