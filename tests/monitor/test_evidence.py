@@ -36,7 +36,12 @@ def give(store: Store, new_exchange: Callable[..., Exchange]) -> Give:
     """Write exchanges of some hours after noon with the scores of one scorer, or of several."""
 
     def give(
-        hours: float, values: list[float], *others: tuple[str, float], label: str | None = None, **changes: Any
+        hours: float,
+        values: list[float],
+        *others: tuple[str, float],
+        label: str | None = None,
+        scored_after: timedelta | None = None,
+        **changes: Any,
     ) -> list[str]:
         exchanges = [new_exchange(started_at=NOON + timedelta(hours=hours), **changes) for _ in values]
         store.add(exchanges)
@@ -48,7 +53,10 @@ def give(store: Store, new_exchange: Callable[..., Exchange]) -> Give:
         for task in (task for claim in claims for task in claim.tasks):
             value = dict(others).get(task.scorer, known[task.exchange_id])
             mark = label if task.scorer == SCORER else None
-            results.append((task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, label=mark)))
+            found = Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, label=mark)
+            if scored_after is not None:
+                found = replace(found, scored_at=NOON + timedelta(hours=hours) + scored_after)
+            results.append((task, found))
         store.complete("me", results)
         return [one.id for one in exchanges]
 
@@ -94,6 +102,20 @@ def test_what_a_rule_does_not_look_at_is_no_evidence(store: Store, give: Give, a
     assert found.baseline is not None
     assert found.baseline.n == 6
     assert found.baseline.mean == pytest.approx(0.8, abs=1e-9)
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_answers_that_were_scored_together_later_are_those_of_the_drop(store: Store, give: Give) -> None:
+    """An onset is when a score arrived: the answers came up to an hour before it, and are named all the same."""
+    give(-24, [0.8] * 20)
+    give(-2, [0.8] * 5)
+    low = give(-0.5, [0.3] * 20, scored_after=timedelta(minutes=40))
+    late = NOON + timedelta(minutes=10, seconds=1)
+    found = Evidence(store).of(an_alert(onset=late, evaluated_at=late))
+    assert set(found.exchange_ids) < set(low)
+    shift = found.shifts[0]
+    assert (shift.before.n, shift.since.n) == (25, 20)
+    assert found.cause == "answers_drifting"
 
 
 def test_another_mix_of_routes_is_no_shift(store: Store, give: Give) -> None:

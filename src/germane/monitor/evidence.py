@@ -14,7 +14,7 @@ from typing import Any, Final
 from germane.alert import Alert, Cause, Level, Shift
 from germane.exchange import Exchange
 from germane.monitor.watching.scope import in_scope, scope_of
-from germane.storage import RouteMean, Store
+from germane.storage import Past, RouteMean, Store
 
 WORST: Final = 5
 """Exchanges that an alert names."""
@@ -24,6 +24,8 @@ LEAST: Final = 5
 """Fewer scores than this show no shift."""
 MOVED: Final = 0.02
 """A smaller shift is none."""
+NEAR: Final = timedelta(minutes=1)
+"""Scores that arrived so shortly before or after a drop's onset are of the answers with which it began."""
 MOST: Final = 3
 """Shifts of one kind that are named."""
 RETRIEVAL: Final = "context_relevance"
@@ -87,7 +89,7 @@ class Evidence:
         """
         if alert.kind not in ABOUT_SCORES or alert.scorer is None:
             return alert
-        since = alert.onset or alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
+        since = self._since(alert)
         pairs = self._pairs(alert, since, about)
         scorers = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
         mine = [pair for pair in pairs if pair.since.scorer == alert.scorer]
@@ -103,6 +105,19 @@ class Evidence:
             cause=_cause(alert, mine, scorers, refusals),
             details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
         )
+
+    def _since(self, alert: Alert) -> datetime:
+        """Return since when answers count: an onset is when a score arrived, with a budget long after its answer."""
+        onset = alert.onset
+        if onset is None:
+            return alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
+        names = alert.service, alert.scorer, alert.fingerprint
+        if None in names:
+            return onset
+        service, scorer, fingerprint = map(str, names)
+        near = Past(service=service, scorer=scorer, fingerprint=fingerprint, since=onset - NEAR, until=onset + NEAR)
+        found = self._store.earliest(near)
+        return onset if found is None else min(onset, found[0])
 
     def _worst(self, alert: Alert, since: datetime, about: About) -> tuple[str, ...]:
         found = self._store.worst(

@@ -95,6 +95,10 @@ class Hindsight:
         """Return how many there are."""
         return self._store.count_past(sought)
 
+    def earliest(self, sought: Past) -> tuple[datetime, datetime] | None:
+        """Return when the first of their answers was asked for, and when the first of them arrived."""
+        return self._store.earliest(replace(sought, until=self._by_now(sought.until)))
+
     def release_of(self, sought: Past) -> tuple[str | None, str | None]:
         """Return model and prompt version of most of them."""
         return self._store.release_of(sought)
