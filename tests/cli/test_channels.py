@@ -101,14 +101,14 @@ def test_a_channel_that_is_none_is_answered_with_those_there_are(call: Call, hoo
     ended = call("alerts", "test", "hok")
 
     assert ended.code == 1
-    assert "there is no channel 'hok'; there are log, hook." in ended.err
+    assert "there is no channel 'hok'; known: log, hook." in ended.err
     assert call("alerts", "test", "log").code == 0
 
 
 @pytest.mark.usefixtures("hook")
 def test_the_dead_are_shown_and_sent_again(call: Call, store: Store, died: Callable[..., str]) -> None:
     """By the beginning of an id, of a channel, or all."""
-    assert call("alerts", "dead").out == "Everything was taken.\n"
+    assert call("alerts", "dead").out == "No notification has died.\n"
     for name in ("aa1", "ab2"):
         died(name)
     died("ac3", "mail", "status \x1b[31m550")
@@ -121,7 +121,7 @@ def test_the_dead_are_shown_and_sent_again(call: Call, store: Store, died: Calla
     assert [(one["id"], one["tries"], one["http_status"]) for one in told] == [("ac3", 1, 404)]
     assert call("alerts", "resend", "a").err.startswith("germane: there is more than one dead notification")
     assert call("alerts", "resend", "x").err.startswith("germane: there is no dead notification")
-    assert call("alerts", "resend").code == 1
+    assert call("alerts", "resend").code == 2
     assert call("alerts", "resend", "aa").out == "1 notification will be sent again\n"
     assert call("alerts", "resend", "--channel", "mail").out == "1 notification will be sent again\n"
     assert call("alerts", "resend", "--all", "--json").content["resent"] == 1

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from germane.storage import Store
+from germane.baseline import Baseline, RouteBaseline
+from germane.storage import Key, Store
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -27,14 +30,36 @@ def test_it_says_in_plain_words_what_would_be_noticed(call: Call, store: Store, 
     first, rate, source, noticed, tolerance, alarms, doubled, *_ = ended.out.splitlines()
     assert first == "answer_relevancy of shop"
     assert rate == "  960 scores a day reach the detector, as in the last 7 days."
-    assert source.startswith("  Nobody has begun to learn a baseline: by the stored scores, 40 scores from ")
+    assert source.startswith("  Nobody has begun to learn a baseline: by what is stored, 40 scores from ")
     assert noticed.startswith("  Noticed with a probability of 0.8 or more: within a day a drop by 0.0")
     assert "; within a week a drop by 0.0" in noticed
-    assert tolerance == "  Tolerance in force: a fall of the mean by 0.020, and 2.0% more refusals count as nothing."
+    assert tolerance.startswith(
+        "  Tolerance in force, on average of the routes: a fall of the mean by 0.020, and 2.0% "
+    )
     assert alarms == "  False alarms while all is well: at most 1 a year on average."
     assert "beyond a thousand scores a day" in doubled
     assert "10 runs for each drop, always with the same seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out
+
+
+def test_routes_whose_days_differ_much_are_named(call: Call, store: Store) -> None:
+    """There alone a drop of the size that is asked for is nothing unusual."""
+    calm = RouteBaseline(
+        n=100, mean=0.8, deviation=0.1, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.005,
+        committed_wander=0.0, zero_wander=0.0, scores_per_day=10.0, committed_per_day=10.0,
+    )  # fmt: skip
+    until = store.now() - timedelta(days=1)
+    routes = {"docs": calm, "support": replace(calm, committed_wander=0.1)}
+    found = Baseline(
+        service="shop", scorer="answer_relevancy", fingerprint="f", since=until - timedelta(days=14), until=until,
+        n=200, mean=0.8, deviation=0.1, scores_per_day=20.0, committed_per_day=20.0, routes=routes,
+    )  # fmt: skip
+    store.supersede(Key("shop", "answer_relevancy", "f"), "imported", found, (None, None))
+
+    ended = call(*QUICK, "--per-day", "20")
+
+    assert "  Unsteady: support. Days differed so much there that a drop by 0.05 is not unusual.\n" in ended.out
+    assert "on average of the routes: a fall of the mean by 0.110" in ended.out
 
 
 def test_another_rate_may_be_asked_for(call: Call, store: Store, scored: Scored) -> None:
@@ -72,7 +97,7 @@ def test_too_few_scores_end_with_5(call: Call, store: Store, scored: Scored) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--rule", "floor"), "no rule of the kind drop is called 'floor', but drop"),
+        (("--rule", "floor"), "no rule of the kind drop is called 'floor'; known: drop"),
         (("--per-day", "0"), "'--per-day'"),
         (("--days", "nan"), "not finite"),
         (("--runs", "3"), "'--runs'"),

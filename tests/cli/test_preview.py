@@ -38,7 +38,7 @@ def test_a_kind_that_is_in_no_settings_can_be_tried(call: Call, history: Store) 
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy of route ask in shop is below 0.7: mean 0.250")
-    assert "  - looked at every 1 hour: when it fired is known to within that" in notes
+    assert "  - looked at every hour: when it fired is known to within that" in notes
     assert "A channel that takes all of it would have been notified twice." in notes
 
 

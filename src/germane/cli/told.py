@@ -35,7 +35,8 @@ def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding
     elif lane is None or not (lane.waiting or lane.dead):
         yield Finding(about, "ok", f"sends to {channel.where}; nothing waits")
     if lane is not None:
-        yield from _look_at_lane(about, lane, "look at what it says, or at the receiver")
+        fix = "it waits for a process that can send" if problem else "look at what it says, or at the receiver"
+        yield from _look_at_lane(about, lane, fix)
 
 
 def _look_at_unknown(name: str, lane: Lane) -> Iterator[Finding]:

@@ -33,7 +33,8 @@ def find(store: Store, named: str) -> Alert:
     known = {one.id: one for one in (*store.open_alerts(), *store.alerts(limit=NEWEST))}
     found = [one for id_, one in known.items() if named and id_.startswith(named)]
     if len(found) != 1:
-        raise UsageError(f"there is {'no' if not found else 'more than one'} alert whose id begins with {named!r:.50}")
+        few = "no" if not found else "more than one"
+        raise UsageError(f"there is {few} alert whose id begins with {named!r:.50}: see germane alerts --all")
     return found[0]
 
 

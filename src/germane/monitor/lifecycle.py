@@ -59,7 +59,8 @@ class Lifecycle:
         return [change for change in changes if change is not None]
 
     def acknowledge(self, alert: Alert, by: str | None) -> Change:
-        """Return the alert with somebody who knows of it: it is not repeated any more."""
+        """Return the alert with somebody who knows of it: it is not repeated any more. Nobody unsays who knew."""
+        by = by or alert.acknowledged_by
         known = replace(alert, acknowledged_at=self._now, acknowledged_by=by)
         return self._change(alert, known, "acknowledged", {"by": by})
 

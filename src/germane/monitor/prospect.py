@@ -66,6 +66,8 @@ class Prospect:
     min_drop: float
     false_alarms_per_year: float
     """At most so many on average, at this rate, while all is well."""
+    unsteady: tuple[str, ...]
+    """Routes whose days differed by so much that a drop of ``min_drop`` was nothing unusual."""
     power: Power
     doubled_per_day: float
     doubled: Power | None
@@ -193,6 +195,7 @@ def _prospect(store: Store, rule: Drop, basis: _Basis, asked: Asked, now: dateti
         made_per_day=_made(store, rule, basis.key, now) / (time / DAY) if not basis.key.scope else None,
         min_drop=rule.min_drop,
         false_alarms_per_year=rule.false_alarms_per_year * per_day / baseline.scores_per_day,
+        unsteady=tuple(name for name, one in baseline.routes.items() if 2 * one.committed_wander > rule.min_drop),
         power=_power(rule, baseline, per_day, asked),
         doubled_per_day=doubled_per_day,
         doubled=_power(rule, _at_rate(baseline, doubled_per_day), doubled_per_day, asked) if more else None,

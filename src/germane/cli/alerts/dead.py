@@ -37,7 +37,7 @@ def dead(
     elif found:
         print_table(("id", "channel", "written (UTC)", "what", "tries", "why"), list(map(_row, found)))
     else:
-        click.echo("Everything was taken.")
+        click.echo("No notification has died.")
 
 
 @click.command("resend")
@@ -59,7 +59,7 @@ def resend(
     overtaken: nobody is told of the beginning after the end.
     """
     if not (ids or channel or every):
-        raise UsageError("say what: ids that 'germane alerts dead' shows, --channel NAME or --all")
+        raise click.UsageError("say what: ids that 'germane alerts dead' shows, --channel NAME or --all")
     with opened(database) as store:
         known = [one.notification.id for one in store.notifications(status="dead", channel=channel, limit=LIMIT)]
         chosen = [_named(id_, known) for id_ in ids]
@@ -76,7 +76,8 @@ def _named(beginning: str, known: list[str]) -> str:
     found = [id_ for id_ in known if beginning and id_.startswith(beginning)]
     if len(found) != 1:
         few = "no" if not found else "more than one"
-        raise UsageError(f"there is {few} dead notification whose id begins with {harmless(beginning, 40)!r}")
+        what = f"dead notification whose id begins with {harmless(beginning, 40)!r}"
+        raise UsageError(f"there is {few} {what}: see germane alerts dead")
     return found[0]
 
 

@@ -48,9 +48,13 @@ def lines_of(alert: Alert) -> list[str]:
     """Return what is shown of an alert in a list."""
     known = " acknowledged" + (f" by {harmless(alert.acknowledged_by, 40)}" if alert.acknowledged_by else "")
     state = alert.state + (known if alert.acknowledged_at and alert.is_open else "")
-    since = f"{alert.fired_at or alert.starts_at:%Y-%m-%d %H:%M} UTC"
-    head = f"{alert.id[:SHOWN]}  {harmless(alert.rule, 40)}  {alert.severity}  {state}  since {since}"
+    head = f"{alert.id[:SHOWN]}  {harmless(alert.rule, 40)}  {alert.severity}  {state}  {_time(alert)} UTC"
     return [head, f"  {harmless(alert.message, WIDTH)}"]
+
+
+def _time(alert: Alert) -> str:
+    since = f"{alert.fired_at or alert.starts_at:%Y-%m-%d %H:%M}"
+    return f"since {since}" if alert.resolved_at is None else f"from {since} to {alert.resolved_at:%Y-%m-%d %H:%M}"
 
 
 def silence_line(silence: Silence) -> str:

@@ -77,7 +77,7 @@ def _rules(watched: Sequence[object], name: str | None) -> list[Drop]:
         raise click.UsageError("no rule of the kind drop is in force: the setting rules switches it off")
     if name is not None and name not in {rule.name for rule in rules}:
         known = ", ".join(harmless(rule.name, 40) for rule in rules)
-        raise click.UsageError(f"--rule: no rule of the kind drop is called {harmless(name, 40)!r}, but {known}")
+        raise click.UsageError(f"--rule: no rule of the kind drop is called {harmless(name, 40)!r}; known: {known}")
     return [rule for rule in rules if name in {None, rule.name}]
 
 
@@ -109,9 +109,12 @@ def _print_one(one: Prospect, by: str) -> None:
     click.echo(f"  {_source(one)}")
     click.echo(f"  {_noticed(one.power)}")
     tolerated = f"a fall of the mean by {one.power.tolerance:.3f}, and {one.power.zero_tolerance:.1%} more refusals"
-    click.echo(f"  Tolerance in force: {tolerated} count as nothing.")
-    if one.power.tolerance > one.min_drop:
-        click.echo(f"  Days differed by so much that a drop by {one.min_drop:g} was nothing unusual then.")
+    click.echo(f"  Tolerance in force, on average of the routes: {tolerated} count as nothing.")
+    if one.unsteady:
+        routes = ", ".join(harmless(route, 40) for route in one.unsteady)
+        click.echo(
+            f"  Unsteady: {routes}. Days differed so much there that a drop by {one.min_drop:g} is not unusual."
+        )
         click.echo("  If something was wrong at that time, learn from other days: germane baseline import.")
     click.echo(f"  False alarms while all is well: at most {one.false_alarms_per_year:.2g} a year on average.")
     click.echo(f"  {_doubled(one)}\n")
@@ -142,7 +145,7 @@ def _source(one: Prospect) -> str:
         return f"By the baseline in force, of {n} from {since} to {until}."
     if one.source == "learning":
         return f"It is still learning: by what has been learned so far, of {n} from {since} to {until}."
-    return f"Nobody has begun to learn a baseline: by the stored scores, {n} from {since} to {until}."
+    return f"Nobody has begun to learn a baseline: by what is stored, {n} from {since} to {until}."
 
 
 def _noticed(power: Power) -> str:

@@ -82,7 +82,7 @@ def _print_rule(one: Replayed) -> None:
         click.echo(f"    {harmless(episode.fired.message, WIDTH)}")
     for note in one.notes:
         click.echo(f"  - {note}")
-    click.echo(f"  - looked at every {_span(one.step.total_seconds())}: when it fired is known to within that\n")
+    click.echo(f"  - looked at every {_every(one.step.total_seconds())}: when it fired is known to within that\n")
 
 
 def _episode(one: Episode) -> str:
@@ -107,6 +107,10 @@ def _span(seconds: float) -> str:
     if seconds >= 2 * _DAY:
         return f"{seconds / _DAY:.1f} days"
     return counted(round(seconds / _HOUR), "hour") if seconds >= _HOUR else counted(round(seconds / 60), "minute")
+
+
+def _every(seconds: float) -> str:
+    return _span(seconds).removeprefix("1 ")
 
 
 def _as_dict(found: Preview) -> Mapping[str, Any]:

@@ -62,8 +62,12 @@ def _level(name: str, level: Level | None) -> Iterator[str]:
 def _history(events: list[Event]) -> Iterator[str]:
     for event in events:
         told = {name: value for name, value in event.detail.items() if value is not None}
-        detail = ", ".join(f"{harmless(name, 20)} {harmless(str(value), 60)}" for name, value in told.items())
+        detail = ", ".join(f"{harmless(name, 20)} {_detail(value)}" for name, value in told.items())
         yield f"  {event.at:%Y-%m-%d %H:%M:%S} UTC  {event.what}{f' ({detail})' if detail else ''}"
+
+
+def _detail(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else harmless(str(value), 60)
 
 
 def _event_as_dict(event: Event) -> dict[str, object]:

@@ -8,9 +8,9 @@ from uuid import uuid4
 import click
 
 from germane.alert import Silence
-from germane.cli.alerts.listing import silence_as_dict, silence_line
+from germane.cli.alerts.listing import SHOWN, silence_as_dict, silence_line
 from germane.cli.opening import opened
-from germane.cli.output import as_json, database, print_json
+from germane.cli.output import as_json, database, harmless, print_json
 from germane.cli.since import Span
 from germane.errors import UsageError
 
@@ -61,11 +61,22 @@ def silence(
 @click.command("unsilence")
 @click.argument("silence_id", metavar="ID")
 @database
-def unsilence(silence_id: str, database: str | None) -> None:
+@as_json
+def unsilence(
+    silence_id: str,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
     """End a silence now, by its id or the beginning of it."""
     with opened(database) as store:
         found = [one for one in store.silences() if silence_id and one.id.startswith(silence_id)]
         if len(found) != 1:
-            raise UsageError(f"{'no' if not found else 'more than one'} silence lasts whose id begins so")
+            few = "no" if not found else "more than one"
+            raise UsageError(
+                f"there is {few} silence whose id begins with {harmless(silence_id, 40)!r}: see germane alerts"
+            )
         store.end_silence(found[0].id)
-    click.echo("ended")
+    if as_json:
+        print_json({"ended": found[0].id})
+    else:
+        click.echo(f"silence {found[0].id[:SHOWN]} is over")

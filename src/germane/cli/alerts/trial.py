@@ -54,7 +54,7 @@ def _channel(settings: Settings, name: str) -> Channel:
     channels: dict[str, Channel] = {"log": Log(), **build(settings)}
     if name not in channels:
         known = ", ".join(channels)
-        raise UsageError(f"there is no channel {harmless(name, 80)!r}; there are {known}. See channels in germane.toml")
+        raise UsageError(f"there is no channel {harmless(name, 80)!r}; known: {known}. See channels in germane.toml")
     return channels[name]
 
 
