@@ -35,7 +35,11 @@ def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding
     elif lane is None or not (lane.waiting or lane.dead):
         yield Finding(about, "ok", f"sends to {channel.where}; nothing waits")
     if lane is not None:
-        fix = "it waits for a process that can send" if problem else "look at what it says, or at the receiver"
+        fix = (
+            "what waits is sent by a process in which that is set"
+            if problem
+            else "look at what it says, or at the receiver"
+        )
         yield from _look_at_lane(about, lane, fix)
 
 

@@ -112,9 +112,7 @@ def _print_one(one: Prospect, by: str) -> None:
     click.echo(f"  Tolerance in force, on average of the routes: {tolerated} count as nothing.")
     if one.unsteady:
         routes = ", ".join(harmless(route, 40) for route in one.unsteady)
-        click.echo(
-            f"  Unsteady: {routes}. Days differed so much there that a drop by {one.min_drop:g} is not unusual."
-        )
+        click.echo(f"  Unsteady: {routes}. Days differed so much there that a drop by {one.min_drop:g} is not unusual.")
         click.echo("  If something was wrong at that time, learn from other days: germane baseline import.")
     click.echo(f"  False alarms while all is well: at most {one.false_alarms_per_year:.2g} a year on average.")
     click.echo(f"  {_doubled(one)}\n")
