@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import runpy
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from germane.exchange import Context, Exchange, Turn
@@ -189,9 +191,17 @@ def _beat(store: Store, running: Sequence[int]) -> None:
     store.beat(Presence(id="idle", host="b", pid=2, problem=ODD[1], **known), [], lease=LEASE)
 
 
+def watched() -> dict[str, Any]:
+    """Return what fills and reads the tables that came with the fifth revision; only its code has what they need."""
+    return runpy.run_path(str(Path(__file__).with_name("fill_watched.py")))
+
+
 def read(store: Store) -> dict[str, Any]:
     """Return everything that any revision of the Store can read."""
-    return (_read_fleet(store) if hasattr(store, "candidates") else {}) | {
+    later = (_read_fleet(store) if hasattr(store, "candidates") else {}) | (
+        watched()["read"](store) if hasattr(store, "advance") else {}
+    )
+    return later | {
         "exchanges": [asdict(one) for one in store.exchanges(limit=1000)],
         "scores": [{"exchange_id": one.exchange.id, **asdict(one.score)} for one in store.worst(limit=1000)],
         "coverage": [asdict(one) for one in store.coverage()],
@@ -226,6 +236,8 @@ def main() -> None:
     fill_later_tables(store)
     if hasattr(store, "candidates"):
         fill_fleet(store, running)
+    if hasattr(store, "advance"):
+        watched()["fill"](store)
     json.dump(read(store), sys.stdout, default=str, indent=1, sort_keys=True)
     store.close()
 
