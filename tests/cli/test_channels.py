@@ -170,3 +170,12 @@ def test_the_doctor_tells_of_channels(
     assert message.startswith("2 notifications of the last week did not go out, the last at ")
     assert message.endswith("UTC: status 410")
     assert told["channel old-name"] == [("note", "1 notification waiting, the oldest since 2026-03-01 12:00 UTC")]
+
+
+def test_a_pattern_that_fits_no_rule_is_told(call: Call, hook: Receiver, store: Store, bare: Path) -> None:
+    """A typing error there would keep a page from ever being sent."""
+    (bare / "germane.toml").write_text(f'{HOOK}\nrules = ["dr*", "nodata"]\n')
+
+    note = findings(call)["channel hook"][-1]
+
+    assert note == ("note", "its rules name 'nodata', which fits none in force")

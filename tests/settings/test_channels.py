@@ -24,6 +24,15 @@ def refusal(**channels: Any) -> str:
     return str(raised.value)
 
 
+@pytest.mark.parametrize("half", [{"user": "germane"}, {"password": "env:SMTP_PASSWORD"}])
+def test_half_a_login_is_refused(half: dict[str, str]) -> None:
+    """It would be found out when somebody is to be told."""
+    mail = {"kind": "email", "host": "smtp.example.com", "sender": "a@example.com", "to": ["b@example.com"]}
+    manager = {"kind": "alertmanager", "url": "http://alertmanager:9093"}
+    for channel in (mail, manager):
+        assert "user and password go together" in refusal(away={**channel, **half})
+
+
 def test_a_secret_is_read_when_it_is_needed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What rotates a key does not have to start germane again."""
     (bare / "key").write_text("first\n")

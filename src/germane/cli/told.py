@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from germane.cli.examination import Finding
 from germane.settings import Settings
 from germane.settings.channels import OWN
-from germane.shown import counted
+from germane.shown import counted, harmless
 
 if TYPE_CHECKING:
     from germane.monitor.channels import Channel
@@ -23,6 +24,7 @@ def look_at_channels(store: Store, settings: Settings) -> Iterator[Finding]:
     channels = build(settings)
     for name, channel in channels.items():
         yield from _look_at(name, channel, lanes.pop(name, None))
+        yield from _look_at_patterns(name, settings)
     for name, lane in lanes.items():
         yield from _look_at_unknown(name, lane)
 
@@ -41,6 +43,16 @@ def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding
             else "look at what it says, or at the receiver"
         )
         yield from _look_at_lane(about, lane, fix)
+
+
+def _look_at_patterns(name: str, settings: Settings) -> Iterator[Finding]:
+    """Tell of patterns that fit no rule: nobody is ever told by them."""
+    rules = [rule.name for rule in settings.watched]
+    for pattern in settings.channels[name].rules:
+        if not any(fnmatchcase(rule, pattern) for rule in rules):
+            known = ", ".join(harmless(rule, 40) for rule in rules)
+            message = f"its rules name {harmless(pattern, 40)!r}, which fits none in force"
+            yield Finding(f"channel {name}", "note", message, f"there are {known}")
 
 
 def _look_at_unknown(name: str, lane: Lane) -> Iterator[Finding]:

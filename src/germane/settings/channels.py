@@ -7,9 +7,9 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
 from germane.settings.kinds import Names, PlainAddress, PlainAddresses, Reference
@@ -93,6 +93,16 @@ class WebChannel(Channel):
     """Networks such as `10.0.0.0/8` that may be spoken to although it is not trusted."""
 
 
+class _Login(BaseModel):
+    """What channels have that somebody logs in to."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (getattr(self, "user", None) is None) != (getattr(self, "password", None) is None):
+            raise ValueError("user and password go together: say both, or neither")
+        return self
+
+
 class Webhook(WebChannel):
     """A channel: alerts are POSTed as JSON, signed where there is a secret."""
 
@@ -121,7 +131,7 @@ class PagerDuty(WebChannel):
     """In the EU `https://events.eu.pagerduty.com/v2/enqueue`."""
 
 
-class Alertmanager(WebChannel):
+class Alertmanager(WebChannel, _Login):
     """A channel: Prometheus Alertmanager, by its API v2."""
 
     kind: Literal["alertmanager"]
@@ -135,7 +145,7 @@ class Alertmanager(WebChannel):
     """Where a bearer token stands."""
 
 
-class Email(Channel):
+class Email(Channel, _Login):
     """A channel: e-mail over SMTP."""
 
     kind: Literal["email"]

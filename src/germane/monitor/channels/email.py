@@ -18,6 +18,7 @@ from germane.monitor.channels.message import Message
 from germane.monitor.channels.words import facts, headline, quoted, sentence, state_of, subject, worst
 from germane.settings import channels as settings
 from germane.settings.kinds import read_secret
+from germane.shown import counted
 from germane.threads import Threads
 
 TIMEOUT: Final = 15.0
@@ -52,7 +53,7 @@ class Email:
     @property
     def where(self) -> str:
         """The server, and how many hear of it."""
-        return f"{self._given.host}:{self._port}, to {len(self._given.to)}"
+        return f"{self._given.host}:{self._port}, to {counted(len(self._given.to), 'address')}"
 
     async def send(self, message: Message) -> int:
         """Send it once, in a thread: the client blocks."""
