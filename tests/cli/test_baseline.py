@@ -55,6 +55,7 @@ def test_without_a_score_there_is_nothing_to_show(call: Call, database: str) -> 
 
     assert (ended.code, ended.out) == (0, "No baseline yet: learning begins with the first score.\n")
     assert call("baseline", "show", "--json").content["baselines"] == []
+    assert call("baseline", "show", "--scorer", "relevancy").out == "There is no such baseline.\n"
 
 
 def test_a_fortnight_that_nobody_ended_says_so(call: Call, store: Store) -> None:
@@ -95,6 +96,16 @@ def test_history_takes_the_place_of_waiting(call: Call, store: Store) -> None:
     assert version.baseline.n == 90
     assert version.baseline.scores_per_day == pytest.approx(10, abs=0.1)
     assert "90 scores of" in call("baseline", "show").out
+
+
+def test_whose_scores_a_file_holds_must_be_known(call: Call, store: Store, tmp_path: Path) -> None:
+    """Of which scorer, and by which judge: of a service that nobody has scored yet none is running."""
+    file = rows(tmp_path / "rows.jsonl")
+    history(store, days=1)
+
+    assert "does not say of which scorer" in call("baseline", "import", file, "--as", "running").err
+    refused = call("baseline", "import", file, "--scorer", "relevancy", "--as", "running", "--service", "other")
+    assert "nobody has scored other with relevancy yet: name another --service" in refused.err
 
 
 def test_days_before_the_first_score_do_not_count(call: Call, store: Store) -> None:

@@ -65,7 +65,7 @@ def show(
     if as_json:
         print_json({"baselines": [as_dict(one) for one in versions], "learning": [one.id for one in learning]})
     else:
-        _print(versions, now)
+        _print(versions, now, every=chosen == Chosen(None, None))
 
 
 def as_dict(version: BaselineVersion) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def as_dict(version: BaselineVersion) -> dict[str, Any]:
     return {**names, "numbers": {**plain, "routes": routes, "pooled": sorted(found.pooled)}}
 
 
-def _print(versions: list[BaselineVersion], now: datetime) -> None:
+def _print(versions: list[BaselineVersion], now: datetime, *, every: bool = True) -> None:
     if not versions:
-        click.echo("No baseline yet: learning begins with the first score.")
+        click.echo("No baseline yet: learning begins with the first score." if every else "There is no such baseline.")
     for version in versions:
         key, found = version.key, version.baseline
         scope = f" where {harmless(key.scope, 100)}" if key.scope else ""
@@ -207,7 +207,10 @@ def _from_file(
     assert file is not None  # noqa: S101 - one of the two is named
     found = examples_in(file, scorer)
     running = _running(store, service).get(found.scorer)
-    fingerprint = _fingerprint(found.fingerprint, named, running)
+    if running is None and named in {None, RUNNING}:
+        nobody = f"nobody has scored {harmless(service, 40)} with {harmless(found.scorer, 40)} yet"
+        raise UsageError(f"{nobody}: name another --service, or the judge's fingerprint with --as")
+    fingerprint = _fingerprint(found.fingerprint, named, running or "")
     return watching.adopt(
         store, Key(service, found.scorer, fingerprint), found.examples, per_day=per_day, now=store.now()
     )
@@ -221,11 +224,9 @@ def _running(store: Store, service: str) -> dict[str, str]:
     return last | {name: mark for one in reversed(store.workers()) for name, mark in one.scorers.items()}
 
 
-def _fingerprint(theirs: str | None, named: str | None, running: str | None) -> str:
+def _fingerprint(theirs: str | None, named: str | None, running: str) -> str:
     if named is not None and named != RUNNING:
         return named
-    if running is None:
-        raise UsageError("nobody has scored with this scorer yet: name the judge's fingerprint with --as")
     if named is None and theirs is None:
         raise UsageError(f"the file does not say which judge scored it: --as {RUNNING}, if it is the one of today")
     if named is None and theirs != running:

@@ -40,8 +40,10 @@ def examples_in(path: Path, scorer: str | None) -> Examples:
     rows = [row for row in _rows(path) if scorer is None or row.get("scorer", scorer) == scorer]
     scorers = {row["scorer"] for row in rows if row.get("scorer")} or ({scorer} if scorer else set())
     marks = {row["fingerprint"] for row in rows if row.get("fingerprint")}
-    if len(scorers) != 1:
-        names = ", ".join(sorted(scorers)) or "none"
+    if not scorers:
+        raise UsageError(f"{path} does not say of which scorer its scores are: say it with --scorer")
+    if len(scorers) > 1:
+        names = ", ".join(sorted(scorers))
         raise UsageError(f"{path} holds scores of {names}: say which with --scorer")
     if len(marks) > 1:
         raise UsageError(f"{path} holds scores of the judges {', '.join(sorted(marks))}: scores of one compare alone")

@@ -68,7 +68,8 @@ def adopt_history(store: Store, key: Key, since: datetime, now: datetime) -> Bas
     found = learned(store, key, since, now)
     _require(found)
     if now - since < LEAST_TO_ACCEPT:
-        raise UsageError("the scores are of less than three days, which do not show how one day differs from another")
+        short = "the scores are of less than three days, which do not show how one day differs from another"
+        raise UsageError(f"{short}: wait for more, or import a file")
     return store.supersede(key, "imported", found, _release(store, key, since, now))
 
 
