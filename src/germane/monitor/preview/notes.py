@@ -34,4 +34,5 @@ def _baseline(one: BaselineVersion, *, made: bool) -> str:
     learned = f"learned from {one.since:%Y-%m-%d %H:%M} to {one.until:%Y-%m-%d %H:%M} UTC"
     if made:
         return f"{of}: by a baseline {learned}, as the replay found none that was in force"
-    return f"{of}: by baseline version {one.number}, {learned}"
+    begun = max(one.until, one.created_at)
+    return f"{of}: by baseline version {one.number}, {learned}, in force from {begun:%Y-%m-%d %H:%M} UTC on"
