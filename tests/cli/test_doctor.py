@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -420,6 +421,27 @@ def test_a_url_that_is_none(call: Call, url: str) -> None:
 
     assert about(ended, "database")["fix"] == "correct the setting database"
     assert "hunter2" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"scorer": "answer_relevanzy"}, "there is no score of answer_relevanzy of the last two weeks"),
+        ({"routes": ["suport-*"]}, "none of the routes of the last two weeks is suport-*"),
+        ({"routes": ["a*"]}, None),
+    ],
+)
+def test_a_rule_that_looks_at_nothing_is_noted(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], said: str | None
+) -> None:
+    """By a typing error it would never fire."""
+    scored(store, [0.9], route="ask")
+    monkeypatch.setenv("GERMANE_RULES", json.dumps([{"threshold": 0.7, **rule}]))
+
+    findings = call("doctor", "--json", "--offline").content["findings"]
+
+    told = [one["message"] for one in findings if one["about"] == "rule floor"]
+    assert told == ([] if said is None else [said])
 
 
 def test_rules_without_scores_are_noted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def _choice(settings: Settings) -> str:
 def _look_at_database(settings: Settings) -> Iterator[Finding]:
     from germane.cli.processes import look_at_processes
     from germane.cli.told import look_at_channels
-    from germane.cli.watched import look_at_learning
+    from germane.cli.watched import look_at_learning, look_at_rules
     from germane.storage import Store
 
     try:
@@ -97,6 +97,7 @@ def _look_at_database(settings: Settings) -> Iterator[Finding]:
         yield from look_at_processes(store, settings)
         yield from look_at_channels(store, settings)
         yield from look_at_learning(store)
+        yield from look_at_rules(store, settings)
     except DatabaseNotMigrated as error:
         yield Finding("database", "fault", str(error), "germane db upgrade")
     except StorageError as error:
