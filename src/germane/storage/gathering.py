@@ -91,7 +91,7 @@ class Gathering:
         """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
         found: dict[Key, Group] = {}
         for query in self._over_scores(names, histograms=histograms):
-            for row in self._connection.execute(query).all():
+            for row in self._connection.execute(query):
                 _put(found, row, histograms=histograms)
         if histograms:
             self._spread(names, found)
@@ -105,7 +105,7 @@ class Gathering:
             self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
             (rollup_proxy, _labelled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
-            for row in map(tuple, self._connection.execute(query).all()):
+            for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
                 there = found.setdefault(key, sums)
                 if there is not sums:
@@ -121,7 +121,7 @@ class Gathering:
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
-            for row in map(tuple, self._connection.execute(query).all()):
+            for row in map(tuple, self._connection.execute(query)):
                 outcomes = found.setdefault(row[:-3], {})
                 what = row[-3:-1]
                 outcomes[what] = outcomes.get(what, 0) + int(row[-1])
@@ -176,7 +176,7 @@ class Gathering:
                 *_plain(keys), literal_column("bin")
             )
             weights: dict[Key, dict[int, float]] = {}
-            for *key, number, weight in self._connection.execute(query).all():
+            for *key, number, weight in self._connection.execute(query):
                 weights.setdefault(tuple(key), {})[number] = weight
             for group, bins in weights.items():
                 found[group].spread.append(packed(bins))  # type: ignore[union-attr]  # made with the sums
@@ -185,7 +185,7 @@ class Gathering:
                 continue  # they came with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
-            for *key, blob in self._connection.execute(query).all():
+            for *key, blob in self._connection.execute(query):
                 found[tuple(key)].spread.append(blob)  # type: ignore[union-attr]  # made with the sums
 
     def _parts(
