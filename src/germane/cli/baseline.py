@@ -12,7 +12,6 @@ import click
 from germane.cli import learned
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import Since, as_json, database, harmless, print_json, print_table
-from germane.cli.report import NOT_ENOUGH_DATA
 from germane.errors import UsageError
 from germane.shown import counted
 
@@ -153,9 +152,7 @@ def accept(
 @click.option("--as", "named", metavar="FINGERPRINT", help=f"Whose scores the file holds: {RUNNING}, or a fingerprint.")
 @database
 @as_json
-@click.pass_context
 def import_(
-    context: click.Context,
     file: Path | None,
     since: datetime | None,
     service: str | None,
@@ -179,7 +176,6 @@ def import_(
         else:
             made = [_from_file(store, file, service or settings_for(database).service, scorer, per_day, named)]
     _tell([one for one in made if one], now, as_json=as_json)
-    context.exit(0 if made else NOT_ENOUGH_DATA)
 
 
 def _from_history(store: Store, chosen: Chosen, since: datetime) -> list[BaselineVersion | None]:
