@@ -116,6 +116,7 @@ class Gathering:
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
         """Return what became of exchanges, by bucket and these columns; it begins with the minute of ``since``."""
         found: dict[Key, Outcomes] = {}
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # a few, of which a year has thousands
         for query in self._parts(
             self._minutes, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
@@ -123,7 +124,7 @@ class Gathering:
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 outcomes = found.setdefault(row[:-3], {})
-                what = row[-3:-1]
+                what = known.setdefault(row[-3:-1], row[-3:-1])
                 outcomes[what] = outcomes.get(what, 0) + int(row[-1])
         return found
 
