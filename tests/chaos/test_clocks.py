@@ -89,9 +89,9 @@ class World:
         )
 
     @contextmanager
-    def monitored(self) -> Iterator[Monitor]:
+    def monitored(self, lease: float = LEASE) -> Iterator[Monitor]:
         """Run a monitor, as a process of its own would."""
-        settings = load(concurrency=PLACES, lease=LEASE, service="shop").model_copy(update={"tick": TICK})
+        settings = load(concurrency=PLACES, lease=lease, service="shop").model_copy(update={"tick": TICK})
         monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
         monitor.start()
         try:
@@ -127,7 +127,8 @@ def test_a_judge_that_is_away_for_an_hour_costs_no_score(world: World, until: Un
     """
     world.scorer.away = True
     world.add(40)
-    with world.monitored() as monitor:
+    # What is in flight when a minute passes at once keeps its lease: nobody takes it up a second time.
+    with world.monitored(lease=HOUR.total_seconds()) as monitor:
         for _ in range(60):
             until(lambda: world.rested(monitor))
             world.add()
