@@ -6,6 +6,7 @@ import asyncio
 import smtplib
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -95,11 +96,10 @@ class Email:
             )
         else:
             server = smtplib.SMTP(given.host, self._port, timeout=self._timeout)
-        try:
+        with ExitStack() as stack:
+            stack.callback(server.close)
             self._introduce(server)
-        except BaseException:
-            server.close()
-            raise
+            stack.pop_all()  # it is the caller's to close now
         return server
 
     def _introduce(self, server: smtplib.SMTP) -> None:

@@ -20,9 +20,20 @@ def upgrade() -> None:
     """Create the tables."""
     _indexes(with_proxy=True)
     _narrowed(_NARROWED)
-    _rollups()
-    _watching()
-    _alerting()
+    _rollup()
+    _rollup_count()
+    _rollup_proxy()
+    _rollup_due()
+    _rollup_dimension()
+    _all_due()
+    _mark()
+    _arrival()
+    _baseline()
+    _detector()
+    _alert()
+    _alert_event()
+    _notification()
+    _silence()
 
 
 def downgrade() -> None:
@@ -47,7 +58,7 @@ def downgrade() -> None:
     _narrowed(_BEFORE)
 
 
-def _rollups() -> None:
+def _rollup() -> None:
     op.create_table(
         "rollup",
         sa.Column("span", sa.Integer(), primary_key=True),
@@ -86,6 +97,9 @@ def _rollups() -> None:
         sa.Column("histogram", sa.LargeBinary(), nullable=False),
         sqlite_with_rowid=False,
     )
+
+
+def _rollup_count() -> None:
     op.create_table(
         "rollup_count",
         sa.Column("span", sa.Integer(), primary_key=True),
@@ -99,6 +113,9 @@ def _rollups() -> None:
         sa.Column("count", sa.BigInteger(), nullable=False),
         sqlite_with_rowid=False,
     )
+
+
+def _rollup_proxy() -> None:
     op.create_table(
         "rollup_proxy",
         sa.Column("span", sa.Integer(), primary_key=True),
@@ -115,6 +132,9 @@ def _rollups() -> None:
         sa.Column("vvxx", sa.Float(), nullable=False),
         sqlite_with_rowid=False,
     )
+
+
+def _rollup_due() -> None:
     op.create_table(
         "rollup_due",
         sa.Column("id", KEY, primary_key=True),
@@ -122,11 +142,13 @@ def _rollups() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_rollup_due_hour", "rollup_due", ["hour"])
+
+
+def _rollup_dimension() -> None:
     op.create_table("rollup_dimension", sa.Column("name", sa.Text(), primary_key=True), sqlite_with_rowid=False)
-    _due()
 
 
-def _due() -> None:
+def _all_due() -> None:
     """Have all hours rolled up of which there is anything: trends are read from the rows until they are."""
     for table, column, condition in HOURS:
         hour = _HOUR[op.get_bind().dialect.name].format(column=column)
@@ -176,7 +198,7 @@ _BEFORE: dict[str, tuple[str, ...] | None] = {
 }
 
 
-def _watching() -> None:
+def _mark() -> None:
     op.create_table(
         "mark",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -186,6 +208,9 @@ def _watching() -> None:
         sa.Column("attributes", JSON, nullable=False),
     )
     op.create_index("ix_mark_at", "mark", ["at"])
+
+
+def _arrival() -> None:
     op.create_table(
         "arrival",
         sa.Column("id", KEY, primary_key=True),
@@ -200,6 +225,9 @@ def _watching() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_arrival_exchange_id", "arrival", ["exchange_id"])
+
+
+def _baseline() -> None:
     op.create_table(
         "baseline",
         sa.Column("id", KEY, primary_key=True),
@@ -222,6 +250,9 @@ def _watching() -> None:
         sa.UniqueConstraint("service", "scorer", "fingerprint", "scope", "version", name="uq_baseline"),
     )
     op.create_index("ix_baseline_status", "baseline", ["status"])
+
+
+def _detector() -> None:
     op.create_table(
         "detector",
         sa.Column("rule", sa.Text(), primary_key=True),
@@ -236,7 +267,7 @@ def _watching() -> None:
     )
 
 
-def _alerting() -> None:
+def _alert() -> None:
     op.create_table(
         "alert",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -266,6 +297,9 @@ def _alerting() -> None:
     )
     op.create_index("ix_alert_starts_at", "alert", ["starts_at"])
     op.create_index("uq_alert_open", "alert", ["key"], unique=True, sqlite_where=OPEN, postgresql_where=OPEN)
+
+
+def _alert_event() -> None:
     op.create_table(
         "alert_event",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -277,6 +311,9 @@ def _alerting() -> None:
         sa.Column("detail", JSON, nullable=False),
     )
     op.create_index("ix_alert_event_alert_id", "alert_event", ["alert_id"])
+
+
+def _notification() -> None:
     op.create_table(
         "notification",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -295,6 +332,9 @@ def _alerting() -> None:
     )
     op.create_index("ix_notification_created_at", "notification", ["created_at"])
     op.create_index("ix_notification_due", "notification", ["next_attempt_at"], sqlite_where=DUE, postgresql_where=DUE)
+
+
+def _silence() -> None:
     op.create_table(
         "silence",
         sa.Column("id", sa.Text(), primary_key=True),
