@@ -11,8 +11,8 @@ import numpy as np
 
 from germane.baseline import Baseline, RouteBaseline
 from germane.errors import UsageError
-from germane.monitor.detector import Seen, learn, thinning
-from germane.monitor.watching.history import DAY, first_of, learned, past_of
+from germane.monitor.detector import Seen, thinning
+from germane.monitor.watching.history import DAY, first_of, learned, learned_from, past_of
 from germane.monitor.watching.learner import LEARN_FOR
 from germane.storage import BaselineVersion, Key, Store
 
@@ -106,15 +106,7 @@ def learned_from_examples(key: Key, examples: Sequence[Example], *, per_day: flo
         np.array(times, dtype=np.float64),
     )
     keep = thinning(len(examples) / ((until - since) / DAY))
-    found = learn(
-        seen,
-        service=key.service,
-        scorer=key.scorer,
-        fingerprint=key.fingerprint,
-        since=since.timestamp(),
-        until=until.timestamp(),
-        keep=keep,
-    )
+    found = learned_from(key, seen, since, until, keep)
     return _changed(found, keep, None if moments else ASSUMED_WANDER)
 
 

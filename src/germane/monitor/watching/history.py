@@ -55,13 +55,13 @@ def keep_for(store: Store, key: Key, since: datetime, until: datetime) -> float:
 def learned(store: Store, key: Key, since: datetime, until: datetime) -> Baseline:
     """Return what the scores of a time say of how a service behaves; no routes where there were too few."""
     keep = keep_for(store, key, since, until)
-    return learned_from(key, heard(store, key, since, until, keep), since, until, keep)
+    return learned_from(key, seen(heard(store, key, since, until, keep)), since, until, keep)
 
 
-def learned_from(key: Key, arrivals: Sequence[Arrival], since: datetime, until: datetime, keep: float) -> Baseline:
+def learned_from(key: Key, scores: Seen, since: datetime, until: datetime, keep: float) -> Baseline:
     """Return the same of scores that are there already."""
     return learn(
-        seen(arrivals),
+        scores,
         service=key.service,
         scorer=key.scorer,
         fingerprint=key.fingerprint,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.baseline import OTHER, Baseline
-from germane.monitor.watching.history import DAY, heard, learned, learned_from, past_of
+from germane.monitor.watching.history import DAY, heard, learned, learned_from, past_of, seen
 from germane.monitor.watching.scope import joined
 from germane.storage import Arrival, BaselineVersion, Key, Store, Why
 
@@ -76,7 +76,7 @@ class Learner:
             self._go_on(version, now)
             return
         theirs = [one for one in strange if one.route in ready]
-        newcomer = learned_from(version.key, theirs, version.since, version.until, active.keep)
+        newcomer = learned_from(version.key, seen(theirs), version.since, version.until, active.keep)
         self._freeze(version, joined(active, newcomer))
         rest = [one for one in strange if one.route not in ready]
         if rest:
