@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from germane.exchange import Exchange
-from germane.storage import Decision, Store
+from germane.storage import Decision, Store, Writer
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ELEVEN = NOON - timedelta(hours=1)
@@ -88,6 +88,19 @@ def sampled(store: Store) -> Callable[..., list[Exchange]]:
         return list(exchanges)
 
     return write
+
+
+@pytest.fixture
+def write_to() -> Iterator[Callable[..., Writer]]:
+    """Makes writers. They end with the test, also where it fails: no other test of the process meets their threads."""
+    with ExitStack() as stack:
+
+        def write_to(store: Store, **given: Any) -> Writer:
+            writer = Writer(store, **given)
+            stack.callback(writer.stop, 1.0)
+            return writer
+
+        yield write_to
 
 
 class Line:

@@ -16,6 +16,7 @@ from germane.exchange import Exchange, draw_of
 from germane.storage import Coverage, Store, Writer
 
 Make = Callable[..., Exchange]
+WriteTo = Callable[..., Writer]
 LIMIT = 600
 LONG = 20.0
 
@@ -67,9 +68,9 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in ours]
 
 
-def test_without_a_limit_all_are_kept(sqlite_store: Store, make: Make) -> None:
+def test_without_a_limit_all_are_kept(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
     """Each surely."""
-    writer = Writer(sqlite_store)
+    writer = write_to(sqlite_store)
     assert {writer.admit("shop", "ask", 0, 1.0) for _ in range(1_000)} == {1.0}
 
 
@@ -128,9 +129,9 @@ def test_the_log_tells_when_it_begins_and_when_it_is_over(
     ]
 
 
-def test_threads_share_one_limit(sqlite_store: Store, make: Make) -> None:
+def test_threads_share_one_limit(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
     """None is counted twice or not at all, and together they keep what one would."""
-    writer, kept = Writer(sqlite_store, limit=LIMIT, clock=Time()), []
+    writer, kept = write_to(sqlite_store, limit=LIMIT, clock=Time()), []
 
     def work(seed: int) -> None:
         for number in range(1_000):

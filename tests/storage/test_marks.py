@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ from germane.annotation import Mark
 from germane.errors import StorageError
 from germane.storage import Removed, Store, Writer
 
+WriteTo = Callable[..., Writer]
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -69,12 +71,12 @@ def test_marks_go_with_the_exchanges_of_their_time(store: Store, clock: Any) -> 
     assert [one.name for one in store.marks()] == ["new"]
 
 
-def test_a_writer_writes_marks(store: Store) -> None:
+def test_a_writer_writes_marks(store: Store, write_to: WriteTo) -> None:
     """Through the queue that exchanges go through; one that no column takes is lost alone, and counted."""
-    writer = Writer(store)
+    writer = write_to(store)
     writer.put(a_mark("good"))
     writer.put(a_mark("bad", at=datetime(2026, 3, 1)))  # noqa: DTZ001 - that is the point
 
-    assert writer.stop(10)
+    assert writer.stop(60)
     assert [one.name for one in store.marks()] == ["good"]
     assert writer.lost == 1

@@ -164,7 +164,8 @@ class Writer:
             )
 
     def stop(self, timeout: float) -> bool:
-        """Write what is queued and end the thread; False when something was left after ``timeout`` seconds.
+        """Write what is queued and end the thread; False when something was left, or it still ran, after ``timeout``
+        seconds.
 
         Afterwards whatever is put is dropped.
         """
@@ -178,12 +179,12 @@ class Writer:
         else:
             self._thread.join(timeout)
         with self._changed:
-            left = [*self._in_flight, *self._queue.copy()]
+            left = [*self._in_flight, *self._queue.copy(), *self._waiting.everything()]
         if left:
             logger.warning("%s not written to %s before the end: lost", items.told(left), self._store.name)
         if uncounted := len(self._full) + len(self._beyond):
             logger.warning("%d exchanges that were dropped are missing in the tally of %s", uncounted, self._store.name)
-        return not (left or uncounted)
+        return not (left or uncounted or (self._thread is not None and self._thread.is_alive()))
 
     def _ring(self) -> None:
         self._alarm = _NEVER
@@ -323,21 +324,21 @@ class Writer:
 
     def _lose(self, scores: list[Recorded], why: str) -> None:
         if scores:
-            with self._changed:
-                self.lost += len(scores)
             named = ", ".join(map(items.named, scores[:_NAMED]))
             logger.warning("lost: %s, %s: %s", counted(len(scores), "recorded score"), why, named)
+            with self._changed:  # last: whoever sees the count finds the line
+                self.lost += len(scores)
 
     def _write_one_by_one(self, batch: list[Item]) -> None:
         """Write what can be written: one row that the database will never take must not hold up the others."""
         refused = [item for item in batch if not self._is_taken(item)]
+        named = ", ".join(map(items.named, refused[:_NAMED]))
+        told = "%s refuses %s for what is in them; lost: %s"
+        logger.warning(told, self._store.name, items.told(refused), named)
         exchanges = sum(isinstance(item, Exchange) for item in refused)
         with self._changed:
             self.dropped += exchanges
             self.lost += len(refused) - exchanges
-        named = ", ".join(map(items.named, refused[:_NAMED]))
-        told = "%s refuses %s for what is in them; lost: %s"
-        logger.warning(told, self._store.name, items.told(refused), named)
         self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
 
     def _is_taken(self, item: Item) -> bool:
@@ -354,17 +355,17 @@ class Writer:
             self._changed.notify_all()
 
     def _went(self, problem: str) -> bool:
-        first, self.problem = self.problem is None, problem
-        if first:
+        if self.problem is None:
             told = "%s; up to %d exchanges, labels and scores wait in memory, and it is tried again"
             logger.warning(told, problem, self._capacity)
+        self.problem = problem
         return False
 
     def _well(self) -> None:
         self._failures = 0
         if self.problem is not None:
-            self.problem = None
             logger.info("%s takes exchanges again", self._store.name)
+            self.problem = None
         if self._overflowing and len(self._queue) <= self._room // 2:
             self._overflowing = False
             told = "the queue has room again; %d exchanges, and %d labels and scores, were dropped so far"
