@@ -82,6 +82,18 @@ def test_no_judge_beside_the_embedded_embedder(call: Call, database: str) -> Non
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
+def test_who_names_scorers_misses_no_judge_that_they_do_not_need(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relevancy is not among them, so that nobody is told that it is not scored."""
+    pytest.importorskip("onnxruntime", reason="needs germane[local]")
+    monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
+
+    findings = call("doctor", "--json", "--offline").content["findings"]
+
+    assert not [finding for finding in findings if finding["about"] == "judge"]
+
+
 def test_a_wrong_key(call: Call, judge: FakeJudge, database: str) -> None:
     """The server's own words, without the key."""
     judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from germane.cli import examination
+from germane.cli.doctor.examination import examine
+from germane.cli.doctor.finding import Finding
 from germane.cli.output import as_json, database, harmless, print_json
 
 FAULT_FOUND = 4
@@ -31,7 +32,7 @@ def command(
     """Name what is wrong, and how to mend it."""
     sys.path.insert(0, str(Path.cwd()))
     findings = [finding for module in modules for finding in _imported(module)]
-    findings += examination.examine(database, offline=offline)
+    findings += examine(database, offline=offline)
     if as_json:
         print_json({"findings": [finding.as_dict() for finding in findings]})
     else:
@@ -42,11 +43,11 @@ def command(
     context.exit(FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0)
 
 
-def _imported(module: str) -> list[examination.Finding]:
+def _imported(module: str) -> list[Finding]:
     """Import handlers; what else goes wrong in a module is its author's to read, with the traceback."""
     try:
         importlib.import_module(module)
     except ImportError as error:
         fix = "run this in your application's folder and environment, or correct the name"
-        return [examination.Finding("import", "fault", f"{module} cannot be imported: {error}", fix)]
+        return [Finding("import", "fault", f"{module} cannot be imported: {error}", fix)]
     return []

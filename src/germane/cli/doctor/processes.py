@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from germane.cli.examination import Finding
+from germane.cli.doctor.finding import Finding
 from germane.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from germane.cli import learned
-from germane.cli.examination import Finding
+from germane.cli.doctor.finding import Finding
 from germane.shown import harmless
 
 if TYPE_CHECKING:

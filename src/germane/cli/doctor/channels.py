@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from germane.cli.examination import Finding
+from germane.cli.doctor.finding import Finding
 from germane.settings import Settings
 from germane.settings.channels import OWN
 from germane.shown import counted, harmless

@@ -1,0 +1,42 @@
+"""What the doctor finds, one thing at a time, and how each is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+MANY: Final = 10_000
+"""Exchanges and scores that the doctor counts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    about: str
+    status: Literal["ok", "note", "fault"]
+    message: str
+    fix: str | None = None
+    coverage: Mapping[str, Any] | None = None
+    """Of a route and scorer: seen, scored, skipped and failed by reason, pending."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
+
+
+_KEY = "set OPENAI_API_KEY to a valid key, judge to a model that it may use, OPENAI_BASE_URL to where both are known"
+NO_JUDGE = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
+ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
+EMBEDDED = "mend that, or have a judge at a server: set judge to its name, and OPENAI_API_KEY or OPENAI_BASE_URL"
+FIXES: Final[Mapping[str, str]] = {
+    "judge_rejected": _KEY,
+    "judge_unreachable": ADDRESS,
+    "judge_timeout": "raise judge_timeout, or lower concurrency",
+    "judge_rate_limited": "lower rate or concurrency, or ask for a higher limit",
+    "embedder_error": "correct the setting embedder",
+    "no_usable_question": "use a stronger judge",
+    "unparsable": "use a stronger judge, or one that thinks less; or correct OPENAI_BASE_URL",
+}
+"""By the reason why scores fail or wait."""
