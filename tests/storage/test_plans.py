@@ -129,6 +129,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.troubles()
     store.outstanding()
     store.backlog(lately=LEASE)
+    store.pulse()
     records = store.records(Selection())
     store.records(Selection(**window, route="route-1", scorer="a"), after=records[-1])
     store.dropped(Selection())

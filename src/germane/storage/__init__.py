@@ -7,7 +7,7 @@ from germane.storage.alerts import Advance, Written
 from germane.storage.arrivals import Arrival, Past
 from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
 from germane.storage.baselines import BaselineVersion, Key, Why
-from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at
+from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at, shares
 from germane.storage.comparison import Comparison, Comparisons, Finding, Window
 from germane.storage.detectors import Progress
 from germane.storage.estimate import Estimate
@@ -21,6 +21,7 @@ from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummar
 from germane.storage.notifications import Lane, Outcome, Posted
 from germane.storage.part import utc_now
 from germane.storage.pool import Candidate, Pick, Step
+from germane.storage.pulse import Pulse
 from germane.storage.readings import Counts, Scored
 from germane.storage.record import Dropped, Record, dumped, made_by, read
 from germane.storage.restoring import Restored
@@ -70,6 +71,7 @@ __all__ = [
     "Posted",
     "Presence",
     "Progress",
+    "Pulse",
     "Record",
     "Removed",
     "Restored",
@@ -94,5 +96,6 @@ __all__ = [
     "frees_at",
     "made_by",
     "read",
+    "shares",
     "utc_now",
 ]

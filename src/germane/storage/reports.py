@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import backlog, calibrations, feedback, readings, traffic
+from germane.storage import backlog, calibrations, feedback, pulse, readings, traffic
 from germane.storage.backlog import Backlog, Outstanding, Trouble
 from germane.storage.feedback import Labelled
 from germane.storage.lowest import Chosen
 from germane.storage.part import Part
+from germane.storage.pulse import Pulse
 from germane.storage.readings import Counts, Scored
 from germane.storage.traffic import Traffic, Usage
 
@@ -112,6 +113,11 @@ class Reports(Part):
         """Return what waits to be scored and for how long; a process that told of itself ``lately`` scores."""
         with self._database.read() as connection:
             return backlog.backlog(connection, self._moment(connection), lately)
+
+    def pulse(self) -> Pulse:
+        """Return how scoring does at this moment: cheap enough for every page."""
+        with self._database.read() as connection:
+            return pulse.pulse(connection, self._moment(connection))
 
     def counts(self, *, at_most: int | None = None) -> Counts:
         """Return how much there is of everything.
