@@ -9,7 +9,6 @@ import click
 from germane.cli.alerts.listing import lines_of
 from germane.cli.opening import opened, settings_for
 from germane.cli.output import as_json, database, print_json
-from germane.errors import UsageError
 
 if TYPE_CHECKING:
     from germane.alert import Alert
@@ -63,20 +62,10 @@ def accept(
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """Take what a drop led to for normal: a new baseline, and the alert is over at the next look."""
-    from germane.monitor import watching
-    from germane.monitor.acts import find
+    from germane.monitor import acts
 
     with opened(database) as store:
-        alert = find(store, alert_id)
-        if alert.kind != "drop":
-            raise UsageError(f"{alert.rule} goes by no baseline: change its settings instead")
-        # Rules about attributes have baselines of their own: what another one takes for normal stays.
-        names = (alert.rule, alert.service, alert.scorer)
-        ids = {one.baseline_id for one in store.detectors() if (one.rule, one.service, one.scorer) == names}
-        version = next((one for one in store.baselines() if one.status == "active" and one.id in ids), None)
-        if not alert.is_open or version is None:
-            raise UsageError(f"alert {alert.id} is over, or its baseline is no longer in force")
-        watching.accept(store, version, alert.onset or alert.starts_at, store.now())
+        alert = acts.accept(store, alert_id)
     _tell(alert, as_json=as_json)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import uuid4
 
 import click
 
-from germane.alert import Silence
 from germane.cli.alerts.listing import SHOWN, silence_as_dict, silence_line
 from germane.cli.opening import opened
-from germane.cli.output import as_json, database, harmless, print_json
+from germane.cli.output import as_json, database, print_json
 from germane.cli.since import Span
-from germane.errors import UsageError
 
 
 @click.command("silence")
@@ -40,18 +37,12 @@ def silence(
 
     Patterns are such as `docs-*`. What still fires afterwards is told then.
     """
+    from germane.monitor import acts
+
     named = {"rule": rule, "service": service, "route": route, "scorer": scorer}
+    matchers = {name: pattern for name, pattern in named.items() if pattern is not None}
     with opened(database) as store:
-        now = store.now()
-        made = Silence(
-            id=uuid4().hex,
-            matchers={name: pattern for name, pattern in named.items() if pattern is not None},
-            starts_at=now,
-            ends_at=now + span,
-            created_by=by,
-            comment=comment,
-        )
-        store.add_silence(made)
+        made = acts.silence(store, matchers, until=span, by=by, comment=comment)
     if as_json:
         print_json({"silence": silence_as_dict(made)})
     else:
@@ -68,15 +59,11 @@ def unsilence(
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """End a silence now, by its id or the beginning of it."""
+    from germane.monitor import acts
+
     with opened(database) as store:
-        found = [one for one in store.silences() if silence_id and one.id.startswith(silence_id)]
-        if len(found) != 1:
-            few = "no" if not found else "more than one"
-            raise UsageError(
-                f"there is {few} silence whose id begins with {harmless(silence_id, 40)!r}: see germane alerts"
-            )
-        store.end_silence(found[0].id)
+        ended = acts.unsilence(store, silence_id)
     if as_json:
-        print_json({"ended": found[0].id})
+        print_json({"ended": ended.id})
     else:
-        click.echo(f"silence {found[0].id[:SHOWN]} is over")
+        click.echo(f"silence {ended.id[:SHOWN]} is over")
