@@ -53,7 +53,7 @@ def all_is_well() -> bool:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stoppable]:
     """A migrated database that can be stopped: a file that is locked for longer than anybody waits, or a server."""
-    monkeypatch.setattr(engine, "BUSY_TIMEOUT", OUTAGE / 10)
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT", min(1.0, OUTAGE / 2))
     if request.param == "postgresql":
         request.getfixturevalue("postgresql")  # skips where there can be none
     database: Stoppable = LockedFile(tmp_path) if request.param == "sqlite" else Server()

@@ -233,7 +233,7 @@ def test_what_takes_longer_than_the_grace_is_left_to_others(
     """A stop that was cut short says so, exits with 1, and hands back what it could not finish."""
     judge.latency = 300
     captured(store, make, 2)
-    worker = start("--grace", "1")
+    worker = start("--grace", "3")
     until(lambda: judge.chats)
     worker.send_signal(signal.SIGTERM)
 

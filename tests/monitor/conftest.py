@@ -112,7 +112,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def fast_settings(**changes: Any) -> Settings:
-    return load(**{"tick": 0.05, "judge_timeout": 5.0, "service": "shop"} | changes)
+    return load(**{"tick": 0.05, "judge_timeout": 30.0, "service": "shop"} | changes)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_without_a_rule_feedback_is_left_alone(
     until(lambda: store.counts().skipped == 1)
     sampled_at = monitor.status().jobs["sample"].last_run
     until(lambda: monitor.status().jobs["sample"].last_run != sampled_at)
-    assert monitor.stop()
+    assert monitor.stop(60)
     assert len(store.unconsidered_feedback(5)) == 1
 
     start(store, [Plain()], settings=settings(rate=0.0, always=BELOW))

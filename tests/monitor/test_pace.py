@@ -105,8 +105,8 @@ def test_processes_share_one_limit(url: str) -> None:
     starts = sorted(start for share in shares for start in share)
     passed = [start - began for start in starts]
     assert all(place <= 1.05 * TWENTY_A_SECOND / 60 * passed[place] + 2 for place in range(len(starts)))
-    assert len(starts) > 0.5 * SECONDS * TWENTY_A_SECOND / 60
-    assert min(map(len, shares)) > len(starts) / 10
+    assert len(starts) > 0.2 * SECONDS * TWENTY_A_SECOND / 60
+    assert min(map(len, shares)) > len(starts) / 20
 
 
 def test_nothing_is_limited_by_default(settings: Callable[..., Any], store: Store) -> None:
@@ -170,10 +170,10 @@ def test_a_place_that_nobody_wants_any_more_goes_to_the_next(store: Store, other
     """Or back, when there is no next."""
 
     async def ask_and_leave() -> None:
-        pace = SharedPace(store, [Limit("requests", 60), Limit("tokens", 60_000)])
+        pace = SharedPace(store, [Limit("requests", 20), Limit("tokens", 60_000)])
         await pace.admit(10.0)
         first, second = (asyncio.create_task(pace.admit(10.0)) for _ in range(2))
-        await has_places(pace, 2)  # a second and two from the start
+        await has_places(pace, 2)  # three seconds and six from the start
         first.cancel()
         await second
         assert len(pace._promises) == 1  # that of the other was used; its own is still to come
@@ -183,8 +183,8 @@ def test_a_place_that_nobody_wants_any_more_goes_to_the_next(store: Store, other
         await pace.aclose()
 
     asyncio.run(ask_and_leave())
-    (wait,) = other_store.reserve([Limit("requests", 60)], [(1.0,)])
-    assert wait < 1.05
+    (wait,) = other_store.reserve([Limit("requests", 20)], [(1.0,)])
+    assert wait < 3.15
 
 
 def test_what_is_settled_is_booked_soon(store: Store, other_store: Store, until: Callable[..., None]) -> None:

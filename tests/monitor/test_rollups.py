@@ -47,7 +47,7 @@ def rollups(store: Store, time: Time) -> Any:
 
     yield run
     threads.close()
-    assert threads.join(5)
+    assert threads.join(60)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def test_a_stop_writes_what_was_said(database: str, query: Query) -> None:
     identity = ask("How do I pay?")
     germane.feedback(identity, score=0.0, comment="no card", user="ann")
 
-    assert germane.stop()
+    assert germane.stop(60)
 
     assert query("SELECT exchange_id, score, comment, user FROM feedback") == [(identity, 0.0, "no ****", "ann")]
     assert query("SELECT exchange_id, scorer, value FROM score") == [(identity, "length", 0.25)]
@@ -95,7 +95,7 @@ def test_a_mark_is_written_with_the_service_of_the_settings(database: str) -> No
     germane.start(role="capture", database=database, service="shop")
     germane.mark("index v42", attributes={"commit": "4f2a9c1"})
     ask("How?")
-    assert germane.stop()
+    assert germane.stop(60)
 
     store = germane.Store(database)
     (mark,) = store.marks(name="index v42")

@@ -21,7 +21,7 @@ def test_every_call_is_a_row_or_a_count(database: str, query: Query, warnings: C
     germane.start(role="capture", database=database, capture_limit=60)
     for number in range(500):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."
-    assert germane.stop()
+    assert germane.stop(60)
 
     rows = query("SELECT draw, capture_probability FROM exchange")
     counts = dict(query("SELECT outcome || ' ' || reason, sum(count) FROM tally GROUP BY 1 HAVING sum(count) > 0"))

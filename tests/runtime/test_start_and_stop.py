@@ -16,6 +16,7 @@ from germane.monitor import Alert
 from germane.testing import FakeJudge, Fault
 
 Query = Callable[[str], list[Any]]
+Monitors = Callable[[], list[str]]
 
 
 @germane.observe
@@ -30,9 +31,11 @@ def ask_all(count: int) -> None:
         assert ask(f"How do I pay {number}?") == "By card, in the shop."
 
 
-def monitors() -> list[str]:
-    """Return the names of the threads in the background."""
-    return [thread.name for thread in threading.enumerate() if thread.name == "germane-monitor"]
+@pytest.fixture
+def monitors() -> Callable[[], list[str]]:
+    """Returns the names of the threads in the background that were not there before the test."""
+    before = set(threading.enumerate())
+    return lambda: [one.name for one in set(threading.enumerate()) - before if one.name == "germane-monitor"]
 
 
 def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Query) -> None:
@@ -42,7 +45,7 @@ def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Q
     ask_all(50)
     assert {"germane-writer", "germane-monitor"} <= {thread.name for thread in set(threading.enumerate()) - before}
 
-    assert germane.stop()
+    assert germane.stop(60)
 
     assert query("SELECT count(*) FROM exchange") == [50]
     ours = set(threading.enumerate()) - before
@@ -66,13 +69,13 @@ def test_stopping_what_does_not_run_is_no_error() -> None:
     assert germane.stop()
 
 
-def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path) -> None:
+def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
     """What was captured before goes where it belonged; from then on the new settings hold."""
     for name in ("one", "two"):
         germane.start(**judge.settings(), database=f"sqlite:///{tmp_path / name}.db", service=name)
         ask_all(3)
     assert monitors() == ["germane-monitor"]
-    assert germane.stop()
+    assert germane.stop(60)
 
     for name in ("one", "two"):
         store = germane.Store(f"sqlite:///{tmp_path / name}.db")
@@ -80,7 +83,9 @@ def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path) -> None:
         store.close()
 
 
-def test_starts_and_stops_from_many_threads_do_not_mix(judge: FakeJudge, database: str, query: Query) -> None:
+def test_starts_and_stops_from_many_threads_do_not_mix(
+    judge: FakeJudge, database: str, query: Query, monitors: Monitors
+) -> None:
     """Whatever order they come in, one runs at a time, and what was captured while one ran is written."""
     seen = []
 
@@ -100,7 +105,7 @@ def test_starts_and_stops_from_many_threads_do_not_mix(judge: FakeJudge, databas
 
     germane.start(**judge.settings(), database=database)
     ask_all(2)
-    assert germane.stop()
+    assert germane.stop(60)
     assert monitors() == []
     assert query("SELECT count(*) FROM exchange") == [2]
 
@@ -124,7 +129,7 @@ def test_wrong_settings_raise_and_leave_what_runs(
         germane.start(**wrong)
     ask_all(1)
 
-    assert germane.stop()
+    assert germane.stop(60)
     assert query("SELECT count(*) FROM exchange") == [1]
 
 
@@ -135,7 +140,9 @@ def test_what_is_no_function_is_refused_at_the_start(name: str) -> None:
         germane.start(**{name: 3})
 
 
-def test_lifespan_runs_germane_as_long_as_the_application(judge: FakeJudge, database: str, query: Query) -> None:
+def test_lifespan_runs_germane_as_long_as_the_application(
+    judge: FakeJudge, database: str, query: Query, monitors: Monitors
+) -> None:
     """Inside it captures, after it everything is written."""
 
     async def live() -> None:
@@ -165,7 +172,7 @@ def test_a_handler_under_way_outlives_the_stop(
     thread = threading.Thread(target=lambda: answers.append(slow("When?")))
     thread.start()
     assert begun.wait(60)
-    assert germane.stop()
+    assert germane.stop(60)
     go_on.set()
     thread.join()
 
@@ -222,7 +229,7 @@ def test_a_redaction_that_fails_keeps_the_text_out(judge: FakeJudge, database: s
     germane.start(**judge.settings(), database=database, redact=lambda text: 1 / 0)  # type: ignore[arg-type, return-value]  # fails
     ask("How do I pay by card?")
 
-    assert germane.stop()
+    assert germane.stop(60)
     assert query("SELECT question, answer FROM exchange") == [(None, None)]
 
 
@@ -271,7 +278,7 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
 
     assert query("SELECT count(*) FROM score") == [0]
     judge.close()
-    germane.stop(timeout=0.5)
+    germane.stop(timeout=5)
     assert query("SELECT count(*) FROM exchange") == [151]
 
 

@@ -77,7 +77,7 @@ def test_a_judge_that_is_away_is_said_once(database: str, query: Query, warnings
     until(lambda: any("judge_unreachable" in warning for warning in warnings()))
     ask_all(30)
 
-    assert germane.stop()
+    assert germane.stop(60)
 
     assert query("SELECT count(*) FROM exchange") == [60]
     assert set(query("SELECT state FROM scoring_task")) <= {"pending"}
@@ -164,7 +164,7 @@ def test_weights_that_are_missing_are_said_once(database: str, query: Query, war
     germane.start(database=database, judge="local", local_llm="/nowhere/at-all.gguf")
     ask_all(3)
 
-    assert germane.stop()
+    assert germane.stop(60)
     assert query("SELECT count(*) FROM exchange") == [3]
     (warning,) = warnings()
     assert warning.startswith("nothing will be scored: ")
@@ -184,7 +184,7 @@ def test_answers_are_written_and_scored_when_the_database_comes_up(
     (tmp_path / ".s.PGSQL.5432").symlink_to(postgresql.directory / ".s.PGSQL.5432")
     until(lambda: store.counts().rows == 5)
 
-    assert germane.stop()
+    assert germane.stop(60)
     assert len(store.exchanges()) == 5
     store.close()
 
@@ -205,5 +205,5 @@ def test_answers_are_written_once_the_tables_are_there(
 
     store = germane.Store(url)
     until(lambda: store.counts().rows == 5)
-    assert germane.stop()
+    assert germane.stop(60)
     store.close()

@@ -105,7 +105,7 @@ def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
     names: list[str] = []
 
     async def embed() -> int:
-        task = asyncio.create_task(minilm.embed(["some text " * 20] * 16))
+        task = asyncio.create_task(minilm.embed(["some text " * 20] * 64))
         beats = 0
         while not task.done():
             await asyncio.sleep(0.001)

@@ -63,7 +63,7 @@ def test_no_secret_is_in_rows_logs_errors_or_reprs(
     running = start(store, settings=given)
     until(lambda: all(one.error or one.status == "sent" for one in store.notifications()))
     told = [repr(store.notifications()), repr(store.lanes()), repr(running.status()), caplog.text]
-    assert running.stop(10)
+    assert running.stop(60)
 
     built = build(given)
     told += [repr(given), given.model_dump_json(), repr(built), *(channel.where for channel in built.values())]

@@ -157,7 +157,7 @@ def test_a_proxy_that_cannot_be_used_is_said_without_its_password(
 def test_a_receiver_that_hangs_is_left(receiver: Receiver, secret: Any, hold: threading.Event) -> None:
     """After the time that it may take; it may answer another time."""
     receiver.answers = [Answer(after=hold)]
-    told = refused(webhook(secret("URL", receiver.url), timeout=0.2))
+    told = refused(webhook(secret("URL", receiver.url), timeout=1.0))
 
     assert (told.again, told.problem) == (True, "ReadTimeout")
 
