@@ -9,14 +9,13 @@ from typing import Final
 
 from germane.errors import StorageError
 from germane.monitor.office import Office
-from germane.settings import Budget, Settings
-from germane.storage import Backlog, Store
+from germane.settings import Settings
+from germane.storage import Backlog, Store, shares
 from germane.threads import Threads
 from germane.tracer import Waiting, is_measured
 
 SHARE: Final = 0.01
 """Of the time that reading may take: a long backlog takes long to count, and is counted less often."""
-HOURS: Final = 24
 
 
 class Measuring:
@@ -73,12 +72,8 @@ class Measuring:
             exchanges=_by_scorer(found),
             lag=found.lag.total_seconds(),
             workers=found.workers,
-            budget={} if budget is None else self._spent(budget),
+            budget={} if budget is None else shares(self._store.spent().expense, budget),
         )
-
-    def _spent(self, budget: Budget) -> Mapping[str, float]:
-        spent, limits = self._store.spent(), _of_a_day(budget)
-        return {name: getattr(spent, name) / limit for name, limit in limits.items()}
 
 
 def _by_scorer(found: Backlog) -> Mapping[tuple[str, str], int]:
@@ -89,14 +84,3 @@ def _by_scorer(found: Backlog) -> Mapping[tuple[str, str], int]:
         for state, number in states.items():
             counts[one.scorer, state] = counts.get((one.scorer, state), 0) + number
     return counts
-
-
-def _of_a_day(budget: Budget) -> Mapping[str, float]:
-    """Return what may be spent in a day, by what is limited."""
-    found: dict[str, float] = {}
-    for name in ("calls", "tokens", "usd"):
-        hour, day = getattr(budget, f"{name}_per_hour"), getattr(budget, f"{name}_per_day")
-        limits = [limit for limit in (day, hour and HOURS * hour) if limit is not None]
-        if limits:
-            found[name] = min(limits)
-    return found

@@ -122,6 +122,16 @@ def _allowed_in(budget: Budget, hour: int) -> Allowed:
     )
 
 
+def shares(spent: Expense, budget: Budget) -> dict[str, float]:
+    """Return what share of a day's limits is spent, in [0, 1] or a little more, by limit: calls, tokens, usd.
+
+    A limit by the hour is one of 24 times as much by the day; what has no limit is left out.
+    """
+    day = _allowed_in(budget, HOURS - 1)
+    limits = {"calls": day.calls, "tokens": day.tokens, "usd": day.usd}
+    return {name: getattr(spent, name) / limit for name, limit in limits.items() if limit < math.inf}
+
+
 def fitting(spent: Expense, wanted: Sequence[Expense], limit: Allowed) -> tuple[list[bool], Expense]:
     """Return which requests fit, first come first served, and what is spent with them.
 

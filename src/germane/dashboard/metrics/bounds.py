@@ -1,0 +1,70 @@
+"""How many series there may be: each route, scorer and fingerprint is one for good in the memory of who scrapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from germane.dashboard.metrics.readings import Readings
+
+if TYPE_CHECKING:
+    from germane.storage import Coverage, RouteMean
+
+ROUTES: Final = 200
+"""Of all services together: those with most exchanges in the longest window."""
+SCORERS: Final = 20
+"""Those with most exchanges in the longest window."""
+FINGERPRINTS: Final = 4
+"""Of one service, route and scorer in one window: the newest."""
+ALERTS: Final = 200
+"""Groups of open alerts: those that began first."""
+Place = tuple[str, str]
+"""Service and route."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What is shown, and how much is not."""
+
+    places: frozenset[Place] = frozenset()
+    scorers: frozenset[str] = frozenset()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many, of routes and of scorers."""
+
+    def hold(self, found: Coverage | RouteMean) -> bool:
+        """Whether it is of a route and a scorer that are shown; without a scorer an exchange was dropped."""
+        return (found.service, found.route) in self.places and (not found.scorer or found.scorer in self.scorers)
+
+    def means(self, found: Iterable[RouteMean]) -> list[RouteMean]:
+        """Return of each service, route and scorer the newest fingerprints."""
+        known: dict[tuple[str, str, str], list[RouteMean]] = {}
+        for mean in filter(self.hold, found):
+            known.setdefault((mean.service, mean.route, mean.scorer), []).append(mean)
+        newest = (sorted(group, key=lambda one: (one.newest, one.latest), reverse=True) for group in known.values())
+        return [mean for group in newest for mean in islice(group, FINGERPRINTS)]
+
+
+def bounds_of(readings: Readings) -> Bounds:
+    """Return what is shown of these readings; equally busy ones go by name, so that the next scrape shows the same."""
+    longest = list(readings.windows.values())[-1]
+    places: Counter[Place] = Counter()
+    scorers: Counter[str] = Counter()
+    for one in longest.coverage:
+        places[one.service, one.route] += one.seen
+        scorers[one.scorer] += one.seen
+    scorers.pop("", None)
+    return Bounds(
+        places=frozenset(_most(places, ROUTES)),
+        scorers=frozenset(_most(scorers, SCORERS)),
+        left_out={"routes": max(0, len(places) - ROUTES), "scorers": max(0, len(scorers) - SCORERS)},
+    )
+
+
+Name = TypeVar("Name", str, Place)
+
+
+def _most(counts: Counter[Name], limit: int) -> list[Name]:
+    return sorted(counts, key=lambda name: (-counts[name], name))[:limit]
