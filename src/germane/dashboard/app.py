@@ -10,14 +10,14 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from germane.dashboard import metrics, overview
+from germane.dashboard import metrics, overview, theme
 from germane.dashboard.desk import Desk
 
 if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import Store
 
-SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES)
+SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES)
 
 
 def create_app(

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import cache
+from importlib import metadata
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from germane.dashboard import theme, words
 from germane.dashboard.desk import Desk
+from germane.dashboard.frame import frame_of
 from germane.dashboard.view import View
 
 
 def render(
-    request: Request, desk: Desk, view: View | None, template: str, *, status: int = 200, **content: Any
+    request: Request,
+    desk: Desk,
+    view: View | None,
+    template: str,
+    *,
+    status: int = 200,
+    framed: bool = True,
+    **content: Any,
 ) -> HTMLResponse:
     """Return a page.
 
@@ -25,16 +36,32 @@ def render(
         view: What the visitor looks at; None where there is nothing to choose.
         template: A file of ``templates/``.
         status: Of HTTP.
-        content: What the template shows.
+        framed: Whether the page shows navigation and what it tells of the database: not to who may not enter, and
+            not where the database is away.
+        content: What the template shows. ``scorers`` and ``services``, names to choose from, make a choice in the bar.
     """
     page = environment().get_template(template)
     root = str(request.scope.get("root_path", "")).rstrip("/")
-    text = page.render(request=request, desk=desk, view=view, root=root, path=_path(request), now=desk.now(), **content)
-    return HTMLResponse(text, status_code=status)
+    path = f"/{str(request.scope['path']).removeprefix(root).lstrip('/')}"  # two slashes would lead elsewhere
+    around = {
+        "request": request,
+        "desk": desk,
+        "view": view,
+        "root": root,
+        "path": path,
+        "here": quote(path),
+        "now": desk.now(),
+        "theme": theme.of(request),
+        "version": version(),
+        "frame": frame_of(desk) if framed else None,
+    }
+    return HTMLResponse(page.render(around | content), status_code=status)
 
 
-def _path(request: Request) -> str:
-    return request.url.path.removeprefix(str(request.scope.get("root_path", "")).rstrip("/"))
+@cache
+def version() -> str:
+    """Return which germane this is."""
+    return metadata.version("germane")
 
 
 @cache
@@ -47,13 +74,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {"number": number, "age": age}
+    made.filters |= {**words.FILTERS, "age": age}
     return made
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Return "0.69"; a dash for what is not known."""
-    return "\u2013" if value is None else f"{value:.{digits}f}"
 
 
 def age(moment: datetime, now: datetime) -> str:

@@ -50,7 +50,7 @@ class View:
         """Return the address of ``path`` with what is looked at; a change to None takes a part out."""
         parts = {**self.query, **changes}
         query = urlencode({name: value for name, value in parts.items() if value})
-        return f"{path}?{query}" if query else path
+        return f"{path}{'&' if '?' in path else '?'}{query}" if query else path
 
     def local(self, moment: datetime) -> datetime:
         """Return the moment in the visitor's zone."""

@@ -1,0 +1,26 @@
+"""What stands around every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from germane.dashboard.desk import Desk
+from germane.dashboard.health import Health, health_of
+
+_TOLD: Final = frozenset({"firing", "recovering"})
+"""States of what people have been told of; what is pending may be nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The little that every page shows of the whole."""
+
+    open_alerts: int
+    health: Health
+
+
+def frame_of(desk: Desk) -> Frame:
+    """Return it by a few short readings."""
+    told = sum(alert.state in _TOLD for alert in desk.store.open_alerts())
+    return Frame(open_alerts=told, health=health_of(desk))
