@@ -1,0 +1,231 @@
+"""A made-up week of one service, written through the store: the same exchanges and scores each time.
+
+Three routes, about 1,500 exchanges, of which four of five are drawn. From 29 hours ago on, ``docs-search`` answers past
+the question: an index that was rebuilt wrongly. ``seed`` writes all that a page may show; what it wrote it returns.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from tests.dashboard import seeding_scores, seeding_watch
+from tests.dashboard.handbook import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, on
+
+from germane.exchange import Context, Exchange, draw_of
+from germane.score import Reason, Score
+from germane.storage import Claim, Decision, Store
+
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+SERVICE = "handbook"
+EXCHANGES = 1_500
+WEEK = timedelta(days=7)
+DROP = timedelta(hours=29)
+"""So long ago ``docs-search`` began to answer past the question."""
+TOLD = timedelta(hours=22)
+"""So long ago the watch looked, and found the drop."""
+RATE = 0.8
+ROLLED = 30
+"""Hours that are rolled up: a few, so that pages read both ways."""
+SHARES = {ASK: 0.42, SEARCH: 0.36, SUPPORT: 0.22}
+FINGERPRINTS = {
+    "answer_relevancy": "5d0c1f27a9be",
+    "faithfulness": "b81e44c07d93",
+    "context_relevance": "2f9a6b3e10c8",
+}
+UNTOUCHED = 3
+"""The newest exchanges, on which nobody has decided."""
+PENDING = 9
+"""Those before them wait to be scored."""
+OWNER = "worker-1"
+LEASE = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Made:
+    """An exchange, and what kind of answer it got."""
+
+    exchange: Exchange
+    kind: str
+    """direct, partly, aside (of another topic), refusal or broken."""
+    topic: Topic
+    reads_as: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """What was written."""
+
+    now: datetime
+    exchanges: Sequence[Exchange]
+    scores: Sequence[tuple[Exchange, Score]] = field(default_factory=list)
+    """With values only."""
+    open_alert: str = ""
+    resolved_alert: str = ""
+
+    def values(self, scorer: str = "answer_relevancy", route: str | None = None) -> list[float]:
+        """Return the values of one scorer, oldest first."""
+        return [
+            score.value
+            for exchange, score in self.scores
+            if score.scorer == scorer and route in {None, exchange.route} and score.value is not None
+        ]
+
+
+def seed(store: Store, now: datetime = NOW) -> Seeded:
+    """Write a week into a migrated and empty database; it ends at ``now``, which the store's clock should show."""
+    chance = random.Random(20)
+    made = _week(now, chance)
+    exchanges = [one.exchange for one in made]
+    store.declare(SERVICE, SHARES)
+    store.add(exchanges)
+    store.assign(_decisions(made[: -UNTOUCHED - PENDING]), FINGERPRINTS)
+    scored = _score(store, [one for one in made if one.exchange.started_at < now - TOLD], chance)
+    seeding_watch.learn_baseline(store, SERVICE, FINGERPRINTS["answer_relevancy"], now)
+    seeding_watch.look(store, now - TOLD)
+    scored += _score(store, [one for one in made if one.exchange.started_at >= now - TOLD], chance, busy=2)
+    seeding_watch.look(store, now)
+    seeding_watch.tell(store)
+    store.assign(_decisions(made[-UNTOUCHED - PENDING : -UNTOUCHED], rate=1.0), FINGERPRINTS)
+    store.count_dropped({(SERVICE, ASK): 4}, FINGERPRINTS, Reason.QUEUE_FULL, at=now - timedelta(hours=40))
+    seeding_watch.feedback(store, scored, random.Random(3))
+    seeding_watch.marks(store, SERVICE, now)
+    resolved = seeding_watch.over(store, SERVICE, now)
+    seeding_watch.worker(store, SERVICE, FINGERPRINTS)
+    store.roll(trend_by=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED)
+    opened = next(alert.id for alert in store.open_alerts() if alert.kind == "drop")
+    return Seeded(now, exchanges, scored, opened, resolved)
+
+
+def another_service(store: Store, now: datetime = NOW, count: int = 60) -> list[Exchange]:
+    """Write a few answers of a second service with a route of the same name, all scored, by relevancy alone."""
+    chance = random.Random(5)
+    began = sorted(now - timedelta(hours=46) * chance.random() for _ in range(count))
+    made = [_one(number, at, ASK, now, chance, service="mobile") for number, at in enumerate(began, start=10_000)]
+    only = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}
+    store.add([one.exchange for one in made])
+    store.assign([Decision(one.exchange.id, 1.0, "drawn") for one in made], only)
+    by_id = {one.exchange.id: one for one in made}
+    claims = store.claim(OWNER, only, limit=2 * count, lease=LEASE)
+    claims = [claim for claim in claims if claim.exchange.id in by_id]
+    results = [
+        (task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for claim in claims for task in claim.tasks
+    ]
+    store.complete(OWNER, results)
+    store.release(OWNER)
+    return [one.exchange for one in made]
+
+
+def _week(now: datetime, chance: random.Random) -> list[Made]:
+    moments: list[datetime] = []
+    while len(moments) < EXCHANGES - 1:
+        at = now - timedelta(seconds=20) - WEEK * chance.random()
+        busy = 1.0 if 7 <= at.hour < 19 else 0.45
+        if chance.random() < busy:
+            moments.append(at)
+    moments.append(now - timedelta(seconds=25))
+    routes = chance.choices(list(SHARES), list(SHARES.values()), k=EXCHANGES)
+    pairs = zip(sorted(moments), routes, strict=True)
+    return [_one(number, at, route, now, chance) for number, (at, route) in enumerate(pairs)]
+
+
+def _one(number: int, at: datetime, route: str, now: datetime, chance: random.Random, service: str = SERVICE) -> Made:
+    topic = chance.choice(on(route))
+    kind = _kind(route, chance, late=at >= now - DROP)
+    answer, reads_as = _answer(topic, kind, chance)
+    trace = f"{chance.getrandbits(128):032x}"
+    newer = at >= now - timedelta(days=3)
+    exchange = Exchange(
+        id=f"{int(at.timestamp() * 1000):012x}{number:020x}",
+        trace_id=trace,
+        span_id=trace[:16],
+        service=service,
+        route=route,
+        question=topic.asked,
+        answer=answer,
+        contexts=_contexts(topic, kind, chance),
+        model="larch-2" if newer else "larch-1",
+        prompt_version="7" if newer else "6",
+        session=f"session-{number // 3}",
+        user=f"user-{number % 211}",
+        attributes={"tenant": ("acme", "globex", "initech")[number % 3], "beta": number % 10 == 0},
+        status="error" if kind == "broken" else "ok",
+        error="UpstreamError: the search index did not answer" if kind == "broken" else None,
+        started_at=at,
+        duration=round(chance.uniform(0.6, 3.2), 3),
+        draw=draw_of(trace),
+    )
+    return Made(exchange, kind, topic, reads_as)
+
+
+def _kind(route: str, chance: random.Random, *, late: bool) -> str:
+    weights = {"direct": 88, "partly": 6, "aside": 2.5, "refusal": 3, "broken": 0.5}
+    if route == SUPPORT:
+        weights |= {"direct": 74, "partly": 18}
+    if route == SEARCH and late:
+        weights = {"direct": 28, "partly": 6, "aside": 52, "refusal": 14, "broken": 0}
+    return chance.choices(list(weights), list(weights.values()))[0]
+
+
+def _answer(topic: Topic, kind: str, chance: random.Random) -> tuple[str | None, tuple[str, ...]]:
+    if kind == "broken":
+        return None, ()
+    if kind == "refusal":
+        return chance.choice(REFUSALS), ()
+    if kind == "partly":
+        return topic.answer.split(". ", 1)[-1], topic.reads_as[1:] + topic.reads_as[:1]
+    if kind == "aside" and chance.random() < 0.4:
+        return chance.choice(ASIDES)
+    if kind == "aside":
+        other = chance.choice([one for one in TOPICS if one is not topic])
+        return other.answer, other.reads_as
+    return topic.answer, topic.reads_as
+
+
+def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, ...]:
+    """Return three passages: the right one first, unless retrieval missed it."""
+    others = chance.sample([one for one in TOPICS if one is not topic], 3)
+    chosen = others if kind in {"aside", "refusal"} else [topic, *others[:2]]
+    near = sorted((chance.uniform(0.28, 0.6) for _ in chosen), reverse=True)
+    near[0] += 0.0 if kind in {"aside", "refusal"} else 0.25
+    return tuple(
+        Context(text=one.answer, id=f"{one.page}#1", score=round(score, 3))
+        for one, score in zip(chosen, near, strict=True)
+    )
+
+
+def _decisions(made: Sequence[Made], rate: float = RATE) -> list[Decision]:
+    """Draw at a rate; what ended with an error is scored whatever the draw says."""
+    decisions = []
+    for one in made:
+        exchange = one.exchange
+        drawn = exchange.draw <= rate
+        skip = {} if drawn or exchange.error else dict.fromkeys(FINGERPRINTS, Reason.NOT_DRAWN)
+        always = exchange.error is not None
+        decisions.append(Decision(exchange.id, 1.0 if always else rate, "always" if always else "drawn", skip))
+    return decisions
+
+
+def _score(store: Store, made: Sequence[Made], chance: random.Random, busy: int = 0) -> list[tuple[Exchange, Score]]:
+    """Have a worker score those that were drawn, the ``busy`` newest of which meet a judge that is busy."""
+    by_id = {one.exchange.id: one for one in made}
+    drawn = [one for one in made if one.exchange.draw <= RATE or one.exchange.error]
+    claims = store.claim(OWNER, FINGERPRINTS, limit=len(drawn), lease=LEASE)
+    claims = [claim for claim in claims if claim.exchange.id in by_id]
+    done, late = claims[: len(claims) - busy], claims[len(claims) - busy :]
+    pairs = [(claim, task) for claim in done for task in claim.tasks]
+    results = [(task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for _, task in pairs]
+    store.complete(OWNER, results)
+    if late:
+        _postpone(store, late, store.now() + timedelta(minutes=4))
+    store.release(OWNER)
+    scores = zip(pairs, results, strict=True)
+    return [(claim.exchange, score) for (claim, _), (_, score) in scores if score.value is not None]
+
+
+def _postpone(store: Store, late: Sequence[Claim], until: datetime) -> None:
+    tasks = [task for claim in late for task in claim.tasks]
+    said = "Error code: 429 - requests per minute of larch-judge are used up, try again in 20 s"
+    store.postpone(OWNER, tasks, until=until, reason=Reason.JUDGE_RATE_LIMITED, error=said)
