@@ -19,6 +19,8 @@ SCORERS: Final = 20
 """Those with most exchanges in the longest window."""
 FINGERPRINTS: Final = 4
 """Of one service, route and scorer in one window: the newest."""
+LONGEST: Final = 500
+"""Characters of a name: a longer one is left out, for cut short it might be another's."""
 ALERTS: Final = 200
 """Groups of open alerts: those that began first."""
 Place = tuple[str, str]
@@ -56,10 +58,11 @@ def bounds_of(readings: Readings) -> Bounds:
         places[one.service, one.route] += one.seen
         scorers[one.scorer] += one.seen
     scorers.pop("", None)
+    shown, known = _most(places, ROUTES), _most(scorers, SCORERS)
     return Bounds(
-        places=frozenset(_most(places, ROUTES)),
-        scorers=frozenset(_most(scorers, SCORERS)),
-        left_out={"routes": max(0, len(places) - ROUTES), "scorers": max(0, len(scorers) - SCORERS)},
+        places=frozenset(shown),
+        scorers=frozenset(known),
+        left_out={"routes": len(places) - len(shown), "scorers": len(scorers) - len(known)},
     )
 
 
@@ -67,4 +70,5 @@ Name = TypeVar("Name", str, Place)
 
 
 def _most(counts: Counter[Name], limit: int) -> list[Name]:
-    return sorted(counts, key=lambda name: (-counts[name], name))[:limit]
+    short = [name for name in counts if len("".join(name)) <= LONGEST]
+    return sorted(short, key=lambda name: (-counts[name], name))[:limit]

@@ -1,0 +1,281 @@
+"""The page for Prometheus: what the database says, and nothing where it says nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from starlette.testclient import TestClient
+from tests.cli.conftest import an_exchange
+from tests.dashboard.conftest import Week
+from tests.dashboard.scraped import Scraped, scraped
+from tests.dashboard.seeding import NOW, SEARCH, SERVICE
+
+from germane.dashboard.metrics.bounds import ROUTES
+from germane.dashboard.metrics.gauges import AGE, Gauges
+from germane.dashboard.metrics.readings import WINDOWS
+from germane.score import Reason, Score
+from germane.settings import Budget, Settings, load
+from germane.storage import Decision, Expense, Store
+
+MINUTE = NOW.replace(second=0, microsecond=0)
+CLOSE = 1e-9
+
+
+@pytest.fixture
+def scrape(store: Store) -> Callable[..., Scraped]:
+    """Reads the gauges of the store once, at the end of the week or when it is told."""
+
+    def read(at: datetime = NOW, **given: Any) -> Scraped:
+        registry = CollectorRegistry()
+        registry.register(Gauges(store, settings(**given), now=lambda: at))
+        return scraped(generate_latest(registry).decode())
+
+    return read
+
+
+def settings(**given: Any) -> Settings:
+    return load(database="sqlite://", **given)
+
+
+def write(store: Store, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any) -> None:
+    """Write exchanges that began so long ago, with one score each."""
+    made = [an_exchange(started_at=NOW - ago, **given) for _ in values]
+    store.add(made)
+    store.assign([Decision(one.id, 1.0, "drawn") for one in made], {"answer_relevancy": fingerprint})
+    claims = store.claim("test", {"answer_relevancy": fingerprint}, limit=len(values), lease=timedelta(minutes=1))
+    tasks = [task for claim in claims for task in claim.tasks]
+    score = Score(scorer="answer_relevancy", fingerprint=fingerprint, scored_at=NOW, value=0.0)
+    store.complete("test", [(task, replace(score, value=value)) for task, value in zip(tasks, values, strict=True)])
+
+
+def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
+    """Mean, interval, n, shares and counts are those of summary and coverage for the window that the page names."""
+    found = scraped(page.get("/metrics").text)
+
+    assert found.one("germane_up") == 1
+    for name, span in WINDOWS.items():
+        until = datetime.fromtimestamp(found.one("germane_window_end_timestamp_seconds", window=name), UTC)
+        since = datetime.fromtimestamp(found.one("germane_window_begin_timestamp_seconds", window=name), UTC)
+        assert (since, until) == (MINUTE - span, MINUTE)
+        summaries = week.store.summary(since=since, until=until)
+        assert summaries or name == "1h"
+        for one in summaries:
+            labels = {"service": one.service, "route": one.route, "scorer": one.scorer, "window": name}
+            labels |= {"fingerprint": one.fingerprint, "newest": str(one.newest).lower()}
+            shown = {
+                "germane_score_mean": one.mean,
+                "germane_score_mean_lower": one.interval[0] if one.interval else None,
+                "germane_score_mean_upper": one.interval[1] if one.interval else None,
+                "germane_low_ratio": one.low_share,
+                "germane_noncommittal_ratio": one.noncommittal_share,
+            }
+            assert found.one("germane_scores", **labels) == one.n
+            for gauge, value in shown.items():
+                expected = [pytest.approx(value, abs=CLOSE)] if one.enough and value is not None else []
+                assert list(found.all(gauge, **labels).values()) == expected
+        assert len(found.all("germane_scores", window=name)) == len(summaries)
+    assert any(found.all("germane_score_mean", route=SEARCH, window="24h"))
+
+
+def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
+    """Scored, skipped, failed and pending of a window are all that were seen, with the store's own counts."""
+    found = scraped(page.get("/metrics").text)
+
+    coverage = [one for one in week.store.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
+    assert coverage
+    for one in coverage:
+        labels = {"service": one.service, "route": one.route, "scorer": one.scorer, "window": "7d"}
+        assert found.one("germane_exchanges", outcome="scored", **labels) == one.scored
+        assert found.one("germane_exchanges", outcome="pending", **labels) == one.pending
+        assert found.one("germane_exchanges_seen", **labels) == one.seen
+        assert sum(found.all("germane_exchanges", **labels).values()) == one.seen
+        for reason, number in one.skipped.items():
+            assert found.one("germane_exchanges", outcome="skipped", reason=reason, **labels) == number
+
+
+def test_baseline_alerts_queue_and_workers_are_shown(week: Week, page: TestClient) -> None:
+    """What was normal, what is wrong, what waits and who scores stand beside the means."""
+    found, store = scraped(page.get("/metrics").text), week.store
+
+    (version,) = [one for one in store.baselines() if one.status == "active"]
+    assert version.baseline is not None
+    known = version.baseline.routes[SEARCH].mean
+    assert found.one("germane_baseline_mean", service=SERVICE, route=SEARCH) == pytest.approx(known, abs=CLOSE)
+    alert = store.alert(week.seeded.open_alert)
+    assert alert is not None
+    labels = {"rule": "drop", "severity": alert.severity, "state": alert.state}
+    assert sum(found.all("germane_alerts_open", **labels).values()) == 1
+    backlog = store.backlog(lately=timedelta(minutes=1))
+    assert found.one("germane_queue_depth", state="undecided") == backlog.left.undecided > 0
+    assert found.one("germane_queue_lag_seconds") == pytest.approx(backlog.lag.total_seconds(), abs=CLOSE)
+    assert found.one("germane_workers") == backlog.workers
+
+
+def test_a_mean_of_few_scores_is_no_number(store: Store, scrape: Any) -> None:
+    """Under 20 scores there is n and no mean; from 20 on there is one. A window without scores has no series at all."""
+    write(store, [0.5] * 19, ago=timedelta(minutes=90))
+    assert scrape().one("germane_scores", window="24h") == 19
+    assert not scrape().samples.get("germane_score_mean")
+
+    write(store, [0.9], ago=timedelta(minutes=90))
+    found = scrape()
+    assert found.one("germane_score_mean", window="24h") == pytest.approx((19 * 0.5 + 0.9) / 20, abs=CLOSE)
+    assert found.labels("germane_scores", "window") == {"24h", "7d"}
+    assert not found.all("germane_exchanges_seen", window="1h")
+
+
+def test_fingerprints_are_never_averaged(store: Store, scrape: Any) -> None:
+    """Each judge has a mean of its own; only that of the latest answer is the newest."""
+    write(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
+    write(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
+    found = scrape()
+
+    means = {dict(key)["fingerprint"]: value for key, value in found.all("germane_score_mean", window="7d").items()}
+    assert means == {"old": pytest.approx(0.2, abs=CLOSE), "new": pytest.approx(0.8, abs=CLOSE)}
+    assert found.one("germane_score_mean", window="7d", newest="true") == pytest.approx(0.8, abs=CLOSE)
+    assert found.one("germane_score_mean", window="7d", fingerprint="old", newest="false") == pytest.approx(
+        0.2, abs=CLOSE
+    )
+
+
+def test_only_the_newest_fingerprints_are_shown(store: Store, scrape: Any) -> None:
+    """A judge that changes every hour does not fill the memory of who scrapes: four of a route are shown."""
+    for number in range(6):
+        write(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
+
+    assert scrape().labels("germane_scores", "fingerprint") == {"f2", "f3", "f4", "f5"}
+
+
+HOSTILE = 'a"}\ngermane_up 0\n# TYPE x \\n {évil="1"} \u202e<script>alert(1)</script> 😈'
+
+
+def test_a_hostile_name_stays_one_label(store: Store, scrape: Any) -> None:
+    """Quotes, line ends and backslashes in a route are read back as they were, and nothing else on the page changes."""
+    write(store, [0.5], route=HOSTILE, service='s"\\', ago=timedelta(minutes=5))
+    found = scrape()
+
+    assert found.one("germane_up") == 1
+    assert found.one("germane_scores", route=HOSTILE, service='s"\\', window="1h") == 1
+
+
+def test_routes_are_bounded_and_the_rest_is_counted(store: Store, scrape: Any) -> None:
+    """The busiest 200 routes have series; how many have none is a gauge, those with endless names among them."""
+    busy = {("shop", f"route-{number}"): 2 for number in range(ROUTES)}
+    more = {("shop", f"quiet-{number}"): 1 for number in range(9)} | {("shop", "r" * 100_000): 7}
+    store.count_dropped(busy | more, ["answer_relevancy"], Reason.QUEUE_FULL, at=NOW - timedelta(minutes=3))
+    found = scrape()
+
+    assert found.labels("germane_exchanges_seen", "route") == {route for _, route in busy}
+    assert found.one("germane_left_out", what="routes") == len(more)
+    assert found.one("germane_exchanges", route="route-7", window="1h", outcome="skipped", reason="queue_full") == 2
+
+
+def test_the_share_of_the_budget_that_is_spent(store: Store, scrape: Any) -> None:
+    """Of each limit of the day, beside requests, tokens and dollars; without a budget there is no sample."""
+    assert not scrape().samples.get("germane_budget_used_ratio")
+    assert not scrape().samples.get("germane_spent_today_dollars")
+
+    store.reserve_budget(Budget(calls_per_day=10**6), [Expense(12, 500.0, 6.0)])
+    found = scrape(budget=Budget(calls_per_day=100, calls_per_hour=2, usd_per_day=24.0))
+    assert found.one("germane_budget_used_ratio", limit="calls") == pytest.approx(12 / 48, abs=CLOSE)
+    assert found.one("germane_budget_used_ratio", limit="usd") == pytest.approx(6 / 24, abs=CLOSE)
+    assert found.one("germane_spent_today_dollars") == pytest.approx(6.0, abs=CLOSE)
+
+
+class Timer:
+    """Seconds that pass when they are told to; the readings are counted."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.readings = 0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def now(self) -> datetime:
+        self.readings += 1
+        return NOW
+
+
+def test_many_scrapers_cost_one_reading(store: Store) -> None:
+    """However many ask at once, and again for some seconds: the database is read once."""
+    timer = Timer()
+    gauges = Gauges(store, settings(), now=timer.now, timer=timer)
+    pages: list[list[Any]] = []
+    threads = [Thread(target=lambda: pages.append(list(gauges.collect()))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    timer.seconds = AGE - 0.001
+    list(gauges.collect())
+
+    assert (len(pages), timer.readings) == (8, 1)
+    timer.seconds = AGE
+    list(gauges.collect())
+    assert timer.readings == 2
+
+
+def test_a_database_that_is_away_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
+    """The process still answers: germane_up is 0 and nothing of the database is told, until it is back."""
+    timer, path = Timer(), tmp_path / "there.db"
+    store = Store(f"sqlite:///{path}")
+    registry = CollectorRegistry()
+    registry.register(Gauges(store, settings(), now=timer.now, timer=timer))
+
+    def read() -> Scraped:
+        timer.seconds += AGE
+        return scraped(generate_latest(registry).decode())
+
+    away = read()
+    shutil.copy(migrated_file, path)
+    back = read()
+    store.close()
+
+    assert (away.one("germane_up"), back.one("germane_up")) == (0, 1)
+    ours = {"germane_up", "germane_reading_timestamp_seconds", "germane_reading_duration_seconds", "germane_build_info"}
+    assert set(away.samples) == ours
+    assert back.one("germane_queue_lag_seconds") == 0
+
+
+@pytest.fixture
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated and empty SQLite file."""
+    from tests.conftest import migrated_file
+
+    return migrated_file(tmp_path_factory.getbasetemp())
+
+
+def test_the_page_is_as_who_asks_can_take_it(page: TestClient) -> None:
+    """Text by default, OpenMetrics where it is asked for, compressed where that is taken; HEAD has no body."""
+    plain = page.get("/metrics", headers={"Accept-Encoding": "identity"})
+    openmetrics = page.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    head = page.head("/metrics")
+
+    assert plain.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "content-encoding" not in plain.headers
+    assert openmetrics.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert openmetrics.headers["content-encoding"] == "gzip"
+    assert {family.name for family in read_openmetrics(openmetrics.text)} >= {"germane_up", "germane_score_mean"}
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_promtool_finds_nothing_to_complain_about(page: TestClient) -> None:
+    """Names, help and types are as Prometheus wants them."""
+    promtool = shutil.which("promtool") or pytest.skip("promtool is not installed: the page is not linted")
+    text = page.get("/metrics").text
+    checked = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
