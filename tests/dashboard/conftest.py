@@ -99,5 +99,5 @@ def seeded(week: Week) -> Store:
 def page(seeded: Store) -> Iterator[TestClient]:
     """Asks for pages over the week. It follows no redirect."""
     app = create_app(load(database="sqlite://"), store=seeded, now=now)
-    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client

@@ -49,9 +49,11 @@ WRONG: dict[str, Any] = {
     "rules": [{"threshold": 2}],
     "channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}},
     "alert_link": "ftp://example.com/{id}",
+    "token": "hunter2",
+    "host_names": "https://germane.example.com",
 }
 pytestmark = pytest.mark.usefixtures("bare")
-HIDDEN = {"database", "api_key", "base_url", "channels"}
+HIDDEN = {"database", "api_key", "base_url", "channels", "token"}
 
 
 def refusal(**arguments: Any) -> str:

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Mount
-from starlette.staticfiles import StaticFiles
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp
 
-from germane.dashboard import metrics, overview, theme
+from germane.dashboard import login, metrics, overview, theme
+from germane.dashboard.attempts import Attempts
 from germane.dashboard.desk import Desk
+from germane.dashboard.errors import HANDLERS
+from germane.dashboard.guard import Access, Guard
+from germane.dashboard.headers import Headers
+from germane.dashboard.seals import Seals
+from germane.dashboard.static_files import Assets
 
 if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import Store
 
-SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES)
+
+async def healthz(_: Request) -> Response:
+    """Say that this process answers; of the database it says nothing."""
+    return PlainTextResponse("ok\n")
+
+
+SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES, *login.ROUTES)
+OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))
+
+
+class Dashboard(Starlette):
+    """Pages over one database."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return it with headers around all of it, the page that tells of a fault of our own as well."""
+        return Headers(super().build_middleware_stack())
 
 
 def create_app(
@@ -26,14 +52,23 @@ def create_app(
     store: Store | None = None,
     read_only: bool = False,
     now: Callable[[], datetime] | None = None,
+    token: str | SecretStr | None = None,
+    hosts: Collection[str] = (),
+    trusted: bool = False,
 ) -> Starlette:
     """Return the dashboard as an ASGI application: to be served, or mounted in another one.
 
+    Without a token and unless it is trusted, it answers requests of its own machine only, under the names localhost,
+    127.0.0.1 and ::1.
+
     Args:
         settings: By default those of this process.
-        store: The database; by default that of the settings.
+        store: The database, which is then not closed here; by default that of the settings.
         read_only: Whether nothing may be written.
         now: Tells the time, with its zone.
+        token: What visitors have to show; by default the setting ``token``.
+        hosts: Names under which it is asked for, beside the setting ``host_names`` and addresses in numbers.
+        trusted: Whether the application in which it is mounted asks itself who comes.
 
     Raises:
         SettingsError: a setting is wrong or unknown.
@@ -42,9 +77,24 @@ def create_app(
     from germane.storage import Store, utc_now
 
     settings = settings or load()
+    own = store is None
     store = store or Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
-    app = Starlette(
-        routes=[*SCREENS, Mount("/static", StaticFiles(packages=[("germane.dashboard", "static")]), name="static")]
-    )
-    app.state.desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only)
+    desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only)
+    secret = SecretStr(token) if isinstance(token, str) else token or settings.token
+    access = Access(token=secret, hosts=(*hosts, *settings.host_names), trusted=trusted)
+    return _assembled(desk, access, closing=own)
+
+
+def _assembled(desk: Desk, access: Access, *, closing: bool) -> Dashboard:
+    seals, attempts = Seals(access.token), Attempts(desk.now)
+    guard = Middleware(Guard, desk=desk, access=access, seals=seals, attempts=attempts)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        if closing:
+            desk.store.close()
+
+    app = Dashboard(routes=[*SCREENS, *OTHERS], middleware=[guard], exception_handlers=HANDLERS, lifespan=lifespan)
+    app.state.desk, app.state.seals, app.state.attempts = desk, seals, attempts
     return app

@@ -14,7 +14,9 @@ from starlette.responses import HTMLResponse
 
 from germane.dashboard import theme, words
 from germane.dashboard.desk import Desk
+from germane.dashboard.form import csrf
 from germane.dashboard.frame import frame_of
+from germane.dashboard.static_files import asset
 from germane.dashboard.view import View
 
 
@@ -75,6 +77,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters |= {**words.FILTERS, "age": age}
+    made.globals |= {"csrf": csrf, "asset": asset}
     return made
 
 

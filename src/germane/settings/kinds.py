@@ -99,6 +99,24 @@ def _is_key(value: SecretStr) -> SecretStr:
     return value
 
 
+SHORTEST_TOKEN = 16
+"""Characters: nobody tries as many as there are of that length."""
+
+
+def _is_token(value: SecretStr) -> SecretStr:
+    token = value.get_secret_value()
+    if len(token) < SHORTEST_TOKEN or not re.fullmatch(r"[!-~]+", token):
+        raise ValueError(f"must have at least {SHORTEST_TOKEN} ASCII characters, none of them a space")
+    return value
+
+
+def _are_hosts(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if value != "*" and not re.fullmatch(r"[A-Za-z0-9._-]+", value):
+            raise ValueError(f"{value!r:.100} is no name such as germane.example.com: leave out http:// and the port")
+    return values
+
+
 def _is_http(value: SecretStr) -> SecretStr:
     try:
         parts = urlsplit(value.get_secret_value())
@@ -123,9 +141,11 @@ def _split(value: Any) -> Any:
 
 Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
 Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_key)]
+Token = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_token)]
 DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+HostNames = Annotated[Names, AfterValidator(_are_hosts)]
 Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split)]
 Reference = Annotated[str, AfterValidator(_is_reference)]
 """Where a secret stands: read with :func:`read_secret` whenever it is needed."""

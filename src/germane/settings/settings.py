@@ -25,7 +25,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from germane.errors import SettingsError
 from germane.settings import channels, rules
 from germane.settings.channels import Channel, Channels, Link
-from germane.settings.kinds import DatabaseAddress, Dimensions, Key, Names, WebAddress
+from germane.settings.kinds import DatabaseAddress, Dimensions, HostNames, Key, Names, Token, WebAddress
 from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
 from germane.settings.rules import AnyRule, Rule, Rules, in_force
 
@@ -134,6 +134,12 @@ class Settings(BaseSettings):
     """Link in messages, such as `https://germane.example.com/alerts/{id}`; `{key}`, `{rule}`, `{service}`, `{route}`
     and `{scorer}` may stand in it too."""
 
+    token: Token | None = None
+    """What has to be shown to see the pages of `germane serve`; without one it serves its own machine only.
+    `germane serve --generate-token` makes one."""
+    host_names: HostNames = ()
+    """Names under which those pages are asked for, besides localhost and addresses in numbers; `*` for any."""
+
     @field_serializer("database")
     def _without_its_password(self, url: str) -> str:
         """Show of a URL what may be logged."""
@@ -213,7 +219,7 @@ def _parts_of(path: Sequence[str]) -> Iterable[str]:
     return [str(field.validation_alias or name) for name, field in model.model_fields.items()]
 
 
-_SECRET = {"database", "api_key", "base_url", "channels"}
+_SECRET = {"database", "api_key", "base_url", "channels", "token"}
 _NESTED: dict[str, type[BaseModel]] = {
     "rules": Rule,
     "channels": Channel,
@@ -224,6 +230,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "retention": Retention,
 }
 _LISTS = {"rules", "scorers", "imports", "scorer_options", "prices", "always", "filters", "channels", "trend_by"}
+_LISTS |= {"host_names"}
 """Settings whose parts have no variables of their own."""
 _PARTS = [f"{name}__{part}" for name in _NESTED.keys() - _LISTS for part in _NESTED[name].model_fields]
 """As they stand in variables."""

@@ -1,0 +1,26 @@
+"""Where in the dashboard a request goes: its path without the prefix under which the dashboard is mounted."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from starlette.types import Scope
+
+_LOCAL: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+
+
+def root_of(scope: Scope) -> str:
+    """Return the prefix, without a slash at its end."""
+    return str(scope.get("root_path", "")).rstrip("/")
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path that routes go by."""
+    path, root = str(scope["path"]), root_of(scope)
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def is_local(address: str) -> bool:
+    """Whether an address leads nowhere but to one of our own pages: a path, and perhaps a query."""
+    return _LOCAL.fullmatch(address) is not None

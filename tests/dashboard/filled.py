@@ -1,0 +1,21 @@
+"""Filling in a form of a page, as somebody does who looks at it."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+from starlette.testclient import TestClient
+
+
+def seal_of(page: TestClient, shown_at: str) -> str:
+    """Return the seal of the forms on a page."""
+    shown = page.get(shown_at, headers={"Accept": "text/html"})
+    found = re.search(r'name="csrf" value="([^"]+)"', shown.text)
+    assert found is not None, shown.text
+    return found[1]
+
+
+def send(page: TestClient, shown_at: str, to: str, **fields: str) -> httpx2.Response:
+    """Open a page, and send one of its forms."""
+    return page.post(to, data={**fields, "csrf": seal_of(page, shown_at)}, headers={"Accept": "text/html"})
