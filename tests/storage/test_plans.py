@@ -22,12 +22,14 @@ from germane.storage import (
     Advance,
     Decision,
     Expense,
+    JobRuns,
     Key,
     Limit,
     Past,
     Pick,
     Presence,
     Progress,
+    Run,
     Selection,
     Step,
     Store,
@@ -37,7 +39,8 @@ from germane.storage.lowest import Chosen, by_value, lowest, of_few, of_route
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 Statement = tuple[str, Any]
-A_PROCESS = Presence(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"})
+SOME_JOBS = (JobRuns(name="watch", runs=(Run(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
+A_PROCESS = Presence(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=SOME_JOBS)
 A_CALIBRATION = Calibration(
     embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
 )
@@ -69,6 +72,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
     store.beat(A_PROCESS, [task.id for task in tasks], lease=LEASE)
     store.workers(within=LEASE)
+    store.jobs()
     store.abandoned()
     clock.advance(hours=2)
     store.beat(A_PROCESS, [], lease=LEASE)

@@ -43,7 +43,7 @@ from germane.monitor.voice import Voice
 from germane.score import Score
 from germane.scorers import Scorer, asks_judge
 from germane.settings import Settings
-from germane.storage import Presence, Store
+from germane.storage import JobRuns, Presence, Run, Store
 from germane.threads import Threads
 from germane.tracer import Waiting
 
@@ -51,6 +51,9 @@ Attach = Callable[[Exchange, Sequence[Score]], object]
 Quiet = Callable[[], AbstractContextManager[object]]
 
 JOBS: Final = ("sample", "score", "save", "watch")
+TICKING: Final = ("sample", "watch", "deliver", "roll")
+"""What is done at every tick; ``score`` and ``save`` are done when there is something to do."""
+KEEPING: Final = "housekeeping"
 SAMPLER: Final = "sampler"
 WATCHER: Final = "watcher"
 STORE_CALLS: Final = 4
@@ -125,6 +128,8 @@ class Background:
         self._scoring = self._make_scoring()
         self._lease = timedelta(seconds=parts.settings.lease)
         self._woken = parts.clock()
+        self._told: dict[str, Sequence[Run]] = {}
+        self._every = dict.fromkeys(TICKING, parts.settings.tick) | {KEEPING: parts.rhythm.every.total_seconds()}
         self._heartbeat = Heartbeat(
             self._job("beat", self._beat), leave=self._job("leave", self._leave), lease=self._lease
         )
@@ -133,7 +138,7 @@ class Background:
             self._job(name, do) for name, do in zip(JOBS, work, strict=True)
         )
         self._housekeeping = self._make_housekeeping()
-        self._keep = self._job("housekeeping", self._housekeeping.run)
+        self._keep = self._job(KEEPING, self._housekeeping.run)
         self._measure = self._job("measure", self._measuring.run)
         self._roll = self._job("roll", self._rollups.run)
         self._deliver = self._job("deliver", self._delivery.look)
@@ -180,11 +185,10 @@ class Background:
 
     def status(self) -> Status:
         """Return how it is doing; may be called from any thread."""
-        jobs = (self._sample, self._score, self._save, self._watch, self._deliver, self._roll, self._keep)
         beating = {"beat": self._heartbeat.status()} if self._parts.scorers else {}
         return Status(
             running=True,
-            jobs={job.name: job.status() for job in jobs} | beating,
+            jobs={job.name: job.status() for job in self._jobs} | beating,
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=self._scoring.problem,
@@ -222,15 +226,20 @@ class Background:
             await self._threads.run(office.resign)
 
     async def _beat(self) -> None:
-        held, backoff = self._scoring.held() | self._results.held(), self._parts.backoff
-        self._parts.store.beat(
-            self._presence(), held, lease=self._lease, longest_wait=timedelta(seconds=backoff.longest)
-        )
+        held, longest = self._scoring.held() | self._results.held(), timedelta(seconds=self._parts.backoff.longest)
+        runs = {job.name: job.status().runs for job in self._jobs}
+        ran = {name: some for name, some in runs.items() if some and some != self._told.get(name)}
+        self._parts.store.beat(self._presence(ran), held, lease=self._lease, longest_wait=longest)
+        self._told |= ran
 
     async def _leave(self) -> None:
         self._parts.store.dismiss(self._owner)
 
-    def _presence(self) -> Presence:
+    @property
+    def _jobs(self) -> tuple[Job, ...]:
+        return self._sample, self._score, self._save, self._watch, self._deliver, self._roll, self._keep
+
+    def _presence(self, ran: Mapping[str, Sequence[Run]]) -> Presence:
         return Presence(
             id=self._owner,
             host=socket.gethostname(),
@@ -241,6 +250,7 @@ class Background:
             concurrency=places_for(self._parts.settings),
             in_flight=self._scoring.in_flight,
             problem=self._scoring.problem or self._budget_problem,
+            jobs=[JobRuns(name=name, every=self._every.get(name), runs=runs) for name, runs in ran.items()],
         )
 
     @property

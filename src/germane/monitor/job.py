@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from germane.errors import GermaneError, StorageError
 from germane.monitor.voice import Voice
+from germane.storage import Run
+from germane.storage.jobs import KEPT
 
 logger = logging.getLogger("germane.monitor")
 
@@ -25,6 +28,8 @@ class JobStatus:
     """When it last went well; UTC."""
     problem: str | None = None
     """What went wrong the last time, None when nothing did."""
+    runs: Sequence[Run] = ()
+    """The last 50, the oldest first."""
 
 
 class Job:
@@ -46,6 +51,7 @@ class Job:
         self.name = name
         self.last_run: datetime | None = None
         self.problem: str | None = None
+        self.runs: tuple[Run, ...] = ()
         self._work = work
         self._clock = clock
         self._quiet = quiet
@@ -55,6 +61,7 @@ class Job:
     async def run(self) -> None:
         """Do the work once, untraced; a second call meanwhile waits for its turn."""
         async with self._turn:
+            began, steady = self._clock(), time.monotonic()
             try:
                 with self._quiet():
                     await self._work()
@@ -62,6 +69,8 @@ class Job:
                 self._failed(error)
             else:
                 self._succeeded()
+            ended = Run(started_at=began, seconds=time.monotonic() - steady, problem=self.problem)
+            self.runs = (*self.runs[1 - KEPT :], ended)  # a new one each time: others read it from their threads
 
     async def rest(self) -> None:
         """Wait until a run that is under way has ended."""
@@ -70,7 +79,7 @@ class Job:
 
     def status(self) -> JobStatus:
         """Return how it is doing; may be called from any thread."""
-        return JobStatus(last_run=self.last_run, problem=self.problem)
+        return JobStatus(last_run=self.last_run, problem=self.problem, runs=self.runs)
 
     def _succeeded(self) -> None:
         if self.problem is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from germane.storage.ageing import Removed
 from germane.storage.alerts import Advance, Written
+from germane.storage.answer_filter import Answer, AnswerFilter, AnswerPage, AnswerState, Place, Sort, Total, Work
+from germane.storage.answers import Neighbours
 from germane.storage.arrivals import Arrival, Past
 from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
 from germane.storage.baselines import BaselineVersion, Key, Why
@@ -16,15 +18,19 @@ from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
 from germane.storage.flow import Failing, Flow
 from germane.storage.histogram import Histogram
+from germane.storage.jobs import JobRuns, Run
 from germane.storage.limits import Limit, LimitUse
-from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummary
+from germane.storage.means import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
 from germane.storage.notifications import Lane, Outcome, Posted
+from germane.storage.pairing import comparisons
 from germane.storage.part import utc_now
 from germane.storage.pool import Candidate, Pick, Step
 from germane.storage.pulse import Pulse
 from germane.storage.readings import Counts, Scored
 from germane.storage.record import Dropped, Record, dumped, made_by, read
+from germane.storage.rescoring import Rescored
 from germane.storage.restoring import Restored
+from germane.storage.review import Disagreement, Sheet
 from germane.storage.sampling import Decision
 from germane.storage.store import Store
 from germane.storage.tally import Coverage
@@ -36,6 +42,10 @@ from germane.storage.writer import Writer
 __all__ = [
     "Advance",
     "Allowed",
+    "Answer",
+    "AnswerFilter",
+    "AnswerPage",
+    "AnswerState",
     "Arrival",
     "Backlog",
     "BaselineVersion",
@@ -48,6 +58,7 @@ __all__ = [
     "Coverage",
     "CoverageBucket",
     "Decision",
+    "Disagreement",
     "Dropped",
     "Estimate",
     "Expense",
@@ -58,40 +69,52 @@ __all__ = [
     "Grant",
     "Histogram",
     "HourCount",
+    "JobRuns",
     "Key",
     "Labelled",
     "Lane",
     "Limit",
     "LimitUse",
+    "Neighbours",
     "OpenTasks",
     "Outcome",
     "Outstanding",
+    "Overall",
     "Past",
     "Pick",
+    "Place",
     "Posted",
     "Presence",
     "Progress",
     "Pulse",
     "Record",
     "Removed",
+    "Rescored",
     "Restored",
     "RouteMean",
     "RouteSummary",
+    "Run",
     "Scored",
     "Selection",
+    "ServiceSummary",
+    "Sheet",
+    "Sort",
     "Spent",
     "Step",
     "Store",
     "Task",
+    "Total",
     "Traffic",
     "Trouble",
     "Usage",
     "Why",
     "Window",
+    "Work",
     "Worker",
     "Writer",
     "Written",
     "allowed",
+    "comparisons",
     "dumped",
     "frees_at",
     "made_by",

@@ -12,7 +12,7 @@ from germane.storage.engine import Database
 
 VERSION_TABLE = "germane_version"
 """Not Alembic's own name: the application may keep its own migrations in the same database."""
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All there ever were, oldest first."""
 _LOCK = 0x6765726D616E65  # "germane"
 _SCRIPTS = Path(__file__).parent / "migrations"

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
-from germane.storage import expiry, workers
+from germane.storage import expiry, jobs, workers
 from germane.storage.expiry import Pair
+from germane.storage.jobs import JobRuns
 from germane.storage.part import Part
 from germane.storage.workers import Presence, Worker
 
@@ -48,6 +49,11 @@ class Roster(Part):
         with self._database.read() as connection:
             since = None if within is None else self._moment(connection) - within
             return workers.workers(connection, since)
+
+    def jobs(self) -> list[JobRuns]:
+        """Return what the processes that score do again and again, with the last 50 runs, by process and name."""
+        with self._database.read() as connection:
+            return jobs.read(connection)
 
     def abandoned(self, *, after: timedelta = ABSENCE) -> list[Pair]:
         """Return scorers and fingerprints that have open tasks, and that no process has had within this time."""

@@ -15,6 +15,7 @@ from germane.storage.tables import (
     budget,
     exchange,
     feedback,
+    job,
     mark,
     notification,
     score,
@@ -82,7 +83,9 @@ def delete_silences(connection: Connection, before: datetime) -> Removed:
 
 
 def delete_workers(connection: Connection, now: datetime) -> Removed:
-    """Delete processes that were not seen for a day."""
+    """Delete processes that were not seen for a day, with what they told of their jobs."""
+    gone = select(worker.c.id).where(worker.c.seen_at < now - FORGOTTEN).order_by(worker.c.seen_at).limit(ROWS)
+    connection.execute(delete(job).where(job.c.process.in_(gone.scalar_subquery())))
     return Removed(workers=_delete_oldest(connection, worker, worker.c.seen_at, now - FORGOTTEN))
 
 

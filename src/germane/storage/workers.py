@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,6 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Insert, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from germane.storage import jobs
+from germane.storage.jobs import JobRuns
 from germane.storage.rows import batched
 from germane.storage.tables import scoring_task, worker
 from germane.storage.text import clean
@@ -36,11 +38,13 @@ class Presence:
     """Scorers at work for an exchange."""
     problem: str | None = None
     """Why a scorer leaves its judge alone for a while."""
+    jobs: Sequence[JobRuns] = ()
+    """What it does again and again, as far as that ran since it told the last time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker(Presence):
-    """A process that scores, as it was last heard of."""
+    """A process that scores, as it was last heard of. Its jobs are read apart."""
 
     started_at: datetime
     """UTC, when it was first heard of."""
@@ -60,6 +64,7 @@ def beat(
     _bring_back(connection, presence.scorers, lease, max(wait, lease), now)
     values = {"started_at": now, "seen_at": now, **_values(presence)}
     connection.execute(_UPSERTS[connection.dialect.name], values)
+    jobs.write(connection, presence.id, presence.jobs)
     return renewed
 
 
@@ -146,5 +151,6 @@ def workers(connection: Connection, since: datetime | None = None) -> list[Worke
 
 
 def dismiss(connection: Connection, owner: str) -> None:
-    """Drop the row of a process that has ended as it should."""
+    """Drop the rows of a process that has ended as it should."""
+    jobs.drop(connection, owner)
     connection.execute(delete(worker).where(worker.c.id == owner))

@@ -15,7 +15,7 @@ from germane.storage.tables.counts import (
     TallyRow,
 )
 from germane.storage.tables.exchanges import ExchangeRow, FeedbackRow, MarkRow, ScoreRow, TaskRow
-from germane.storage.tables.running import BudgetRow, CalibrationRow, LeaseRow, RateLimitRow, WorkerRow
+from germane.storage.tables.running import BudgetRow, CalibrationRow, JobRow, LeaseRow, RateLimitRow, WorkerRow
 from germane.storage.tables.watching import (
     AlertEventRow,
     AlertRow,
@@ -37,6 +37,7 @@ __all__ = [
     "DetectorRow",
     "ExchangeRow",
     "FeedbackRow",
+    "JobRow",
     "LeaseRow",
     "MarkRow",
     "NotificationRow",
@@ -61,6 +62,7 @@ __all__ = [
     "detector",
     "exchange",
     "feedback",
+    "job",
     "lease",
     "mark",
     "metadata",
@@ -88,6 +90,7 @@ feedback = metadata.tables["feedback"]
 calibration = metadata.tables["calibration"]
 rate_limit = metadata.tables["rate_limit"]
 worker = metadata.tables["worker"]
+job = metadata.tables["job"]
 budget = metadata.tables["budget"]
 rollup = metadata.tables["rollup"]
 rollup_count = metadata.tables["rollup_count"]

@@ -59,6 +59,20 @@ class WorkerRow(Base, table=True):
     seen_at: datetime = Field(sa_type=UtcDateTime)
 
 
+class JobRow(Base, table=True):
+    """What one process does again and again, and how its last runs went: as many as a person looks at, and no more."""
+
+    __tablename__ = "job"
+
+    process: str = Field(primary_key=True, sa_type=Text)
+    """Id of a worker."""
+    name: str = Field(primary_key=True, sa_type=Text)
+    every: float | None = Field(default=None, sa_type=Float)
+    """Seconds between two runs; null of one that is done when something asks for it."""
+    runs: list[Any] = Field(sa_type=Json)
+    """The oldest first: milliseconds since 1970 at its beginning, milliseconds that it took, and what went wrong."""
+
+
 class BudgetRow(Base, table=True):
     """What judging took on one day, reservations of requests under way included."""
 

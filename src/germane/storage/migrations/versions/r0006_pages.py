@@ -1,0 +1,28 @@
+"""What pages show beside the rest: how the jobs of each process went lately."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0006"
+down_revision = "0005"
+
+JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+
+
+def upgrade() -> None:
+    """Create the table."""
+    op.create_table(
+        "job",
+        sa.Column("process", sa.Text(), primary_key=True),
+        sa.Column("name", sa.Text(), primary_key=True),
+        sa.Column("every", sa.Float()),
+        sa.Column("runs", JSON, nullable=False),
+    )
+
+
+def downgrade() -> None:
+    """Drop it."""
+    op.drop_table("job")
