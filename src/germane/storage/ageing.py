@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, delete, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, delete, func, or_, select
 
-from germane.score import Reason
 from germane.shown import counted
 from germane.storage import due
+from germane.storage.ended import count_expired, expired
 from germane.storage.erasing import OPEN, erase, erase_closed, tasks_of
 from germane.storage.pool import take_out
 from germane.storage.rows import batched
@@ -185,15 +185,13 @@ def close(connection: Connection, process: str, tasks: Sequence[tuple[RowMapping
     for row, task in tasks:
         names = (row["service"], row["route"], task["scorer"])
         deltas.count(row["started_at"], names, "pending", by=-1)
-        deltas.count(row["started_at"], names, "skipped", Reason.EXPIRED.value)
+        count_expired(deltas, row["started_at"], names, task["scored_as"])
     for ids in batched([task["id"] for _, task in tasks]):
         connection.execute(_CLOSE.where(scoring_task.c.id.in_(ids)))
     deltas.write(connection, process)
 
 
-_CLOSE = update(scoring_task).values(
-    state="skipped", reason=Reason.EXPIRED.value, error=None, not_before=None, lease_owner=None, lease_until=None
-)
+_CLOSE = expired(None)
 
 
 def count_old(connection: Connection, texts_before: datetime | None, before: datetime | None) -> Removed:

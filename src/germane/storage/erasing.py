@@ -80,7 +80,7 @@ def tasks_of(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMappin
     return free, {row["exchange_id"] for row in everything if row["id"] not in known}
 
 
-_TASK = ("id", "exchange_id", "scorer", "state", "lease_until")
+_TASK = ("id", "exchange_id", "scorer", "state", "lease_until", "scored_as")
 
 
 def _blank(connection: Connection, ids: Sequence[str], now: datetime) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select, text, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select, text, tuple_
 
-from germane.score import Reason
+from germane.storage.ended import count_expired, expired
 from germane.storage.pool import take_out
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, scoring_task
@@ -63,7 +63,8 @@ def _distinct(connection: Connection, condition: Any) -> Iterator[Pair]:
 
 
 def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
-    columns = (scoring_task.c.id, scoring_task.c.scorer, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    of_task = (scoring_task.c.id, scoring_task.c.scorer, scoring_task.c.scored_as)
+    columns = (*of_task, exchange.c.service, exchange.c.route, exchange.c.started_at)
     query = select(*columns, exchange.c.id.label("of")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     query = query.where(
         condition,
@@ -87,17 +88,10 @@ def _end(connection: Connection, process: str, rows: Sequence[Row[Any]]) -> None
     for row in rows:
         names = (row.service, row.route, row.scorer)
         deltas.count(row.started_at, names, "pending", by=-1)
-        deltas.count(row.started_at, names, Reason.EXPIRED.state, Reason.EXPIRED.value)
+        count_expired(deltas, row.started_at, names, row.scored_as)
     # Nobody can score them any more: they are not to be picked in the place of others.
     take_out(connection, sorted({row.of for row in rows}))
     deltas.write(connection, process)
 
 
-_CLOSE = update(scoring_task).values(
-    state=Reason.EXPIRED.state,
-    reason=Reason.EXPIRED.value,
-    error=TOLD,
-    not_before=None,
-    lease_owner=None,
-    lease_until=None,
-)
+_CLOSE = expired(TOLD)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, exists, or_, select
 
+from germane.storage.erasing import OPEN
 from germane.storage.record import COLUMNS, NEVER_ROWS, Dropped, Record, Row, table_of
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, scoring_task, tally
@@ -74,7 +75,9 @@ def _by_exchange(connection: Connection, part: str, ids: Sequence[str], chosen: 
 
 
 def _unheld(task: Row) -> Row:
-    """Return a task as it is when nobody holds it: a lease does not travel."""
+    """Return a task as it is when nobody holds it: a lease does not travel, nor does the wish to score it again."""
+    if task["scored_as"] and task["state"] in OPEN:
+        return {**task, "state": "done", "reason": None, "error": None, "not_before": None}
     if task["state"] != "running":
         return task
     return {

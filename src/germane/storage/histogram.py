@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -70,6 +71,15 @@ class Histogram:
                 return (number + left / weight) / BINS
             left, last = left - weight, (number + 1) / BINS if weight > 0 else last
         return last
+
+    def beside(self, value: float) -> tuple[float, float] | None:
+        """Return which shares of the weight lie in bins under a value's and in bins over it; None without any weight.
+
+        What lies in the value's own bin counts for neither: both are what is sure.
+        """
+        total = sum(self.weights)
+        own = min(max(math.floor(value * BINS), 0), BINS - 1)
+        return (sum(self.weights[:own]) / total, sum(self.weights[own + 1 :]) / total) if total else None
 
 
 def packed(weights: Mapping[int, float] | Sequence[float]) -> bytes:

@@ -32,6 +32,10 @@ STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
 """Scores of which the index by value is read at a time; who shares the last one's value is looked up in the window."""
 
 
+After = tuple[float, datetime, int]
+"""Value, moment and id of a row."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """Which scores: those of answers given since <= started_at < until, and of these names."""
@@ -45,17 +49,42 @@ class Chosen:
     label: str | None = None
     low: bool = False
     """Only those in the lowest band, as :attr:`germane.score.Score.is_low` says it."""
+    at_least: float | None = None
+    below: float | None = None
+    after: After | None = None
+    """Only those that come later in the order of the lowest."""
 
     def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
         """Return what holds for the rows."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
         found = [score.c[name] == value for name, value in named.items() if value is not None]
-        return [*self.window(moment), *found, *([_IS_LOW] if self.low else [])]
+        low = [_IS_LOW] if self.low else []
+        return [*self.window(moment), *found, *low, *self._range(_VALUE), *_later(self.after, moment)]
+
+    def values(self) -> list[ColumnElement[bool]]:
+        """Return the range in which the index by value is to be read."""
+        start = [] if self.after is None else [score.c.value >= self.after[0]]
+        return [*self._range(score.c.value), *start]
+
+    def _range(self, value: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+        lower = [] if self.at_least is None else [value >= self.at_least]
+        return lower if self.below is None else [*lower, value < self.below]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         """Return what holds for the moment."""
         since = [] if self.since is None else [moment >= self.since]
         return since if self.until is None else [*since, moment < self.until]
+
+
+_VALUE = score.c.value + 0.0  # so that no database takes the index by value
+
+
+def _later(after: After | None, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+    if after is None:
+        return []
+    (value, at, id_), column = after, _VALUE
+    newer = or_(moment < at, and_(moment == at, score.c.id < id_))
+    return [or_(column > value, and_(column == value, newer))]
 
 
 _NAMES = [name for _, name in BANDS]
@@ -67,7 +96,6 @@ _IS_LOW = or_(
 
 Rows = list[RowMapping]
 Way = Callable[[Connection, Chosen, int], Rows | None]
-_VALUE = score.c.value + 0.0  # so that no database takes the index by value
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 
 
@@ -122,7 +150,7 @@ def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence
     """Read upwards from the lowest value, so many scores at a time; None where all the steps were not enough."""
     conditions = chosen.conditions(Unsought(score.c.started_at))
     rows: Rows = []
-    beyond: list[ColumnElement[bool]] = []
+    beyond = chosen.values()
     for count in steps:
         end = None if count is None else _value(connection, beyond, count)
         rows += _take(
@@ -132,7 +160,7 @@ def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence
             rows += _sharing(connection, end, chosen, limit - len(rows))
         if len(rows) >= limit or end is None:
             return rows[:limit]
-        beyond = [score.c.value > end]
+        beyond = [*chosen.values(), score.c.value > end]
     return None
 
 

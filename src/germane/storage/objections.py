@@ -58,7 +58,7 @@ def reopen(
     deltas, ready = Deltas(), Counter[str]()
     for some in batched(sorted(set(exchange_ids))):
         tasks = _tasks(connection, some, scorers)
-        _correct(connection, [task for task in tasks if task["state"] == "done"])
+        _correct(connection, [task for task in tasks if task["state"] == "done" or task["scored_as"]])
         left_out = [task for task in tasks if _is_left_out(task)]
         _make_ready(connection, left_out, deltas, now)
         ready.update(task["exchange_id"] for task in left_out)

@@ -80,9 +80,12 @@ class Reports(Part):
 
         ``low`` leaves out what does not lie in the lowest band.
         """
-        names = {"scorer": scorer, "route": route, "fingerprint": fingerprint, "service": service, "label": label}
+        chosen = Chosen(
+            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
+            low=low,
+        )  # fmt: skip
         with self._database.read() as connection:
-            return readings.worst(connection, Chosen(since=since, until=until, low=low, **names), limit)
+            return readings.worst(connection, chosen, limit)
 
     def traffic(self, *, since: datetime) -> Traffic:
         """Return how many exchanges began since then."""

@@ -40,6 +40,7 @@ from germane.storage.record import Dropped, Record
 from germane.storage.refusals import ContentRefused
 from germane.storage.reports import Reports
 from germane.storage.restoring import Restored
+from germane.storage.reviewing import Reviewing
 from germane.storage.rolling import Rolling
 from germane.storage.roster import Roster
 from germane.storage.sampling import Decision
@@ -49,7 +50,7 @@ from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling):
+class Store(Reports, Reviewing, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

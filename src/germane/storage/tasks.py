@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, Update, bindparam, delete, select, update
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
@@ -67,21 +67,48 @@ def finish(
         row = held[task.id]
         names = (row["service"], row["route"], row["scorer"])
         deltas.count(row["started_at"], names, "pending", by=-1)
-        deltas.count(row["started_at"], names, found.state, found.reason.value if found.reason else "")
+        if _stands(row, found):
+            deltas.count(row["started_at"], names, "scored")
+        else:
+            deltas.count(row["started_at"], names, found.state, found.reason.value if found.reason else "")
     if finished:
-        connection.execute(_CLOSE, [_closed(task, found) for task, found in finished])
+        connection.execute(_CLOSE, [_closed(task, found, held[task.id]) for task, found in finished])
     made = [(held[task.id], found) for task, found in finished if found.value is not None]
+    _make_room(connection, [row for row, _ in made if row["scored_as"]])
     insert(connection, score, SCORE, [score_values(row, found, now, stamp) for row, found in made])
-    arrivals.add(connection, made, now, stamp)
+    # What is scored again was chosen by somebody: to the detector it is no news.
+    arrivals.add(connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp)
     deltas.write(connection, process)
 
 
-def _closed(task: Task, found: Score) -> dict[str, Any]:
-    state = "done" if found.state == "scored" else found.state
+def _stands(row: RowMapping, found: Score) -> bool:
+    """Whether an exchange that was to be scored again keeps the score it has, for no new one came about."""
+    return found.value is None and bool(row["scored_as"])
+
+
+def _closed(task: Task, found: Score, row: RowMapping) -> dict[str, Any]:
     error = None if found.reason is None else clean(found.explanation)
+    if _stands(row, found):
+        said = f"scoring it again failed: {found.reason}: {error or 'no more is known'}"
+        return {"task_id": task.id, "new_state": "done", "why": None, "said": said, "made": row["scored_as"]}
+    state = "done" if found.state == "scored" else found.state
     made = None if found.value is None else clean(found.fingerprint)
     why = found.reason and found.reason.value
     return {"task_id": task.id, "new_state": state, "why": why, "said": error, "made": made}
+
+
+def _make_room(connection: Connection, replaced: Sequence[RowMapping]) -> None:
+    """Delete scores in whose place new ones come."""
+    keys = [{"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]} for row in replaced]
+    if keys:
+        connection.execute(_REPLACED, keys)
+
+
+_REPLACED = delete(score).where(
+    score.c.exchange_id == bindparam("of"),
+    score.c.scorer == bindparam("by"),
+    score.c.fingerprint == bindparam("made"),
+)
 
 
 _CLOSE = (
@@ -115,6 +142,7 @@ _HOLD = (
         scoring_task.c.exchange_id,
         scoring_task.c.scorer,
         scoring_task.c.lease_owner,
+        scoring_task.c.scored_as,
         exchange.c.service,
         exchange.c.route,
         exchange.c.started_at,

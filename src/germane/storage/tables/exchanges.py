@@ -134,7 +134,8 @@ class TaskRow(Base, table=True):
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
-    """Fingerprint of its score, which tells what really made it; null without one, and where it is the task's own."""
+    """Fingerprint of its score, which tells what really made it; null without one, and where it is the task's own.
+    Of an open task it says that the exchange is scored again, and which score stands until then; empty without one."""
     tries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     """How often it was tried in vain and handed back to be tried later."""
 
