@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from germane.annotation import Mark
 from germane.errors import UsageError
 from germane.storage import marks, pairing
-from germane.storage.comparison import Comparisons, Window, judged
+from germane.storage.comparison import Comparisons, Window
 from germane.storage.means import RouteSummary
 from germane.storage.trends import Trends
 
@@ -68,16 +68,7 @@ class Comparing(Trends):
         old, new = (
             _chosen(self.summary(since=one[0], until=one[1], histograms=False), names) for one in (earlier, after)
         )
-        lines = pairing.routes(old, new)
-        whole = [] if route is not None else pairing.services(lines, old)
-        found = judged([*whole, *lines], min_drop)
-        return Comparisons(
-            before=earlier,
-            after=after,
-            min_drop=min_drop,
-            services=found[: len(whole)],
-            routes=found[len(whole) :],
-        )
+        return pairing.comparisons(old, new, (earlier, after), min_drop=min_drop, whole=route is None)
 
     def _now(self) -> datetime:
         with self._database.read() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,6 +47,34 @@ class RouteSummary(RouteMean):
     """A mean, beside what became of all exchanges of the same service, route and scorer."""
 
     coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSummary(Estimate):
+    """The scores of one service and fingerprint over all its routes, beside what became of all exchanges."""
+
+    service: str
+    scorer: str
+    fingerprint: str
+    newest: bool
+    """Whether it is the fingerprint of the latest answer of this service and scorer."""
+    latest: datetime
+    """When its latest answer was given; UTC."""
+    coverage: Coverage
+    """Of all routes; its own route is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """All that one window says, of one moment."""
+
+    since: datetime
+    """UTC; the window is since <= started_at < until."""
+    until: datetime
+    routes: Sequence[RouteSummary]
+    services: Sequence[ServiceSummary]
+    coverage: Sequence[Coverage]
+    """Also of what has no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from germane.storage.comparison import Comparison, Finding, Pair, difference, effect, finding_of, standardised
+from germane.storage.comparison import (
+    Comparison,
+    Comparisons,
+    Finding,
+    Pair,
+    Window,
+    difference,
+    effect,
+    finding_of,
+    judged,
+    standardised,
+)
 from germane.storage.means import RouteSummary
 
 Measured = tuple[str, str, str]
@@ -14,6 +25,36 @@ Line = tuple[str, str, str, str]
 """The same, and the fingerprint."""
 Whole = tuple[str, str, str]
 """Service, scorer and fingerprint."""
+
+
+def comparisons(
+    before: Iterable[RouteSummary],
+    after: Iterable[RouteSummary],
+    windows: tuple[Window, Window],
+    *,
+    min_drop: float = 0.0,
+    whole: bool = True,
+) -> Comparisons:
+    """Return what two summaries say beside each other.
+
+    Args:
+        before: Of the earlier stretch of time.
+        after: Of the later one.
+        windows: Both stretches.
+        min_drop: A drop is none unless it is larger than this for sure.
+        whole: Whether services are compared as a whole, too.
+    """
+    old = list(before)
+    lines = routes(old, after)
+    of_services = services(lines, old) if whole else []
+    found = judged([*of_services, *lines], min_drop)
+    return Comparisons(
+        before=windows[0],
+        after=windows[1],
+        min_drop=min_drop,
+        services=found[: len(of_services)],
+        routes=found[len(of_services) :],
+    )
 
 
 def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> list[Comparison]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
@@ -12,7 +12,7 @@ from germane.errors import UsageError
 from germane.storage.correcting import estimated
 from germane.storage.estimate import Estimate
 from germane.storage.gathering import Asked, Gathering, Group, Key, Outcomes, window
-from germane.storage.means import Bucket, CoverageBucket, RouteMean, RouteSummary
+from germane.storage.means import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
 from germane.storage.part import Part
 from germane.storage.tally import Coverage, covered
 
@@ -116,10 +116,7 @@ class Trends(Part):
     ) -> list[RouteSummary]:
         """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
         found = self._means(_asked(since, until, None, None), histograms=histograms)
-        return [
-            RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
-            for mean, coverage in found
-        ]
+        return [_summary(mean, coverage) for mean, coverage in found]
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
         """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
@@ -127,27 +124,111 @@ class Trends(Part):
             counts = Gathering(connection, _asked(since, until, None, None)).counts(_NAMES)
         return [_coverage(key, outcomes) for key, outcomes in sorted(counts.items())]
 
+    def overall(
+        self,
+        *,
+        since: datetime,
+        until: datetime,
+        service: str | None = None,
+        scorer: str | None = None,
+    ) -> Overall:
+        """Return what :meth:`summary` and :meth:`coverage` do, without percentiles, and the same of whole services.
+
+        All of it is read at one moment. The mean of a service is that of all its scores, as in a :meth:`trend` that
+        is not broken down.
+        """
+        asked = _asked(since, until, None, None, service=service, scorer=scorer)
+        read = self._read(asked, histograms=False)
+        return Overall(
+            since=asked.since,
+            until=asked.until,
+            routes=[_summary(mean, coverage) for mean, coverage in _of_routes(read)],
+            services=_of_services(read),
+            coverage=[_coverage(key, outcomes) for key, outcomes in sorted(read.counts.items())],
+        )
+
     def _means(self, asked: Asked, *, histograms: bool) -> list[tuple[RouteMean, Coverage]]:
+        return _of_routes(self._read(asked, histograms=histograms))
+
+    def _read(self, asked: Asked, *, histograms: bool) -> _Read:
         with self._database.read(snapshot=True) as connection:
             reading = Gathering(connection, asked)
             groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
-            counts = reading.counts(_NAMES) if groups else {}
+            counts = reading.counts(_NAMES)
             proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
-        ordered = sorted(groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
-        newest = {key[:3]: key[3] for key, _ in ordered}
-        alone = _alone(groups, lambda key: key[:3])
-        found = []
-        for key, group in ordered:
-            outcomes = counts.get(key[:3], {})
-            usable = proxies.get(key[:2]) if alone[key[:3]] == 1 else None
-            mean = RouteMean(
-                **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
-                newest=newest[key[:3]] == key[3],
+        return _Read(groups, counts, proxies)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Sums of a window."""
+
+    groups: Mapping[Key, Group]
+    """By service, route, scorer and fingerprint, and the label where there is a dimension."""
+    counts: Mapping[Key, Outcomes]
+    """By service, route and scorer."""
+    proxies: Mapping[Key, Mapping[str, float]]
+    """By service and route."""
+
+
+def _of_routes(read: _Read) -> list[tuple[RouteMean, Coverage]]:
+    ordered = sorted(read.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
+    newest = {key[:3]: key[3] for key, _ in ordered}
+    alone = _alone(read.groups, lambda key: key[:3])
+    found = []
+    for key, group in ordered:
+        outcomes = read.counts.get(key[:3], {})
+        usable = read.proxies.get(key[:2]) if alone[key[:3]] == 1 else None
+        mean = RouteMean(
+            **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
+            newest=newest[key[:3]] == key[3],
+            latest=group.latest,
+            **_estimated(group, usable, outcomes),
+        )
+        found.append((mean, _coverage(key[:3], outcomes)))
+    return found
+
+
+def _summary(mean: RouteMean, coverage: Coverage) -> RouteSummary:
+    return RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
+
+
+def _of_services(read: _Read) -> list[ServiceSummary]:
+    """Return the same of all routes of a service together: sums add up."""
+    groups: dict[Key, Group] = {}
+    for (service, _, scorer, fingerprint), group in read.groups.items():
+        key = (service, scorer, fingerprint)
+        groups.setdefault(key, Group(dict.fromkeys(group.sums, 0), group.latest)).add(group.sums, group.latest)
+    counts = _added(read.counts, lambda key: (key[0], key[2]))
+    proxies = _added(read.proxies, lambda key: key[0])
+    newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
+    alone = _alone(groups, lambda key: key[:2])
+    found = []
+    for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
+        service, scorer, fingerprint = key
+        outcomes = counts.get(key[:2], {})
+        found.append(
+            ServiceSummary(
+                service=service,
+                scorer=scorer,
+                fingerprint=fingerprint,
+                newest=newest[key[:2]] == fingerprint,
                 latest=group.latest,
-                **_estimated(group, usable, outcomes),
+                coverage=_coverage((service, "", scorer), outcomes),
+                **_estimated(group, proxies.get(service) if alone[key[:2]] == 1 else None, outcomes),
             )
-            found.append((mean, _coverage(key[:3], outcomes)))
-        return found
+        )
+    return found
+
+
+def _added(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
+    """Return sums of what has a part of the key in common."""
+    total: dict[Any, dict[Any, Any]] = {}
+    for key, values in found.items():
+        sums = total.setdefault(part(key), {})
+        for name, value in values.items():
+            sums[name] = sums.get(name, 0) + value
+    return total
 
 
 def _asked(
