@@ -49,6 +49,7 @@ WRONG: dict[str, Any] = {
     "rules": [{"threshold": 2}],
     "channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}},
     "alert_link": "ftp://example.com/{id}",
+    "trace_link": "https://example.com/{question}",
     "token": "hunter2",
     "host_names": "https://germane.example.com",
 }

@@ -134,6 +134,20 @@ def _is_database(value: str) -> str:
     return value
 
 
+TRACE_PLACES = ("trace_id", "span_id")
+
+
+def _leads_to_trace(value: str) -> str:
+    """Take a link into which nothing but ids is put: no text of a user ever goes out by it."""
+    _is_http(SecretStr(value))
+    named = re.findall(r"{([^{}]*)}", value)
+    bare = re.sub(r"{[^{}]*}", "", value)
+    unusual = not value.isprintable() or set("{} \"<>") & set(bare) or "{" in urlsplit(value).netloc
+    if unusual or not named or set(named) - set(TRACE_PLACES):
+        raise ValueError("must hold {trace_id} or {span_id} behind its host, and nothing else in braces")
+    return value
+
+
 def _split(value: Any) -> Any:
     """Read ``a,b`` as a list: environment variables are text."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -143,6 +157,7 @@ Secret = Annotated[SecretStr, BeforeValidator(_read_secret)]
 Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_key)]
 Token = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_token)]
 DatabaseAddress = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_is_database)]
+TraceLink = Annotated[str, AfterValidator(_leads_to_trace)]
 WebAddress = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_is_http)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 HostNames = Annotated[Names, AfterValidator(_are_hosts)]

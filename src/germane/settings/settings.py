@@ -25,7 +25,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from germane.errors import SettingsError
 from germane.settings import channels, rules
 from germane.settings.channels import Channel, Channels, Link
-from germane.settings.kinds import DatabaseAddress, Dimensions, HostNames, Key, Names, Token, WebAddress
+from germane.settings.kinds import DatabaseAddress, Dimensions, HostNames, Key, Names, Token, TraceLink, WebAddress
 from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
 from germane.settings.rules import AnyRule, Rule, Rules, in_force
 
@@ -133,6 +133,9 @@ class Settings(BaseSettings):
     alert_link: Link | None = None
     """Link in messages, such as `https://germane.example.com/alerts/{id}`; `{key}`, `{rule}`, `{service}`, `{route}`
     and `{scorer}` may stand in it too."""
+    trace_link: TraceLink | None = None
+    """Link from an answer's page to its trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`;
+    `{span_id}` may stand in it too."""
 
     token: Token | None = None
     """What has to be shown to see the pages of `germane serve`; without one it serves its own machine only.
