@@ -142,7 +142,7 @@ def _leads_to_trace(value: str) -> str:
     _is_http(SecretStr(value))
     named = re.findall(r"{([^{}]*)}", value)
     bare = re.sub(r"{[^{}]*}", "", value)
-    unusual = not value.isprintable() or set("{} \"<>") & set(bare) or "{" in urlsplit(value).netloc
+    unusual = not value.isprintable() or set('{} "<>') & set(bare) or "{" in urlsplit(value).netloc
     if unusual or not named or set(named) - set(TRACE_PLACES):
         raise ValueError("must hold {trace_id} or {span_id} behind its host, and nothing else in braces")
     return value
