@@ -8,6 +8,7 @@ from __future__ import annotations
 from germane.tracer.annotation import feedback, mark, record
 from germane.tracer.attachment import attach, suppressed
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
+from germane.tracer.exposing import expose
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
 from germane.tracer.measures import count, is_measured
@@ -28,6 +29,7 @@ __all__ = [
     "count",
     "current_exchange",
     "disconnect",
+    "expose",
     "feedback",
     "flush",
     "hold",

@@ -1,6 +1,7 @@
 """Metrics and events of scores: through the application's providers, or private ones where it has none.
 
-As for spans, a private provider is made only when the environment names an OTLP endpoint, and nothing global is set.
+As for spans, a private provider is made only when the environment names an OTLP endpoint, and nothing global is set;
+one of metrics also where Prometheus may read this process.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from opentelemetry.metrics import NoOpMeterProvider, Observation
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
+from germane.tracer.exposing import exposed
 from germane.tracer.measures import GAUGES, Gauge, read
 from germane.tracer.provider import endpoint, resource, speaks_grpc
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
     from opentelemetry.metrics import Meter, MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader
 
 _lock = threading.Lock()
 _private: dict[str, Any] = {}
@@ -135,7 +138,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def _made(signal: str, make: Any) -> Any:
-    if not endpoint(signal):
+    if not endpoint(signal) and not (signal == "metrics" and exposed()):
         return None
     with _lock:
         if signal not in _private:
@@ -145,6 +148,16 @@ def _made(signal: str, make: Any) -> Any:
 
 def _meter_provider() -> MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
+
+    readers = [_exporting_reader()] if endpoint("metrics") else []
+    if (registry := exposed()) is not None:
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+
+        readers.append(PrometheusMetricReader(registry=registry))
+    return SDKMeterProvider(readers, resource=resource(), shutdown_on_exit=False)
+
+
+def _exporting_reader() -> MetricReader:
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
     if speaks_grpc("metrics"):
@@ -163,8 +176,7 @@ def _meter_provider() -> MeterProvider:
             if self.process == os.getpid():
                 super()._receive_metrics(metrics_data, timeout_millis, **others)
 
-    reader = Reader(OTLPMetricExporter())
-    return SDKMeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+    return Reader(OTLPMetricExporter())
 
 
 def _logger_provider() -> LoggerProvider:
