@@ -23,6 +23,7 @@ _VERBS = {
     "estimate": "germane.cli.estimate",
     "export": "germane.cli.export",
     "forget": "germane.cli.forget",
+    "grafana": "germane.cli.grafana",
     "import": "germane.cli.importing",
     "mark": "germane.cli.mark",
     "prune": "germane.cli.prune",
