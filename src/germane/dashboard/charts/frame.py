@@ -1,0 +1,67 @@
+"""The frame of a picture: what it is and what it shows, by ids of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from germane.dashboard.charts.point import ChartMark, Point, floor_of, series_of
+from germane.dashboard.charts.svg import safe_id, tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What every picture has."""
+
+    width: int
+    """Of the view box; the page stretches it."""
+    height: int
+    title: str
+    """What it is, for who cannot see it."""
+    description: str
+    """What it shows."""
+    name: str
+    """Its id, its own on the page."""
+    kind: str = ""
+    """A class of the style sheet."""
+
+    def of(self, *parts: Markup, data: str | None = None) -> Markup:
+        """Return the picture, as SVG."""
+        id_ = safe_id(self.name)
+        return tag(
+            "svg",
+            tag("title", self.title, id=f"{id_}-title"),
+            tag("desc", self.description, id=f"{id_}-desc"),
+            *parts,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {self.width} {self.height}",
+            role="img",
+            id=id_,
+            class_=self.kind or None,
+            aria_labelledby=f"{id_}-title {id_}-desc",
+            data_points=data,
+        )
+
+
+def described(points: Sequence[Point], baseline: float | None, marks: Sequence[ChartMark] = ()) -> str:
+    """Return in words what a chart of means shows."""
+    newest = series_of(points)[-1:]
+    if not newest:
+        return "No score in this window."
+    last, lowest = newest[0][-1], min(newest[0], key=lambda one: one.mean)
+    words = [f"{len(points)} means on a scale from {floor_of(points, baseline):g} to 1.", f"Last: {_mean(last)}."]
+    if lowest is not last:
+        words.append(f"Lowest: {_mean(lowest)}.")
+    if baseline is not None:
+        words.append(f"Baseline: {baseline:.2f}.")
+    if marks:
+        words.append(f"Marks: {'; '.join(one.label for one in marks[:5])}.")
+    return " ".join(words)
+
+
+def _mean(point: Point) -> str:
+    if point.low is None or point.high is None:
+        return f"{point.mean:.2f} (n={point.n})"
+    return f"{point.mean:.2f} (95% CI {point.low:.2f} to {point.high:.2f}, n={point.n})"

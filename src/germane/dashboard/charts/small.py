@@ -1,0 +1,44 @@
+"""Small charts beside one another, all on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from markupsafe import Markup
+
+from germane.dashboard.charts import layers
+from germane.dashboard.charts.frame import Picture, described
+from germane.dashboard.charts.plot import Plot
+from germane.dashboard.charts.point import Point, floor_of, series_of
+
+
+def small_chart(
+    points: Sequence[Point],
+    *,
+    since: datetime,
+    until: datetime,
+    bucket: timedelta,
+    baseline: float | None = None,
+    title: str,
+    description: str = "",
+    width: int = 300,
+    height: int = 84,
+    name: str = "small",
+    floor: float | None = None,
+) -> Markup:
+    """Return a small picture of means over time, as SVG; arguments as of :func:`trend_chart`.
+
+    Charts beside one another have one scale: give all the same ``floor`` where one of them may have means under 0.
+    """
+    edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
+    inside = [one for one in points if edge.shows(one, bucket)]
+    low = floor_of(inside, baseline) if floor is None else floor
+    plot = Plot(left=edge.left, right=edge.right, top=edge.top, bottom=edge.bottom, since=since, until=until, floor=low)
+    words = description or described(inside, baseline)
+    picture = Picture(width=width, height=height, title=title, description=words, name=name)
+    return picture.of(
+        layers.grid_of(plot, (low, (low + 1) / 2, 1.0)),
+        Markup("") if baseline is None else layers.baseline_of(plot, baseline),
+        layers.lines_of(series_of(inside), plot, bucket, 2.4),
+    )
