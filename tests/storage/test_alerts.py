@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -218,3 +218,24 @@ def test_a_silence_covers_what_fits_all_of_its_patterns() -> None:
 
 def a_silence(**matchers: str) -> Silence:
     return Silence(id="s", matchers=matchers, starts_at=NOON, ends_at=NOON + timedelta(hours=2), comment=HOSTILE)
+
+
+def test_alerts_come_in_pages_and_are_chosen_by_what_they_are_of(watching: Store) -> None:
+    """No page repeats or leaves out one, also of those that began at one moment; a filter takes no others."""
+    names = [f"{number:02d}" for number in range(7)]
+    for number, name in enumerate(names):
+        labels = {"service": ("shop", "desk")[number % 2], "route": name}
+        kind = {"rule": "floor"} if number < 5 else {"rule": "other", "severity": "critical"}
+        begun = an_alert(name, labels=labels, starts_at=NOON - timedelta(hours=number // 3), **kind)
+        assert watching.advance(Advance(changes=[Change(alert=begun)]))
+
+    pages: list[list[str]] = []
+    after: tuple[datetime, str] | None = None
+    while found := watching.alerts(limit=3, after=after):
+        pages.append([one.id for one in found])
+        after = (found[-1].starts_at, found[-1].id)
+
+    assert pages == [names[:3], names[3:6], names[6:]]
+    assert [one.id for one in watching.alerts(service="desk")] == ["01", "03", "05"]
+    assert [one.id for one in watching.alerts(rule="other", severity="critical", service="shop")] == ["06"]
+    assert watching.alerts(service="x' OR 1=1") == []

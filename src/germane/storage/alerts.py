@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from germane.alert import Alert, AlertState, Change, Event, Notification, Silence
+from germane.alert import Alert, AlertState, Change, Event, Notification, Severity, Silence
 from germane.storage import leases, notifications, tables
 from germane.storage.rows import batched
 from germane.storage.text import clean, tidy
@@ -77,14 +77,33 @@ def open_alerts(connection: Connection) -> list[Alert]:
     return sorted(map(_alert_of, rows), key=lambda alert: (alert.starts_at, alert.id))
 
 
-def alerts(connection: Connection, since: datetime | None, state: AlertState | None, limit: int) -> list[Alert]:
-    """Return alerts that began since then, the newest first."""
-    query = select(tables.alert).order_by(tables.alert.c.starts_at.desc(), tables.alert.c.id).limit(limit)
-    if since is not None:
-        query = query.where(tables.alert.c.starts_at >= since)
-    if state is not None:
-        query = query.where(tables.alert.c.state == state)
-    return [_alert_of(row) for row in connection.execute(query).mappings()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenAlerts:
+    """Which alerts are wanted: those that fit all that is given."""
+
+    since: datetime | None = None
+    """When they began, or later."""
+    state: AlertState | None = None
+    rule: str | None = None
+    severity: Severity | None = None
+    service: str | None = None
+    after: tuple[datetime, str] | None = None
+    """Beginning and id of the last one of the page before."""
+
+
+def alerts(connection: Connection, chosen: ChosenAlerts, limit: int) -> list[Alert]:
+    """Return alerts, the newest first."""
+    columns = tables.alert.c
+    query = select(tables.alert).order_by(columns.starts_at.desc(), columns.id).limit(limit)
+    if chosen.since is not None:
+        query = query.where(columns.starts_at >= chosen.since)
+    if chosen.after is not None:
+        at, id_ = chosen.after
+        query = query.where(columns.starts_at <= at, or_(columns.starts_at < at, columns.id > id_))
+    equal = {columns.state: chosen.state, columns.rule: chosen.rule, columns.severity: chosen.severity}
+    equal |= {columns.labels["service"].as_string(): chosen.service}
+    wanted = [column == value for column, value in equal.items() if value is not None]
+    return [_alert_of(row) for row in connection.execute(query.where(*wanted)).mappings()]
 
 
 def alert(connection: Connection, alert_id: str) -> Alert | None:

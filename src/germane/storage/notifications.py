@@ -163,15 +163,17 @@ def lanes(connection: Connection, dead_since: datetime) -> list[Lane]:
 
 
 def told(
-    connection: Connection, status: str | None, channel: str | None, since: datetime | None, limit: int
+    connection: Connection, window: tuple[datetime | None, datetime | None], limit: int, **equal: str | None
 ) -> list[Posted]:
-    """Return notifications written since then, the newest first."""
+    """Return notifications written within a window, the newest first."""
     columns = notification.c
     query = select(notification).order_by(columns.created_at.desc(), columns.id).limit(limit)
-    wanted = {columns.status: status, columns.channel: channel}
-    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    query = query.where(*(columns[name] == value for name, value in equal.items() if value is not None))
+    since, until = window
     if since is not None:
         query = query.where(columns.created_at >= since)
+    if until is not None:
+        query = query.where(columns.created_at < until)
     return [_posted_of(row) for row in connection.execute(query).mappings()]
 
 

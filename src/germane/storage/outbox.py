@@ -81,11 +81,15 @@ class Outbox(Part):
         status: str | None = None,
         channel: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int = 100,
     ) -> list[Posted]:
-        """Return notifications, of one status (``waiting``, ``sent``, ``dead``) or channel, the newest first."""
+        """Return notifications, of one status (``waiting``, ``sent``, ``dead``) or channel, the newest first.
+
+        With ``since`` and ``until`` those that were written since then and before then.
+        """
         with self._database.read() as connection:
-            return notifications.told(connection, status, channel, since, limit)
+            return notifications.told(connection, (since, until), limit, status=status, channel=channel)
 
     def resend(self, *, channel: str | None = None, ids: Collection[str] = (), dead_for: timedelta = DEAD_FOR) -> int:
         """Have notifications tried again, in their order: by their ids, or those that died within this time.

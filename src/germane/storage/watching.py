@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from germane.alert import Alert, AlertState, Event, Silence
+from germane.alert import Alert, AlertState, Event, Severity, Silence
 from germane.storage import alerts, flow, narrowing
 from germane.storage.alerts import Advance, Overtaken
 from germane.storage.flow import Failing, Flow
@@ -36,11 +36,32 @@ class Watching(Part):
             return alerts.open_alerts(connection)
 
     def alerts(
-        self, *, since: datetime | None = None, state: AlertState | None = None, limit: int = 100
+        self,
+        *,
+        since: datetime | None = None,
+        state: AlertState | None = None,
+        rule: str | None = None,
+        severity: Severity | None = None,
+        service: str | None = None,
+        after: tuple[datetime, str] | None = None,
+        limit: int = 100,
     ) -> list[Alert]:
-        """Return alerts that began since then, the newest first."""
+        """Return alerts that began since then, the newest first.
+
+        Args:
+            since: When they began, or later.
+            state: Only such.
+            rule: Only of this name.
+            severity: Only such.
+            service: Only of this one.
+            after: Beginning and id of the last one of the page before.
+            limit: How many at most.
+        """
+        chosen = alerts.ChosenAlerts(
+            since=since, state=state, rule=rule, severity=severity, service=service, after=after
+        )
         with self._database.read() as connection:
-            return alerts.alerts(connection, since, state, limit)
+            return alerts.alerts(connection, chosen, limit)
 
     def alert(self, alert_id: str) -> Alert | None:
         """Return one alert; None where there is none of that id."""
