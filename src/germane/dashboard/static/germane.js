@@ -1,0 +1,389 @@
+// What a person likes on top of pages that work without it: a crosshair, the drawer, fresh numbers, the keyboard.
+// Nothing here writes text as HTML: what is put in place of a part of the page is what this server rendered, parsed.
+"use strict";
+
+const page = document.documentElement;
+const root = page.dataset.root || "";
+const SVG = "http://www.w3.org/2000/svg";
+const EVERY = 30_000;
+
+// --- cookies: the visitor's zone and theme ---
+
+function cookie(name) {
+  const found = document.cookie.split("; ").find((one) => one.startsWith(`${name}=`));
+  return found === undefined ? null : found.slice(name.length + 1);
+}
+
+function remember(name, value) {
+  document.cookie = `${name}=${value}; path=/; max-age=31536000; samesite=lax`;
+  return cookie(name) === value; // false where cookies are off
+}
+
+// The server writes moments in the zone of a cookie. It is set at the first visit, and the page asked for once more:
+// only once in a session, for a server that does not know the zone would be asked forever.
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
+  if (!/^[A-Za-z0-9_+/-]+$/.test(zone) || page.dataset.zone === undefined || page.dataset.zone === zone) return;
+  if (!remember("germane_zone", zone)) return;
+  try {
+    if (sessionStorage.getItem("germane_zone") === zone) return;
+    sessionStorage.setItem("germane_zone", zone);
+  } catch {
+    return; // without a place to note that it was tried, it is not tried
+  }
+  location.reload();
+}
+
+const THEMES = { auto: "light", light: "dark", dark: "auto" };
+
+function switchTheme(event) {
+  const form = event.target.closest("form[data-theme-switch]");
+  if (!form) return;
+  const button = form.querySelector("button");
+  const chosen = button.value;
+  if (!(chosen in THEMES) || !remember("germane_theme", chosen)) return; // the server does it, by the form
+  event.preventDefault();
+  if (chosen === "auto") delete page.dataset.theme;
+  else page.dataset.theme = chosen;
+  const text = `Theme: ${chosen}. Change to ${THEMES[chosen]}`;
+  button.value = THEMES[chosen];
+  button.title = text;
+  button.querySelector(".hidden").textContent = text;
+}
+
+// --- charts: a crosshair with the numbers, by pointer and by arrow keys ---
+
+const said = document.createElement("p"); // read out, for who does not see the crosshair
+said.className = "hidden";
+said.setAttribute("role", "status");
+
+function points(svg) {
+  // From, to, x, y, mean, low, high, n, whether that is enough.
+  return (svg.points ??= JSON.parse(svg.dataset.points));
+}
+
+function prepareCharts(within) {
+  for (const svg of within.querySelectorAll("svg[data-points]")) {
+    if (!points(svg).length) continue;
+    svg.setAttribute("tabindex", "0");
+    const title = svg.querySelector("title");
+    if (!title) continue;
+    // A title inside would pop up over the crosshair; as a label it is read out all the same.
+    svg.setAttribute("aria-label", `${title.textContent}. Arrow keys go through the values.`);
+    svg.setAttribute("aria-describedby", svg.querySelector("desc").id);
+    svg.removeAttribute("aria-labelledby");
+    title.remove();
+  }
+}
+
+function formatter(options) {
+  try {
+    return new Intl.DateTimeFormat("en-GB", { ...options, timeZone: page.dataset.zone || undefined });
+  } catch {
+    return new Intl.DateTimeFormat("en-GB", options);
+  }
+}
+
+const dayAndTime = formatter({ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const timeAlone = formatter({ hour: "2-digit", minute: "2-digit" });
+
+function when(from, to) {
+  const [first, last] = [new Date(from * 1000), new Date(to * 1000)];
+  return `${dayAndTime.format(first)} – ${(to - from < 86400 ? timeAlone : dayAndTime).format(last)}`;
+}
+
+function number(value) {
+  return value.toFixed(2).replace("-", "−");
+}
+
+function words([from, to, , , mean, low, high, n, enough]) {
+  const interval = low === null ? "interval unknown" : `95% CI ${number(low)} to ${number(high)}`;
+  return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${enough ? "" : ": not enough data (need 20)"}`;
+}
+
+function show(svg, index) {
+  const found = points(svg)[index];
+  if (!found) return "";
+  const box = svg.viewBox.baseVal;
+  hideCross(svg);
+  svg.chosen = index;
+  for (const [name, ends] of [["x", [found[2], found[2], 0, box.height]], ["y", [0, box.width, found[3], found[3]]]]) {
+    const line = document.createElementNS(SVG, "line");
+    line.setAttribute("class", `cross ${name}`);
+    ["x1", "x2", "y1", "y2"].forEach((key, place) => line.setAttribute(key, ends[place]));
+    svg.append(line);
+  }
+  const figure = svg.closest(".chart");
+  const readout = document.createElement("div");
+  readout.className = "readout";
+  readout.textContent = words(found);
+  figure.append(readout);
+  place(readout, svg, figure, found);
+  return readout.textContent;
+}
+
+function place(readout, svg, figure, found) {
+  const [inside, around] = [svg.getBoundingClientRect(), figure.getBoundingClientRect()];
+  const scale = inside.width / svg.viewBox.baseVal.width;
+  const x = inside.left - around.left + found[2] * scale;
+  const left = x + 12 + readout.offsetWidth > around.width ? x - 12 - readout.offsetWidth : x + 12;
+  const y = inside.top - around.top + found[3] * scale + 14; // under the line, where charts of scores are empty
+  readout.style.left = `${Math.max(0, left)}px`;
+  readout.style.top = `${Math.min(y, around.height - readout.offsetHeight)}px`;
+}
+
+function hideCross(svg) {
+  svg.querySelectorAll(".cross").forEach((line) => line.remove());
+  svg.closest(".chart")?.querySelectorAll(".readout").forEach((one) => one.remove());
+  delete svg.chosen;
+}
+
+function nearest(svg, event) {
+  const inside = svg.getBoundingClientRect();
+  const scale = svg.viewBox.baseVal.width / inside.width;
+  const [x, y] = [(event.clientX - inside.left) * scale, (event.clientY - inside.top) * scale];
+  const far = (one) => Math.abs(one[2] - x) * 1000 + Math.abs(one[3] - y); // two judges may share a moment
+  return points(svg).reduce((best, one, index, all) => (far(one) < far(all[best]) ? index : best), 0);
+}
+
+let pointed = null;
+
+function followPointer(event) {
+  const svg = event.target.closest?.("svg[data-points]");
+  if (pointed && pointed !== svg) hideCross(pointed);
+  pointed = svg && points(svg).length ? svg : null;
+  if (!pointed) return;
+  const index = nearest(svg, event);
+  if (svg.chosen !== index) show(svg, index);
+}
+
+function stepChart(svg, key) {
+  const last = points(svg).length - 1;
+  const at = svg.chosen ?? (key === "ArrowLeft" ? last + 1 : -1);
+  const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key];
+  if (next === undefined) return false;
+  said.textContent = show(svg, Math.min(last, Math.max(0, next)));
+  return true;
+}
+
+// --- the drawer: an answer beside the list it was chosen from ---
+
+let drawer = null;
+let opener = null;
+const home = location.pathname + location.search;
+
+async function parsed(address) {
+  const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
+  if (!response.ok) throw new Error(String(response.status));
+  return { response, document: new DOMParser().parseFromString(await response.text(), "text/html") };
+}
+
+function partOf(address) {
+  const url = new URL(address, location.href);
+  url.searchParams.set("part", "drawer");
+  return url;
+}
+
+async function fillDrawer(address) {
+  const found = (await parsed(partOf(address))).document;
+  drawer ??= makeDrawer();
+  const content = found.querySelector("main") ?? found.body;
+  drawer.replaceChildren(closer(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
+  prepareCharts(drawer);
+  drawer.scrollTop = 0;
+  if (!drawer.open) drawer.showModal();
+  drawer.querySelector(".close").focus();
+}
+
+function makeDrawer() {
+  const made = document.createElement("dialog");
+  made.className = "drawer";
+  made.setAttribute("aria-label", "Answer");
+  made.addEventListener("cancel", (event) => {
+    event.preventDefault(); // Escape goes back, as the close button and the browser's own button do
+    leaveDrawer();
+  });
+  made.addEventListener("click", (event) => {
+    if (event.target === made && event.offsetX < 0) leaveDrawer(); // beside it
+  });
+  document.body.append(made);
+  return made;
+}
+
+function closer() {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "close";
+  button.textContent = "Close";
+  button.addEventListener("click", leaveDrawer);
+  return button;
+}
+
+async function openDrawer(link) {
+  const depth = drawer?.open ? (history.state?.depth ?? 0) + 1 : 1;
+  if (depth === 1) opener = link;
+  try {
+    await fillDrawer(link.href);
+    history.pushState({ depth }, "", link.href); // the address is that of the answer: it can be sent
+  } catch {
+    location.assign(link.href);
+  }
+}
+
+function leaveDrawer() {
+  const depth = history.state?.depth;
+  if (depth) history.go(-depth);
+  else closeDrawer();
+}
+
+function closeDrawer() {
+  drawer?.close();
+  opener?.focus();
+  opener = null;
+}
+
+function followHistory(event) {
+  if (event.state?.depth) fillDrawer(location.href).catch(() => location.reload());
+  else if (drawer?.open) closeDrawer();
+  else if (location.pathname + location.search !== home) location.reload(); // the page under it was loaded anew
+}
+
+// --- fresh numbers: parts that carry data-live are replaced by what the server says now ---
+
+let late = null;
+
+function isBusy(part) {
+  return part.contains(document.activeElement) || part.contains(pointed) || part.contains(getSelection().anchorNode);
+}
+
+async function refresh() {
+  if (document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
+  const parts = [...document.querySelectorAll("[data-live][id]")];
+  if (!parts.length) return;
+  try {
+    const { response, document: fresh } = await parsed(location.href);
+    if (response.redirected) return; // to where one lets oneself in
+    for (const part of parts) replace(part, fresh.getElementById(part.id));
+    late?.remove();
+    late = null;
+  } catch {
+    sayLate();
+  }
+}
+
+function replace(part, fresh) {
+  if (!fresh || !part.isConnected || isBusy(part)) return;
+  const opened = [...part.querySelectorAll("details")].map((one) => one.open);
+  document.adoptNode(fresh);
+  fresh.querySelectorAll("details").forEach((one, place) => (one.open = opened[place] ?? one.open));
+  part.replaceWith(fresh);
+  prepareCharts(fresh);
+}
+
+function sayLate() {
+  if (late) return;
+  late = document.createElement("p");
+  late.className = "warn";
+  late.textContent = `Not refreshed since ${timeAlone.format(new Date())}: the server did not answer.`;
+  document.querySelector(".foot")?.before(late);
+}
+
+// --- the keyboard ---
+
+const PLACES = { o: "/", a: "/answers", l: "/alerts", w: "/worker" };
+const HELP = [
+  ["j / k", "next / previous answer of the list"],
+  ["Enter", "open it"],
+  ["Escape", "close the drawer"],
+  ["← →", "through the values of a chart that has the focus"],
+  ["/", "to the first field of a filter"],
+  ["g then o, a, l, w", "overview, answers, alerts, worker"],
+  ["?", "this help"],
+];
+let went = false;
+
+function isTyping(target) {
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  const svg = event.target.closest("svg[data-points]");
+  const taken = (svg && stepChart(svg, event.key)) || goTo(event.key) || act(event.key);
+  if (taken) event.preventDefault();
+}
+
+function goTo(key) {
+  const goes = went && key in PLACES;
+  went = key === "g";
+  if (goes) location.assign(root + PLACES[key]);
+  return goes;
+}
+
+function act(key) {
+  if (key === "?") return help();
+  if (key === "/") return focusOn(document.querySelector("main form.filters :is(input, select):not([type=hidden])"));
+  if (key === "j" || key === "k") return step(key === "j" ? 1 : -1);
+  return false;
+}
+
+function step(by) {
+  const within = drawer?.open ? drawer : document.querySelector("main");
+  const links = [...within.querySelectorAll("a[data-drawer]")].filter((one) => one.offsetParent);
+  const at = links.indexOf(document.activeElement);
+  return focusOn(links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by]);
+}
+
+function focusOn(element) {
+  element?.focus();
+  return Boolean(element);
+}
+
+function help() {
+  const dialog = document.createElement("dialog");
+  dialog.className = "help";
+  dialog.setAttribute("aria-label", "Keyboard");
+  const list = document.createElement("dl");
+  list.className = "facts";
+  for (const [keys, meaning] of HELP) {
+    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
+    term.textContent = keys;
+    text.textContent = meaning;
+    list.append(term, text);
+  }
+  const button = document.createElement("button");
+  button.textContent = "Close";
+  button.className = "close";
+  button.addEventListener("click", () => dialog.close());
+  dialog.append(button, list);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return true;
+}
+
+// --- all of it listens at the document, for parts of the page come and go ---
+
+function clicked(event) {
+  const link = event.target.closest?.("a[data-drawer]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  openDrawer(link);
+}
+
+function changed(event) {
+  event.target.closest("form[data-choice]")?.requestSubmit();
+}
+
+page.classList.add("scripted");
+document.body.append(said);
+prepareCharts(document);
+document.addEventListener("click", clicked);
+document.addEventListener("change", changed);
+document.addEventListener("submit", switchTheme);
+document.addEventListener("keydown", pressed);
+document.addEventListener("pointermove", followPointer, { passive: true });
+document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-points]") && hideCross(event.target));
+window.addEventListener("popstate", followHistory);
+setInterval(refresh, EVERY);
+tellZone();
