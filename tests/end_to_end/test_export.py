@@ -91,7 +91,7 @@ def test_scores_stand_on_the_spans_that_they_belong_to(
 )
 def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str, protocol: str) -> None:
     """A span does not wait longer than it may; its score then comes on a new root span that links to it."""
-    with FakeJudge(latency=1.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
+    with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(
             receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_hold=0.2
         )
@@ -112,7 +112,7 @@ def test_a_head_sampler_leaves_no_span_without_its_score(tmp_path: Path, order: 
     """Late scores come for just the spans that the application's sampler let through; all answers are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}
-    with FakeJudge(latency=1.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
+    with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(receiver, judge, database, order=order, protocol="http/protobuf", max_hold=0.2, **sampler)
         spans = receiver.spans
 

@@ -263,10 +263,10 @@ def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
 
 
 def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: Server) -> None:
-    """Ten requests of half a second, two at a time, with two seconds for each: all have their reply."""
-    fake.latency = 0.5
+    """Ten requests of a second, two at a time, with four seconds for each: all have their reply."""
+    fake.latency = 1.0
 
-    replies = ask_at_once(dataclasses.replace(server, timeout=2.0), 10, concurrency=2)
+    replies = ask_at_once(dataclasses.replace(server, timeout=4.0), 10, concurrency=2)
 
     assert [type(reply) for reply in replies] == [Reply] * 10
     assert fake.most_in_flight == 2
