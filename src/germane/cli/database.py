@@ -33,6 +33,27 @@ def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - clic
         click.echo(f"The tables in {store.name} are up to date.")
 
 
+@command.command("check")
+@click.option("--quick", is_flag=True, help="Leave out whether indexes fit their rows.")
+@click.option(
+    "--hours", type=click.IntRange(0, 10_000), default=8, show_default=True, help="Hours that are summed up anew."
+)
+@database
+@as_json
+@click.pass_context
+def check(context: click.Context, quick: bool, hours: int, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
+    """Look whether file, tables, counts and rollups are whole. It reads all, and writes nothing."""
+    from germane.cli.doctor.finding import code, show
+    from germane.cli.whole import look
+
+    name, findings, content = look(settings_for(database), quick=quick, hours=hours)
+    if as_json:
+        print_json({"database": name, "findings": [finding.as_dict() for finding in findings], **content})
+    else:
+        show(findings)
+    context.exit(code(findings))
+
+
 @command.command("vacuum")
 @database
 @as_json

@@ -5,18 +5,19 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from importlib import import_module
-from typing import Any
 
 import click
 
-from germane.cli.output import print_json
+from germane.cli.output import COMPLETE, print_json
+from germane.cli.verbs import Verbs
 from germane.errors import GermaneError
 
 _VERBS = {
     "alerts": "germane.cli.alerts",
     "baseline": "germane.cli.baseline",
     "calibrate": "germane.cli.calibrate",
+    "completion": "germane.cli.completion",
+    "config": "germane.cli.config",
     "db": "germane.cli.database",
     "demo": "germane.cli.demo",
     "doctor": "germane.cli.doctor",
@@ -25,28 +26,35 @@ _VERBS = {
     "forget": "germane.cli.forget",
     "grafana": "germane.cli.grafana",
     "import": "germane.cli.importing",
+    "init": "germane.cli.init",
     "mark": "germane.cli.mark",
     "prune": "germane.cli.prune",
     "report": "germane.cli.report",
     "score": "germane.cli.score",
+    "serve": "germane.cli.serve",
+    "trend": "germane.cli.trend",
     "worker": "germane.cli.worker",
     "worst": "germane.cli.worst",
 }
 
 
-class _Verbs(click.Group):
-    """Imports a verb when it is called, so that ``--help`` and the light ones stay quick."""
+_SECTIONS = {
+    "Begin": ("init", "doctor", "demo"),
+    "Run": ("serve", "worker"),
+    "Look": ("report", "trend", "worst", "alerts"),
+    "Explain": ("mark", "baseline", "calibrate", "estimate"),
+    "Score by hand": ("score", "rescore"),
+    "Look after data": ("db", "export", "import", "prune", "forget"),
+    "Set up": ("config", "grafana", "completion"),
+}
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is the base class's
-        return list(_VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        module = _VERBS.get(cmd_name)
-        command: Any = None if module is None else import_module(module).command
-        return command  # type: ignore[no-any-return]  # each module's command is one
-
-
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Verbs,
+    places=_VERBS,
+    sections=_SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="germane")
 def _germane() -> None:
     """Watch whether your RAG application still answers the question.
@@ -64,7 +72,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # answers hold characters that a terminal may not know
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
-        code = _germane.main(standalone_mode=False)
+        code = _germane.main(standalone_mode=False, complete_var=COMPLETE)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

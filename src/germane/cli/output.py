@@ -12,6 +12,8 @@ import click
 from germane.shown import harmless as harmless
 
 SCHEMA_VERSION = 1
+COMPLETE = "_GERMANE_COMPLETE"
+"""The variable by which a shell asks what it may complete, however the command is started."""
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 """Seconds of what a span may be given in."""
 

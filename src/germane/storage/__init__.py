@@ -18,6 +18,7 @@ from germane.storage.feedback import Labelled
 from germane.storage.floors import Floors
 from germane.storage.flow import Failing, Flow
 from germane.storage.histogram import Histogram
+from germane.storage.inspecting import Inspection, Room, Uneven
 from germane.storage.jobs import JobRuns, Run
 from germane.storage.limits import Limit, LimitUse
 from germane.storage.means import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
@@ -69,6 +70,7 @@ __all__ = [
     "Grant",
     "Histogram",
     "HourCount",
+    "Inspection",
     "JobRuns",
     "Key",
     "Labelled",
@@ -91,6 +93,7 @@ __all__ = [
     "Removed",
     "Rescored",
     "Restored",
+    "Room",
     "RouteMean",
     "RouteSummary",
     "Run",
@@ -106,6 +109,7 @@ __all__ = [
     "Total",
     "Traffic",
     "Trouble",
+    "Uneven",
     "Usage",
     "Why",
     "Window",

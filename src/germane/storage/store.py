@@ -31,6 +31,7 @@ from germane.storage.comparing import Comparing
 from germane.storage.engine import Database
 from germane.storage.exporting import Selection
 from germane.storage.feedback import Labelled
+from germane.storage.inspecting import Inspecting
 from germane.storage.learning import Learning
 from germane.storage.outbox import Outbox
 from germane.storage.outcomes import Ended, Told, note
@@ -50,7 +51,9 @@ from germane.storage.upkeep import Upkeep
 from germane.storage.watching import Watching
 
 
-class Store(Reports, Reviewing, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling):
+class Store(
+    Reports, Reviewing, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling, Inspecting
+):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
     Every method but those that take away is one transaction, and all raise:

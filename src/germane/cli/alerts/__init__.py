@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import click
 
 from germane.cli.output import as_json, database
+from germane.cli.verbs import Verbs
 
 _VERBS = {
-    "accept": ("germane.cli.alerts.acts", "accept"),
-    "ack": ("germane.cli.alerts.acts", "ack"),
-    "dead": ("germane.cli.alerts.dead", "dead"),
-    "power": ("germane.cli.alerts.power", "command"),
-    "preview": ("germane.cli.alerts.preview", "command"),
-    "resend": ("germane.cli.alerts.dead", "resend"),
-    "resolve": ("germane.cli.alerts.acts", "resolve"),
-    "show": ("germane.cli.alerts.show", "command"),
-    "silence": ("germane.cli.alerts.silence", "silence"),
-    "test": ("germane.cli.alerts.trial", "command"),
-    "unsilence": ("germane.cli.alerts.silence", "unsilence"),
+    "accept": "germane.cli.alerts.acts:accept",
+    "ack": "germane.cli.alerts.acts:ack",
+    "dead": "germane.cli.alerts.dead:dead",
+    "power": "germane.cli.alerts.power",
+    "preview": "germane.cli.alerts.preview",
+    "resend": "germane.cli.alerts.dead:resend",
+    "resolve": "germane.cli.alerts.acts:resolve",
+    "show": "germane.cli.alerts.show",
+    "silence": "germane.cli.alerts.silence:silence",
+    "test": "germane.cli.alerts.trial",
+    "unsilence": "germane.cli.alerts.silence:unsilence",
 }
-"""Module and name of each verb: imported when it is called."""
+_SECTIONS = {
+    "Look": ("show", "dead"),
+    "Act": ("ack", "silence", "unsilence", "resolve", "accept", "resend"),
+    "Try": ("test", "preview", "power"),
+}
 
 
-class _Verbs(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is the base class's
-        return list(_VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        module, name = _VERBS.get(cmd_name, (None, ""))
-        found: Any = None if module is None else getattr(import_module(module), name)
-        return found  # type: ignore[no-any-return]  # each of them is a command
-
-
-@click.group("alerts", cls=_Verbs, invoke_without_command=True)
+@click.group("alerts", cls=Verbs, places=_VERBS, sections=_SECTIONS, invoke_without_command=True)
 @click.option("--all", "every", is_flag=True, help="Also those that are over: the newest hundred.")
 @click.option("--check", is_flag=True, help="Exit with 3 when something fires.")
 @database

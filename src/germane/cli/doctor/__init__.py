@@ -9,11 +9,8 @@ from pathlib import Path
 import click
 
 from germane.cli.doctor.examination import examine
-from germane.cli.doctor.finding import Finding
-from germane.cli.output import as_json, database, harmless, print_json
-
-FAULT_FOUND = 4
-_SIGNS = {"ok": "ok   ", "note": "note ", "fault": "FAULT"}
+from germane.cli.doctor.finding import Finding, code, show
+from germane.cli.output import as_json, database, print_json
 
 
 @click.command("doctor")
@@ -36,11 +33,8 @@ def command(
     if as_json:
         print_json({"findings": [finding.as_dict() for finding in findings]})
     else:
-        for finding in findings:
-            click.echo(f"{_SIGNS[finding.status]}  {harmless(finding.about)}: {harmless(finding.message, 1000)}")
-            if finding.fix:
-                click.echo(f"       -> {harmless(finding.fix, 1000)}")
-    context.exit(FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0)
+        show(findings)
+    context.exit(code(findings))
 
 
 def _imported(module: str) -> list[Finding]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
+
+import click
+
+from germane.shown import harmless
 
 MANY: Final = 10_000
 """Exchanges and scores that the doctor counts at most."""
@@ -24,6 +28,24 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
+
+
+FAULT_FOUND: Final = 4
+"""Exit code."""
+_SIGNS: Final = {"ok": "ok   ", "note": "note ", "fault": "FAULT"}
+
+
+def show(findings: Sequence[Finding]) -> None:
+    """Print a line for each, and how it is mended."""
+    for finding in findings:
+        click.echo(f"{_SIGNS[finding.status]}  {harmless(finding.about)}: {harmless(finding.message, 1000)}")
+        if finding.fix:
+            click.echo(f"       -> {harmless(finding.fix, 1000)}")
+
+
+def code(findings: Sequence[Finding]) -> int:
+    """Return 4 when there is a fault, else 0."""
+    return FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0
 
 
 _KEY = "set OPENAI_API_KEY to a valid key, judge to a model that it may use, OPENAI_BASE_URL to where both are known"

@@ -1,0 +1,210 @@
+"""``germane trend``: how a score develops, drawn in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from germane.cli import covered, drawn
+from germane.cli.compared import ENOUGH
+from germane.cli.mark import as_dict as mark_as_dict
+from germane.cli.opening import opened
+from germane.cli.output import as_json, database, harmless, print_json
+from germane.cli.since import Past, Span
+from germane.cli.terminal import terminal
+
+if TYPE_CHECKING:
+    from germane.alert import Alert
+    from germane.annotation import Mark
+    from germane.storage import Bucket, Store
+
+_USUAL: Final[Sequence[str]] = ("answer_relevancy", "question_answer_similarity")
+POINTS: Final = 30
+"""Stretches at most where the length of one is not given."""
+MOST: Final = 1000
+_OF_ALERT: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
+_BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
+
+
+@click.command("trend")
+@click.argument("scorer", required=False)
+@click.option("--since", type=Past(), default="7d", show_default=True, help="Answers given since then.")
+@click.option("--bucket", type=Span(), help="How much time one line stands for; by default as fits on a screen.")
+@click.option("--service", help="Only this service.")
+@click.option("--route", help="Only this route.")
+@click.option(
+    "--by", metavar="DIMENSION", help="A line for each route, service, model, prompt_version or attributes.NAME."
+)
+@database
+@as_json
+def command(
+    scorer: str | None,
+    since: datetime,
+    bucket: timedelta | None,
+    service: str | None,
+    route: str | None,
+    by: str | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Draw the means of SCORER over time, with intervals, gaps, baseline and marks."""
+    with opened(database) as store:
+        now = store.now()
+        asked = _Asked(scorer, since, now, bucket or _fitting(now - since), service, route, by)
+        found = _read(store, asked)
+    if as_json:
+        print_json(_as_dict(found))
+    else:
+        click.echo("\n".join(_lines(found)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    scorer: str | None
+    since: datetime
+    until: datetime
+    bucket: timedelta
+    service: str | None
+    route: str | None
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    asked: _Asked
+    """With the scorer that is shown."""
+    buckets: list[Bucket]
+    baseline: float | None
+    marks: list[Mark]
+    alerts: list[Alert]
+
+
+def _fitting(span: timedelta) -> timedelta:
+    return next((one for one in _BUCKETS if span <= one * POINTS), _BUCKETS[-1])
+
+
+def _read(store: Store, asked: _Asked) -> _Found:
+    if (asked.until - asked.since) / asked.bucket > MOST:
+        raise click.UsageError(f"--bucket is too short for that time: more than {MOST} lines")
+    scorer = asked.scorer or _on_show(store, asked)
+    asked = replace(asked, scorer=scorer)
+    if scorer is None:
+        return _Found(asked, [], None, [], [])
+    window: dict[str, Any] = {"since": asked.since, "until": asked.until}
+    of: dict[str, Any] = {"scorer": scorer, "service": asked.service, "route": asked.route}
+    buckets = store.trend(**of, **window, bucket=asked.bucket, by=asked.by, histograms=False)
+    marks = store.marks(**window, service=asked.service)
+    alerts = [one for one in store.alerts(since=asked.since) if _is_of(one, asked)]
+    return _Found(asked, buckets, _baseline(store, asked, buckets), marks, alerts)
+
+
+def _on_show(store: Store, asked: _Asked) -> str | None:
+    counts: dict[str, int] = {}
+    for one in store.summary(since=asked.since, until=asked.until, histograms=False):
+        counts[one.scorer] = counts.get(one.scorer, 0) + one.n
+    usual = [name for name in _USUAL if name in counts]
+    return next(iter(usual or sorted(counts, key=lambda name: -counts[name])), None)
+
+
+def _is_of(alert: Alert, asked: _Asked) -> bool:
+    of = ((alert.scorer, asked.scorer), (alert.service, asked.service), (alert.route, asked.route))
+    return all(one in {None, wanted} or wanted is None for one, wanted in of)
+
+
+def _baseline(store: Store, asked: _Asked, buckets: Sequence[Bucket]) -> float | None:
+    """Return the mean of what is normal for the newest fingerprint; None where it is of no one service or route."""
+    if not buckets or asked.by is not None:
+        return None
+    newest = max(buckets, key=lambda one: one.start).fingerprint
+    found = [
+        one.baseline
+        for one in store.baselines()
+        if one.status == "active" and one.baseline is not None and not one.key.scope
+        if (one.key.scorer, one.key.fingerprint) == (asked.scorer, newest)
+        if asked.service in {None, one.key.service}
+    ]
+    if len(found) != 1:
+        return None
+    if asked.route is None:
+        return found[0].mean
+    of_route = found[0].routes.get(asked.route)
+    return None if of_route is None else of_route.mean
+
+
+def _lines(found: _Found) -> Iterator[str]:
+    asked = found.asked
+    if not found.buckets:
+        yield f"No scores since {asked.since:%Y-%m-%d %H:%M} UTC{_of(asked)}."
+        return
+    where = terminal()
+    picture = drawn.Picture(
+        terminal=where, since=asked.since, until=asked.until, bucket=asked.bucket, baseline=found.baseline
+    )
+    of = where.styled(harmless(asked.scorer, 60), bold=True)
+    yield f"{of}{_of(asked)}, since {asked.since:%Y-%m-%d %H:%M} UTC, by {_span(asked.bucket)}"
+    yield ""
+    if asked.by is not None:
+        yield from drawn.by_group(picture, found.buckets)
+    else:
+        yield from drawn.over_time(picture, found.buckets, _notes(found))
+    yield ""
+    if sum(one.enough for one in found.buckets) * 2 < len(found.buckets):
+        yield f"Most have fewer than {ENOUGH} scores; longer stretches tell more: --bucket {_longer(asked.bucket)}"
+    yield where.styled(drawn.legend(picture, groups=asked.by is not None), dim=True)
+
+
+def _of(asked: _Asked) -> str:
+    parts = [f"of {harmless(asked.service, 40)}"] if asked.service else []
+    parts += [f"route {harmless(asked.route, 40)}"] if asked.route else []
+    parts += [f"by {harmless(asked.by, 40)}"] if asked.by else []
+    return "".join(f", {part}" for part in parts)
+
+
+def _span(span: timedelta) -> str:
+    for unit, length in (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        count, rest = divmod(round(span.total_seconds()), length)
+        if count and not rest:
+            return unit if count == 1 else f"{count} {unit}s"
+    return str(span)
+
+
+def _longer(bucket: timedelta) -> str:
+    """Return four times as much, as the option takes it."""
+    hours = max(1, round(4 * bucket / timedelta(hours=1)))
+    return f"{hours}h" if hours % 24 else f"{hours // 24}d"
+
+
+def _notes(found: _Found) -> list[drawn.Note]:
+    """Return marks and alerts; an alert stands where what it is about began."""
+    marks = [drawn.Note(one.at, f"mark {harmless(one.name, 60)}") for one in found.marks]
+    told = [(one.onset or one.starts_at, harmless(one.message or one.rule, 120)) for one in found.alerts]
+    return marks + [drawn.Note(max(at, found.asked.since), f"alert: {text}") for at, text in told]
+
+
+def _as_dict(found: _Found) -> dict[str, Any]:
+    asked = found.asked
+    return {
+        "scorer": asked.scorer,
+        "service": asked.service,
+        "route": asked.route,
+        "by": asked.by,
+        "since": asked.since,
+        "until": asked.until,
+        "bucket_seconds": asked.bucket.total_seconds(),
+        "enough": ENOUGH,
+        "baseline": found.baseline,
+        "buckets": [_bucket(one) for one in found.buckets],
+        "marks": [mark_as_dict(one) for one in found.marks],
+        "alerts": [{name: getattr(one, name) for name in _OF_ALERT} for one in found.alerts],
+    }
+
+
+def _bucket(one: Bucket) -> dict[str, Any]:
+    names = ("start", "group", "fingerprint", "begins", "n", "enough", "mean", "interval", "low_share")
+    more = {"noncommittal_share": one.noncommittal_share}
+    coverage = None if one.coverage is None else covered.as_dict(one.coverage)
+    return {**{name: getattr(one, name) for name in names}, **more, "coverage": coverage}

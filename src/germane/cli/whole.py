@@ -1,0 +1,103 @@
+"""Whether a database is whole, in findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from germane.cli.doctor.finding import Finding
+from germane.errors import DatabaseNotMigrated, StorageError
+from germane.shown import counted, harmless
+
+if TYPE_CHECKING:
+    from germane.settings import Settings
+    from germane.storage import Inspection, Room, Store
+
+MANY_DUE: Final = 24
+"""More hours than this that are due are a day that nobody rolled up."""
+_TIGHT: Final = 1.2
+"""Packing a file takes as much room again as it has."""
+
+
+def look(settings: Settings, *, quick: bool, hours: int) -> tuple[str, list[Finding], dict[str, Any]]:
+    """Return the database's name, what is found, and the numbers behind it, ready for JSON.
+
+    Raises:
+        SettingsError: the URL is of no database that germane can use.
+    """
+    from germane.storage import Store
+
+    store = Store(settings.database)
+    try:
+        return store.name, *_looked_at(store, quick=quick, hours=hours)
+    except DatabaseNotMigrated as error:
+        return store.name, [Finding("tables", "fault", str(error), "germane db upgrade")], {}
+    except StorageError as error:
+        fix = "start the database, or correct its URL, path or permissions; a damaged file: bring back a copy"
+        return store.name, [Finding("database", "fault", str(error), fix)], {}
+    finally:
+        store.close()
+
+
+def _looked_at(store: Store, *, quick: bool, hours: int) -> tuple[list[Finding], dict[str, Any]]:
+    store.check()
+    found, room = store.inspect(quick=quick, hours=hours), store.room()
+    findings = [*_whole(store.name, found), *_counts(found), *_rollups(found), _room(room)]
+    return findings, {"inspection": asdict(found), "room": asdict(room)}
+
+
+def _whole(name: str, found: Inspection) -> Iterator[Finding]:
+    for damage in found.damage:
+        fix = "stop what writes, keep a copy of the file, bring back the last good one; or save rows: germane export"
+        yield Finding("database", "fault", f"{name} is damaged: {damage}", fix)
+    if not found.damage:
+        yield Finding("database", "ok", f"{name} can be read, and is not damaged")
+    for missing in found.missing:
+        yield Finding("tables", "fault", f"{missing} is missing", "bring back a copy, or import into a new database")
+    if not found.missing:
+        yield Finding("tables", "ok", f"up to date; {found.tables} tables and {found.indexes} indexes are there")
+
+
+def _counts(found: Inspection) -> Iterator[Finding]:
+    for one in found.uneven:
+        of = ", ".join(harmless(name, 40) for name in (one.service, one.route, one.scorer) if name)
+        message = f"{of}: {one.seen} seen, but {one.accounted} scored, skipped, failed or pending"
+        yield Finding("counts", "fault", message, "somebody else wrote into the table tally; means are not concerned")
+    if not found.uneven:
+        streams = f"{found.counted} of service, route and scorer"
+        yield Finding("counts", "ok", f"seen = scored + skipped + failed + pending for all {streams}")
+
+
+def _rollups(found: Inspection) -> Iterator[Finding]:
+    for hour in found.different:
+        message = f"the rollup of the hour from {hour:%Y-%m-%d %H:%M} UTC is another than its rows"
+        yield Finding("rollups", "fault", message, "somebody else wrote into the tables: write to the maintainers")
+    if found.due > MANY_DUE:
+        message = f"{counted(found.due, 'hour')} changed and were not rolled up since: trends are right, but slow"
+        yield Finding("rollups", "note", message, "germane db roll, or run a worker")
+    if not found.different:
+        said = f"{counted(len(found.hours), 'hour')} summed up anew, as rolled up; {counted(found.due, 'hour')} due"
+        yield Finding("rollups", "ok", said)
+
+
+def _room(room: Room) -> Finding:
+    told = f"{_bytes(room.rows)} of rows"
+    if room.file is None:
+        return Finding("room", "ok", told)
+    told += f"; the file {_bytes(room.file_size)}, its log {_bytes(room.log_size)}"
+    disk = f"; {_bytes(room.free or 0)} free{f' on {room.kind}' if room.kind else ''}"
+    if room.free is not None and room.free < _TIGHT * room.file_size:
+        fix = "make room, or keep less: germane prune"
+        return Finding("room", "note", f"{told}{disk}: too little to pack the file in", fix)
+    return Finding("room", "ok", told + disk)
+
+
+def _bytes(count: int) -> str:
+    """Return "1.2 MB"."""
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,70 @@
+"""What shells complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., Any]
+COMPLETED = """
+source {script}
+COMP_WORDS=({words}); COMP_CWORD={at}
+_germane_completion germane
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(call: Call, shell: str) -> None:
+    """It asks the command itself, by a variable that is none of the settings."""
+    ended = call("completion", shell)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert f"_GERMANE_COMPLETE={shell}_complete" in ended.out
+
+
+def test_another_shell_is_wrong_usage(call: Call) -> None:
+    """Those that there are are named."""
+    ended = call("completion", "tcsh")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "bash" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "completed"),
+    [
+        ("germane rep", 1, {"report"}),
+        ("germane db ", 2, {"check", "roll", "upgrade", "vacuum"}),
+        ("germane report --fail-", 2, {"--fail-under", "--fail-on-drop"}),
+    ],
+)
+def test_bash_completes_verbs_and_options(call: Call, bare: Path, words: str, at: int, completed: set[str]) -> None:
+    """The script is loaded into a real shell, which asks the real command."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    (bare / "completion.bash").write_text(call("completion", "bash").out)
+    command = bare / "germane"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m germane "$@"\n')
+    command.chmod(0o755)
+    words += ' ""' if words.endswith(" ") else ""
+    script = COMPLETED.format(script=bare / "completion.bash", words=words, at=at)
+    (bare / "ask.bash").write_text(script)
+
+    ended = subprocess.run(
+        [bash, "--norc", str(bare / "ask.bash")],
+        env={**os.environ, "PATH": f"{bare}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert set(ended.stdout.split()) == completed, ended.stderr
