@@ -239,7 +239,7 @@ def _only(name: str, fires: str) -> list[dict[str, Any]]:
 
 def _said(name: str) -> dict[str, str]:
     said = {
-        "GermaneAlertOpen": "germane: drop for shop ask s",
+        "GermaneAlertOpen": "germane: drop for shop, ask, s",
         "GermaneDatabaseAway": "germane on b cannot read its database: nothing is known of the answers",
         "GermaneQueueLag": "the oldest exchange has waited 15m 0s for its score",
         "GermaneScorerErrors": "30% of what s tried for shop failed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,12 +15,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from germane.dashboard import login, metrics, overview, theme
+from germane.dashboard import answer, answers, login, metrics, overview, route, theme
 from germane.dashboard.attempts import Attempts
 from germane.dashboard.desk import Desk
 from germane.dashboard.errors import HANDLERS
 from germane.dashboard.guard import Access, Guard
 from germane.dashboard.headers import Headers
+from germane.dashboard.hosts import ANY
 from germane.dashboard.seals import Seals
 from germane.dashboard.static_files import Assets
 
@@ -34,7 +35,15 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES, *login.ROUTES)
+SCREENS: tuple[BaseRoute, ...] = (
+    *overview.ROUTES,
+    *answers.ROUTES,
+    *answer.ROUTES,
+   
+    *metrics.ROUTES,
+    *theme.ROUTES,
+    *login.ROUTES,
+)
 OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))
 
 
@@ -85,7 +94,19 @@ def create_app(
     return _assembled(desk, access, closing=own)
 
 
-def _assembled(desk: Desk, access: Access, *, closing: bool) -> Dashboard:
+def create_metrics_app(settings: Settings) -> Starlette:
+    """Return ``/metrics`` alone, for a process whose work is another: with a connection to the database of its own.
+
+    Without the setting ``token`` it answers requests of its own machine only; with it those under any name.
+    """
+    from germane.storage import Store, utc_now
+
+    desk = Desk(store=Store(settings.database), settings=settings, now=utc_now, read_only=True)
+    access = Access(token=settings.token, hosts=() if settings.token is None else (ANY,))
+    return _assembled(desk, access, closing=True, screens=(*metrics.ROUTES, *login.ROUTES))
+
+
+def _assembled(desk: Desk, access: Access, *, closing: bool, screens: Sequence[BaseRoute] = SCREENS) -> Dashboard:
     seals, attempts = Seals(access.token), Attempts(desk.now)
     guard = Middleware(Guard, desk=desk, access=access, seals=seals, attempts=attempts)
 
@@ -95,6 +116,6 @@ def _assembled(desk: Desk, access: Access, *, closing: bool) -> Dashboard:
         if closing:
             desk.store.close()
 
-    app = Dashboard(routes=[*SCREENS, *OTHERS], middleware=[guard], exception_handlers=HANDLERS, lifespan=lifespan)
+    app = Dashboard(routes=[*screens, *OTHERS], middleware=[guard], exception_handlers=HANDLERS, lifespan=lifespan)
     app.state.desk, app.state.seals, app.state.attempts = desk, seals, attempts
     return app

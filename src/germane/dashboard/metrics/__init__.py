@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.page import ROUTES
+from germane.dashboard.metrics.page import ROUTES, exposition_of
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "exposition_of"]

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from germane.storage import Store
 
 AGE: Final = 10.0
-"""Seconds for which a reading stands, also that a database is away."""
+"""Seconds for which a reading stands."""
+AWAY: Final = 2.0
+"""Seconds for which it stands that a database is away."""
 SHARE: Final = 0.05
 """Of the time that reading may take: what takes long to read is read less often."""
 
@@ -68,7 +70,7 @@ class Gauges(Collector):
             found = ()
         took = self._timer() - began
         self._known = (*_of_reading(at, took, up=bool(found)), *found)
-        self._stands_until = began + took + max(AGE, took / SHARE)
+        self._stands_until = began + took + max(AGE if found else AWAY, took / SHARE)
 
 
 def _of_reading(at: datetime, took: float, *, up: bool) -> Iterator[GaugeMetricFamily]:
