@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from germane.dashboard import answer, answers, login, metrics, overview, route, theme
+from germane.dashboard import login, metrics, overview, theme
 from germane.dashboard.attempts import Attempts
 from germane.dashboard.desk import Desk
 from germane.dashboard.errors import HANDLERS
@@ -35,15 +35,7 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-SCREENS: tuple[BaseRoute, ...] = (
-    *overview.ROUTES,
-    *answers.ROUTES,
-    *answer.ROUTES,
-   
-    *metrics.ROUTES,
-    *theme.ROUTES,
-    *login.ROUTES,
-)
+SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES, *login.ROUTES)
 OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))
 
 
