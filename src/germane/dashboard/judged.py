@@ -1,0 +1,244 @@
+"""What the page of one answer shows: its score and why, what else is known of it, and who stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from germane.annotation import RECORDED
+from germane.dashboard.asked import Asked
+from germane.dashboard.desk import Desk
+from germane.dashboard.finding import USUAL
+from germane.dashboard.why import Why, is_refusal, why
+from germane.exchange import Context, Exchange
+from germane.score import Score
+from germane.storage import Disagreement, Neighbours, RouteMean, Sheet, Work
+
+WEEK: Final = timedelta(days=7)
+OPEN: Final = frozenset({"pending", "running"})
+DASHBOARD: Final = "dashboard"
+"""Who labels here: nobody says a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One score, with why it is what it is."""
+
+    score: Score
+    why: Why
+    work: Work | None
+    """Its task, where it is scored again or that failed."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it says that the answer does not answer."""
+        return is_refusal(self.score)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Where a score stands among those of its route and fingerprint, in the week around it."""
+
+    line: RouteMean
+    under: float
+    """Share of answers that are surely lower, in [0, 1]."""
+    over: float
+
+    @property
+    def said(self) -> str:
+        """Return it in words, each way not more than is sure."""
+        if self.over >= self.under:
+            return f"lower than {_floor(self.over)} % of answers"
+        return f"higher than {_floor(self.under)} % of answers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One retrieved text, with what scorers say of it."""
+
+    context: Context
+    relevance: float | None
+    used: bool | None
+    """Whether a claim of the answer is quoted from it; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where the trace can be looked at."""
+
+    host: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """All that the page shows."""
+
+    sheet: Sheet
+    main: Judged | None
+    others: Sequence[Judged]
+    unscored: Sequence[Work]
+    """What failed, was skipped or waits, and has no score of its scorer."""
+    rank: Rank | None
+    chunks: Sequence[Chunk]
+    trace: Trace | None
+    beside: Neighbours
+    disagreement: Disagreement | None
+    sampled: str
+    replaced: frozenset[str]
+    """Ids of labels that a later one of the same person replaces."""
+
+    @property
+    def again(self) -> Sequence[Work]:
+        """What is being scored again."""
+        return [one for one in self.sheet.works if one.again]
+
+
+def answered(desk: Desk, asked: Asked, sheet: Sheet) -> Answered:
+    """Put together what is shown of one exchange."""
+    scores = [Judged(score=one, why=why(one), work=_work(sheet.works, one)) for one in sheet.scores]
+    main = _main(scores, asked.view.scorer)
+    chosen = asked.of(main.score.scorer if main else asked.view.scorer).chosen
+    return Answered(
+        sheet=sheet,
+        main=main,
+        others=[one for one in scores if one is not main],
+        unscored=_unscored(sheet),
+        rank=_rank(desk, sheet.exchange, main.score) if main else None,
+        chunks=_chunks(sheet),
+        trace=trace_of(desk.settings.trace_link, sheet.exchange),
+        beside=desk.store.neighbours(chosen, sheet.exchange.id, sort=asked.sort),
+        disagreement=_disagreement(desk, main.score) if main else None,
+        sampled=sampled(sheet),
+        replaced=_replaced(sheet),
+    )
+
+
+def _main(scores: Sequence[Judged], asked: str | None) -> Judged | None:
+    """Return the score on show: the asked scorer's, else a usual one's; of those the newest."""
+    names = [asked, *USUAL, *sorted({one.score.scorer for one in scores})]
+    for name in names:
+        found = [one for one in scores if one.score.scorer == name]
+        if found:
+            return max(found, key=lambda one: one.score.scored_at or datetime.min.replace(tzinfo=UTC))
+    return None
+
+
+def _work(works: Sequence[Work], score: Score) -> Work | None:
+    ours = (one for one in works if (one.scorer, one.fingerprint) == (score.scorer, score.fingerprint))
+    return next((one for one in ours if one.again or one.error), None)
+
+
+def _unscored(sheet: Sheet) -> list[Work]:
+    return [one for one in sheet.works if one.state in {"failed", "skipped", *OPEN} and not one.again]
+
+
+def _rank(desk: Desk, exchange: Exchange, score: Score) -> Rank | None:
+    """Compare with the whole days around it, which are read fastest."""
+    day = exchange.started_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = day - WEEK / 2 + timedelta(hours=12)
+    names: Mapping[str, Any] = {"scorer": score.scorer, "route": exchange.route, "service": exchange.service}
+    lines = desk.store.means(since=since, until=since + WEEK, **names)
+    line = next((one for one in lines if one.fingerprint == score.fingerprint), None)
+    beside = None if line is None or line.histogram is None else line.histogram.beside(score.value or 0.0)
+    return None if line is None or beside is None else Rank(line=line, under=beside[0], over=beside[1])
+
+
+def _floor(share: float) -> int:
+    return int(share * 100 + 1e-9)
+
+
+def _chunks(sheet: Sheet) -> list[Chunk]:
+    contexts = sheet.exchange.contexts
+    values, quotes = _relevances(sheet.scores), _quotes(sheet.scores)
+    return [
+        Chunk(
+            context=one,
+            relevance=values[place] if place < len(values) else None,
+            used=None if quotes is None else any(quote in _folded(one.text) for quote in quotes),
+        )
+        for place, one in enumerate(contexts)
+    ]
+
+
+def _relevances(scores: Iterable[Score]) -> list[float]:
+    """Return what scorers said of each retrieved text, where they said something of each."""
+    for name in ("context_relevance", "context_similarity"):
+        for one in scores:
+            found = one.details.get("chunks") if one.scorer == name else None
+            if isinstance(found, list) and all(isinstance(value, float | int) for value in found):
+                return [float(value) for value in found]
+    return []
+
+
+def _quotes(scores: Iterable[Score]) -> list[str] | None:
+    """Return the evidence of supported claims; None where nobody looked for any."""
+    for one in scores:
+        claims = one.details.get("claims") if one.scorer == "faithfulness" else None
+        if isinstance(claims, list):
+            kept = [claim for claim in claims if isinstance(claim, Mapping) and claim.get("supported") is True]
+            return [_folded(quote) for claim in kept if isinstance(quote := claim.get("evidence"), str) and quote]
+    return None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def trace_of(template: str | None, exchange: Exchange) -> Trace | None:
+    """Return where the trace can be looked at: nothing but ids goes into the address."""
+    if template is None or not exchange.traced:
+        return None
+    ids = {"trace_id": exchange.trace_id, "span_id": exchange.span_id}
+    if not all(one.isalnum() and one.isascii() for one in ids.values()):
+        return None
+    address = template
+    for name, value in ids.items():
+        address = address.replace(f"{{{name}}}", value)
+    return Trace(host=urlsplit(template).hostname or "", address=address)
+
+
+def _disagreement(desk: Desk, score: Score) -> Disagreement | None:
+    if score.fingerprint == RECORDED:
+        return None
+    found = desk.store.disagreements(scorer=score.scorer, fingerprint=score.fingerprint)
+    return found[0] if found else None
+
+
+_SAMPLED: Final[Mapping[str | None, str]] = {
+    None: "Nobody has decided yet whether it is scored.",
+    "drawn": "Drawn by lot",
+    "uniform": "Picked by lot within the budget",
+    "route_floor": "Picked so that each route has some, within the budget",
+    "suspicion": "Picked within the budget because the free local score looked bad",
+    "always": "Scored whatever the draw said, by a rule or for a person's label",
+    "candidate": "Waits until the interval of the budget ends, and may be picked then.",
+    "not_drawn": "Not drawn",
+    "budget": "Left out: the budget was used up",
+}
+
+
+def sampled(sheet: Sheet) -> str:
+    """Return in words how it came to be scored or not, with the probability."""
+    reason, chance = sheet.sampling_reason, sheet.sampling_probability
+    said = _SAMPLED.get(reason, str(reason).replace("_", " ")[:60])
+    if chance is None or said.endswith("."):
+        return said if said.endswith(".") else f"{said}."
+    stands = f": it stands for {1 / chance:.1f} answers" if chance < 1 and _is_scored(sheet) else ""
+    return f"{said}, with a probability of {_chance(chance)}{stands}."
+
+
+def _chance(chance: float) -> str:
+    return f"{chance:.2f}" if chance >= 0.01 else f"{chance:.1g}"
+
+
+def _is_scored(sheet: Sheet) -> bool:
+    return bool(sheet.scores)
+
+
+def _replaced(sheet: Sheet) -> frozenset[str]:
+    latest = {one.user: one.id for one in sheet.feedback if one.user}
+    return frozenset(one.id for one in sheet.feedback if one.user and latest[one.user] != one.id)
