@@ -19,6 +19,9 @@ from germane.dashboard import create_app
 from germane.settings import load
 from germane.storage import Store
 
+HERE = ("127.0.0.1", 50_000)
+"""Whence requests come: without a token this machine alone is answered."""
+
 
 def now() -> datetime:
     """Return the moment at which the week ends."""
