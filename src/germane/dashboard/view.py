@@ -23,6 +23,8 @@ _BUCKETS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 168))
 POINTS = 40
 """A chart has at most so many."""
 ZONE_COOKIE = "germane_zone"
+YEARS = (1971, 2999)
+"""First and last year of a window: beyond them some zone's clock cannot be computed any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,9 @@ def _moment(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+    if found is None or not YEARS[0] <= found.year <= YEARS[1]:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _zone(name: str | None) -> ZoneInfo | None:

@@ -15,19 +15,22 @@ from germane.dashboard.charts.svg import joined, shown, tag
 Pair = tuple[Point, Point]
 
 
+def bands_of(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
+    """Return the 95 % intervals of all fingerprints: they lie under everything else."""
+    return joined(*(_bands(run, plot, bucket) for one in series for run in runs_of(one, bucket)))
+
+
 def lines_of(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    """Return one line per fingerprint with its band and dots; all but the newest are set back."""
-    drawn = [_line_of(list(one), plot, bucket, radius) for one in series]
+    """Return one line per fingerprint with its dots; all but the newest are set back."""
+    drawn = [_line_of(one, plot, bucket, radius) for one in series]
     earlier = [tag("g", one, class_="earlier") for one in drawn[:-1]]
     return joined(*earlier, *drawn[-1:])
 
 
-def _line_of(points: list[Point], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    runs = runs_of(points, bucket)
-    bands = [_bands(run, plot, bucket) for run in runs]
-    path = " ".join(_path(run, plot, bucket) for run in runs if len(run) > 1)
+def _line_of(points: Sequence[Point], plot: Plot, bucket: timedelta, radius: float) -> Markup:
+    path = " ".join(_path(run, plot, bucket) for run in runs_of(points, bucket) if len(run) > 1)
     line = tag("path", class_="line", d=path) if path else Markup("")
-    return joined(*bands, line, *(_dot(point, plot, bucket, radius) for point in points))
+    return joined(line, *(_dot(point, plot, bucket, radius) for point in points))
 
 
 def _path(points: Iterable[Point], plot: Plot, bucket: timedelta) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -79,7 +79,7 @@ def series_of(points: Iterable[Point]) -> list[list[Point]]:
     return sorted(found.values(), key=lambda one: (one[0].start, one[0].begins))
 
 
-def runs_of(series: list[Point], bucket: timedelta) -> list[list[Point]]:
+def runs_of(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
     """Return stretches without a gap: a bucket in which there is no score breaks the line."""
     runs: list[list[Point]] = []
     for point in series:

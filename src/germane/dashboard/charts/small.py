@@ -37,8 +37,10 @@ def small_chart(
     plot = Plot(left=edge.left, right=edge.right, top=edge.top, bottom=edge.bottom, since=since, until=until, floor=low)
     words = description or described(inside, baseline)
     picture = Picture(width=width, height=height, title=title, description=words, name=name)
+    series = series_of(inside)
     return picture.of(
+        layers.bands_of(series, plot, bucket),
         layers.grid_of(plot, (low, (low + 1) / 2, 1.0)),
         Markup("") if baseline is None else layers.baseline_of(plot, baseline),
-        layers.lines_of(series_of(inside), plot, bucket, 2.4),
+        layers.lines_of(series, plot, bucket, 2.4),
     )

@@ -27,7 +27,7 @@ _STRIP: Final = 34
 _FOOT: Final = 42
 """Height of what is under them: moments, and the zone."""
 _FIRST: Final = {"alert": 0, "judge": 1, "deploy": 2}
-"""Who gets a label first."""
+"""Who gets a label first; of one kind the newest."""
 Flag = tuple[float, ChartMark]
 
 
@@ -97,14 +97,16 @@ def trend_chart(
     bars, most = layers.bars_of(inside, strip, bucket)
     words = description or described(inside, baseline, marks)
     picture = Picture(width=width, height=height, title=title, description=words, name=name, kind=kind)
+    series = series_of(inside)
     return picture.of(
+        layers.bands_of(series, plot, bucket),
         _axes(plot, strip, room, zone),
         bars,
         _most(strip, most, room),
         layers.grid_of(plot, plot.levels),
         *(_flag_line(*flag, label, plot, strip) for flag, label in zip(flags, labels, strict=True)),
         _baseline(plot, baseline, room),
-        layers.lines_of(series_of(inside), plot, bucket, 3.2),
+        layers.lines_of(series, plot, bucket, 3.2),
         *(_label(label, flag[1]) for label, flag in zip(labels, flags, strict=True) if label),
         data=_data(inside, plot, bucket),
     )
@@ -113,7 +115,7 @@ def trend_chart(
 def _flags(points: Sequence[Point], marks: Sequence[ChartMark], plot: Plot) -> list[Flag]:
     changes = [ChartMark(one.start, JUDGE, "judge") for one in points if one.begins]
     inside = [one for one in (*marks, *changes) if plot.since <= one.at <= plot.until]
-    return [(plot.x(one.at), one) for one in sorted(inside, key=lambda one: (_FIRST[one.kind], one.at))]
+    return [(plot.x(one.at), one) for one in sorted(inside, key=lambda one: (_FIRST[one.kind], -one.at.timestamp()))]
 
 
 def _flag_line(x: float, mark: ChartMark, label: Placed | None, plot: Plot, strip: Plot) -> Markup:
