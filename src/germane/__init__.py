@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from germane.exchange import Context, Exchange, Turn
 from germane.registry import scorer
-from germane.runtime import lifespan, start, stop
 from germane.score import Reason, Score
-from germane.tracer import (
-    add_contexts,
-    current_exchange,
-    feedback,
-    hold,
-    mark,
-    observe,
-    record,
-    retrieval,
-    set_attribute,
-)
 
 if TYPE_CHECKING:
     from germane.evaluation import Evaluation, aevaluate, evaluate
+    from germane.runtime import lifespan, start, stop
     from germane.storage import Store
+    from germane.tracer import (
+        add_contexts,
+        current_exchange,
+        feedback,
+        hold,
+        mark,
+        observe,
+        record,
+        retrieval,
+        set_attribute,
+    )
 
 __all__ = [
     "Context",
@@ -50,17 +50,36 @@ __all__ = [
 ]
 
 _LATER = {
-    "Evaluation": "germane.evaluation",
-    "Store": "germane.storage",
-    "aevaluate": "germane.evaluation",
-    "evaluate": "germane.evaluation",
+    "germane.evaluation": ("Evaluation", "aevaluate", "evaluate"),
+    "germane.runtime": ("lifespan", "start", "stop"),
+    "germane.storage": ("Store",),
+    "germane.tracer": (
+        "add_contexts",
+        "current_exchange",
+        "feedback",
+        "hold",
+        "mark",
+        "observe",
+        "record",
+        "retrieval",
+        "set_attribute",
+    ),
 }
-"""Names whose modules are imported at their first use: a handler's process may never need them."""
+"""Names whose modules are imported at their first use: a handler's process never needs the database's, and one that
+shows pages never OpenTelemetry."""
+_PLACES = {name: module for module, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    if _PLACES[name] == "germane.tracer":
+        import_module("germane.runtime")  # it sees to forks, and to the end of the interpreter
+    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

