@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 BLOCKS: Final = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 """Eighths, for a line of many means."""
-_NUMBERS: Final = 29
+_NUMBERS: Final = 30
 """Columns of mean, interval and n."""
+_NAME: Final = 12
+"""Columns that a group's name has at least."""
 _FEW_GAPS: Final = 2
 """So many stretches without a score have a line each; more of them share one."""
 _DAY: Final = timedelta(days=1)
@@ -132,7 +134,14 @@ def _whisker(picture: Picture, bucket: Bucket) -> str:
 def _numbers(picture: Picture, bucket: Bucket) -> str:
     if not bucket.enough:
         return picture.terminal.styled(f"not enough data (n={bucket.n})", dim=True)
-    return f"{bucket.mean:.2f}  {interval(picture.terminal, bucket)}  n {bucket.n}"
+    return f"{bucket.mean:.2f}  {interval(picture.terminal, bucket)}  n {_count(bucket.n)}"
+
+
+def _count(n: int) -> str:
+    """Return a number of scores in five letters at most: many of them are rounded down."""
+    if n < 100_000:
+        return str(n)
+    return f"{n // 1000}k" if n < 1_000_000 else f"{n // 1_000_000}M"
 
 
 def interval(terminal: Terminal, bucket: Bucket) -> str:
@@ -170,11 +179,14 @@ def _column(picture: Picture, value: float) -> int:
 
 
 def by_group(picture: Picture, buckets: Sequence[Bucket]) -> Iterator[str]:
-    """Return a line for each group: all its means beside one another, and the latest one of enough scores."""
+    """Return a line for each group: its means beside one another, and the latest one of enough scores.
+
+    Of more stretches than fit the newest are shown.
+    """
     groups: dict[str, dict[datetime, Bucket]] = {}
     for bucket in buckets:
         groups.setdefault(bucket.group or "", {})[bucket.start] = bucket
-    starts = picture.starts()
+    starts = picture.starts()[-(picture.terminal.width - _NUMBERS - 4 - _NAME) :]
     width = picture.terminal.width - len(starts) - _NUMBERS - 4
     for name, found in sorted(groups.items(), key=lambda item: _latest_mean(item[1])):
         line = "".join(_block(picture.terminal, found.get(start)) for start in starts)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from germane.annotation import Mark
     from germane.storage import Bucket, Store
 
-_USUAL: Final[Sequence[str]] = ("answer_relevancy", "question_answer_similarity")
 POINTS: Final = 30
 """Stretches at most where the length of one is not given."""
 MOST: Final = 1000
@@ -76,7 +75,7 @@ class _Asked:
 @dataclass(frozen=True, slots=True)
 class _Found:
     asked: _Asked
-    """With the scorer that is shown."""
+    """With the scorer and the service that are shown."""
     buckets: list[Bucket]
     baseline: float | None
     marks: list[Mark]
@@ -90,24 +89,27 @@ def _fitting(span: timedelta) -> timedelta:
 def _read(store: Store, asked: _Asked) -> _Found:
     if (asked.until - asked.since) / asked.bucket > MOST:
         raise click.UsageError(f"--bucket is too short for that time: more than {MOST} lines")
-    scorer = asked.scorer or _on_show(store, asked)
-    asked = replace(asked, scorer=scorer)
-    if scorer is None:
+    asked = _on_show(store, asked)
+    if asked.scorer is None:
         return _Found(asked, [], None, [], [])
     window: dict[str, Any] = {"since": asked.since, "until": asked.until}
-    of: dict[str, Any] = {"scorer": scorer, "service": asked.service, "route": asked.route}
+    of: dict[str, Any] = {"scorer": asked.scorer, "service": asked.service, "route": asked.route}
     buckets = store.trend(**of, **window, bucket=asked.bucket, by=asked.by, histograms=False)
     marks = store.marks(**window, service=asked.service)
     alerts = [one for one in store.alerts(since=asked.since) if _is_of(one, asked)]
     return _Found(asked, buckets, _baseline(store, asked, buckets), marks, alerts)
 
 
-def _on_show(store: Store, asked: _Asked) -> str | None:
-    counts: dict[str, int] = {}
-    for one in store.summary(since=asked.since, until=asked.until, histograms=False):
-        counts[one.scorer] = counts.get(one.scorer, 0) + one.n
-    usual = [name for name in _USUAL if name in counts]
-    return next(iter(usual or sorted(counts, key=lambda name: -counts[name])), None)
+def _on_show(store: Store, asked: _Asked) -> _Asked:
+    """Return what is asked for, with the scorer and the service of the overview where none is named."""
+    from germane.dashboard.headline import scorer_on_show, service_on_show
+
+    found = store.summary(since=asked.since, until=asked.until, histograms=False)
+    scorer = scorer_on_show([one for one in found if asked.service in {None, one.service}], asked.scorer)
+    if asked.by == "service":
+        return replace(asked, scorer=scorer)
+    service = service_on_show([one for one in found if one.scorer == scorer], asked.service)
+    return replace(asked, scorer=scorer, service=service)
 
 
 def _is_of(alert: Alert, asked: _Asked) -> bool:
