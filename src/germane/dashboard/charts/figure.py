@@ -128,9 +128,7 @@ def _mark(mark: ChartMark, trend: Trend) -> Markup:
 
 def _time(moment: datetime, zone: ZoneInfo | None) -> Markup:
     local = moment.astimezone(zone)
-    return tag(
-        "time", f"{local:%a} {local.day} {local:%b %H:%M}", datetime=moment.isoformat(), title=f"{local:%F %T %Z}"
-    )
+    return tag("time", f"{local:%a} {local.day} {local:%b %H:%M %Z}", datetime=moment.isoformat())
 
 
 def _table(caption: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from germane.dashboard.charts.plot import Plot
 from germane.dashboard.charts.point import Point, runs_of
 from germane.dashboard.charts.svg import joined, shown, tag
-
-Pair = tuple[Point, Point]
 
 
 def bands_of(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
@@ -46,31 +44,32 @@ def _dot(point: Point, plot: Plot, bucket: timedelta, radius: float) -> Markup:
     return tag("circle", class_=kind, cx=plot.middle(point, bucket), cy=plot.y(point.mean), r=radius)
 
 
-def _bands(run: list[Point], plot: Plot, bucket: timedelta) -> Markup:
+def _bands(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
     """Return the 95 % intervals: areas between neighbours, and a stroke for who has none that knows its own."""
-    pairs = [pair for pair in pairwise(run) if _known(pair[0]) and _known(pair[1])]
-    inside = {id(one) for pair in pairs for one in pair}
-    alone = [one for one in run if _known(one) and id(one) not in inside]
-    areas = [_area(list(some), plot, bucket, thin=thin) for thin, some in groupby(pairs, _is_thin)]
-    return joined(*areas, *(_whisker(one, plot, bucket) for one in alone))
+    areas: list[tuple[bool, list[Point]]] = []
+    for first, second in pairwise(run):
+        thin = not (first.enough and second.enough)
+        if not (_known(first) and _known(second)):
+            continue
+        if areas and areas[-1][0] == thin and areas[-1][1][-1] is first:
+            areas[-1][1].append(second)
+        else:
+            areas.append((thin, [first, second]))
+    inside = {id(one) for _, points in areas for one in points}
+    alone = (one for one in run if _known(one) and id(one) not in inside)
+    drawn = (_area(points, plot, bucket, thin=thin) for thin, points in areas)
+    return joined(*drawn, *(_whisker(one, plot, bucket) for one in alone))
 
 
 def _known(point: Point) -> bool:
     return point.low is not None and point.high is not None
 
 
-def _is_thin(pair: Pair) -> bool:
-    return not (pair[0].enough and pair[1].enough)
-
-
-def _area(pairs: Sequence[Pair], plot: Plot, bucket: timedelta, *, thin: bool) -> Markup:
-    """Return a polygon for each stretch in which pairs follow one another."""
-    path = ""
-    for first, second in pairs:
-        left, right = plot.middle(first, bucket), plot.middle(second, bucket)
-        above = f"M{_at(left, plot.y(first.high or 0.0))} L{_at(right, plot.y(second.high or 0.0))}"
-        path += f"{above} L{_at(right, plot.y(second.low or 0.0))} L{_at(left, plot.y(first.low or 0.0))}Z"
-    return tag("path", class_="band thin" if thin else "band", d=path)
+def _area(points: Sequence[Point], plot: Plot, bucket: timedelta, *, thin: bool) -> Markup:
+    """Return a polygon: along the upper ends, and back along the lower ones."""
+    above = [_at(plot.middle(one, bucket), plot.y(one.high or 0.0)) for one in points]
+    below = [_at(plot.middle(one, bucket), plot.y(one.low or 0.0)) for one in reversed(points)]
+    return tag("path", class_="band thin" if thin else "band", d=f"M{' L'.join(above + below)}Z")
 
 
 def _whisker(point: Point, plot: Plot, bucket: timedelta) -> Markup:

@@ -7,6 +7,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+_EMPTY: Final = frozenset({"path", "rect", "line", "circle"})
 Value = str | int | float | None
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What may not stand in XML, escaped or not."""
@@ -21,6 +22,8 @@ def tag(name: str, *content: str, **attributes: Value) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
+    if name in _EMPTY:
+        return Markup(f"<{name}{given}/>")  # noqa: S704 - every part of it is escaped
     return Markup(f"<{name}{given}>{joined(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
 
 
