@@ -87,6 +87,21 @@ def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> No
     assert any(found.all("germane_score_mean", route=SEARCH, window="24h"))
 
 
+def test_a_service_has_a_mean_over_all_its_routes(week: Week, page: TestClient) -> None:
+    """Weighted by traffic as the store does it: the number on top of the first page."""
+    found = scraped(page.get("/metrics").text)
+
+    for name, span in WINDOWS.items():
+        services = week.store.overall(since=MINUTE - span, until=MINUTE).services
+        for one in services:
+            labels = {"service": one.service, "scorer": one.scorer, "fingerprint": one.fingerprint, "window": name}
+            expected = [pytest.approx(one.mean, abs=CLOSE)] if one.enough else []
+            assert found.one("germane_service_scores", **labels) == one.n
+            assert list(found.all("germane_service_score_mean", **labels).values()) == expected
+        assert len(found.all("germane_service_scores", window=name)) == len(services)
+    assert found.all("germane_service_score_mean_lower", window="7d", newest="true")
+
+
 def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
     """Scored, skipped, failed and pending of a window are all that were seen, with the store's own counts."""
     found = scraped(page.get("/metrics").text)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from germane.cli.address import Address, Listening
 from germane.cli.output import database
 from germane.cli.signals import listening
 
@@ -21,6 +22,11 @@ GRACE = 30.0
 @click.option(
     "--grace", default=GRACE, show_default=True, type=click.FloatRange(0), help="Seconds that a stop may take."
 )
+@click.option(
+    "--metrics",
+    type=Listening(),
+    help="Show what is measured at /metrics there, for Prometheus; 127.0.0.1 unless told, and port 0 takes a free one.",
+)
 @database
 @click.pass_context
 def command(
@@ -30,6 +36,7 @@ def command(
     concurrency: int | None,
     modules: tuple[str, ...],
     grace: float,
+    metrics: Address | None,
     database: str | None,
 ) -> None:
     """Score what applications capture, until SIGTERM or SIGINT.
@@ -42,7 +49,7 @@ def command(
     with listening() as ending:
         from germane.cli.working import Worker
 
-        worker = Worker(_arguments(database, concurrency, modules), ending, grace=grace)
+        worker = Worker(_arguments(database, concurrency, modules), ending, grace=grace, metrics=metrics)
         context.exit(worker.run(_how_long(once=once, until_empty=until_empty)))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import click
 
 from germane import runtime
+from germane.cli.address import Address
 from germane.cli.output import harmless
 from germane.cli.signals import Ending
 from germane.errors import GermaneError, SettingsError, StorageError
@@ -35,15 +36,19 @@ class Worker:
         given: Settings that win over all others; modules in ``imports`` come after those of the settings.
         ending: Says when to stop.
         grace: Seconds that a stop may take.
+        metrics: Where to show what is measured; None for nowhere.
 
     Raises:
         SettingsError: a setting is wrong, or there is nothing to score with.
     """
 
-    def __init__(self, given: Mapping[str, Any], ending: Ending, *, grace: float) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], ending: Ending, *, grace: float, metrics: Address | None = None
+    ) -> None:
         self._settings = _settings(given)
         self._ending = ending
         self._grace = grace
+        self._metrics = metrics
         self._runtime = Runtime(self._settings, redact=None, on_alert=None, tracer_provider=None)
         workbench, monitor = self._runtime.workbench, self._runtime.monitor
         if workbench is None or monitor is None or not workbench.scorers:
@@ -57,7 +62,18 @@ class Worker:
         Raises:
             StorageError: the database is away or not migrated, and this is not to go on for ever.
             Unfinished: the one round did not go well.
+            CannotListen: metrics cannot be shown where they were asked for.
+            UsageError: others could read them there, and there is no token.
         """
+        with nullcontext() if self._metrics is None else self._showing(self._metrics):
+            return self._run(duration)
+
+    def _showing(self, address: Address) -> AbstractContextManager[None]:
+        from germane.cli.measured import showing
+
+        return showing(self._settings, address, _say)
+
+    def _run(self, duration: Duration) -> int:
         with closing(self._runtime.store):  # it opens again for what follows
             if not self._database_is_ready(patient=duration == "for ever"):
                 return self._ending.code

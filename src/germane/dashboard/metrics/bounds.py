@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from germane.dashboard.metrics.readings import Readings
 
 if TYPE_CHECKING:
-    from germane.storage import Coverage, RouteMean
+    from germane.storage import Coverage, RouteSummary, ServiceSummary
 
 ROUTES: Final = 200
 """Of all services together: those with most exchanges in the longest window."""
@@ -36,17 +36,27 @@ class Bounds:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many, of routes and of scorers."""
 
-    def hold(self, found: Coverage | RouteMean) -> bool:
+    def hold(self, found: Coverage | RouteSummary) -> bool:
         """Whether it is of a route and a scorer that are shown; without a scorer an exchange was dropped."""
         return (found.service, found.route) in self.places and (not found.scorer or found.scorer in self.scorers)
 
-    def means(self, found: Iterable[RouteMean]) -> list[RouteMean]:
-        """Return of each service, route and scorer the newest fingerprints."""
-        known: dict[tuple[str, str, str], list[RouteMean]] = {}
-        for mean in filter(self.hold, found):
-            known.setdefault((mean.service, mean.route, mean.scorer), []).append(mean)
-        newest = (sorted(group, key=lambda one: (one.newest, one.latest), reverse=True) for group in known.values())
-        return [mean for group in newest for mean in islice(group, FINGERPRINTS)]
+    def routes(self, found: Iterable[RouteSummary]) -> list[RouteSummary]:
+        """Return of each service, route and scorer that is shown the newest fingerprints."""
+        return _newest(filter(self.hold, found), lambda one: (one.service, one.route, one.scorer))
+
+    def services(self, found: Iterable[ServiceSummary]) -> list[ServiceSummary]:
+        """Return of each service and scorer that is shown the newest fingerprints."""
+        known = {service for service, _ in self.places}
+        shown = (one for one in found if one.service in known and one.scorer in self.scorers)
+        return _newest(shown, lambda one: (one.service, one.scorer))
+
+
+def _newest(found: Iterable[Summary], named: Callable[[Summary], tuple[str, ...]]) -> list[Summary]:
+    groups: dict[tuple[str, ...], list[Summary]] = {}
+    for one in found:
+        groups.setdefault(named(one), []).append(one)
+    ordered = (sorted(group, key=lambda one: (one.newest, one.latest), reverse=True) for group in groups.values())
+    return [one for group in ordered for one in islice(group, FINGERPRINTS)]
 
 
 def bounds_of(readings: Readings) -> Bounds:
@@ -54,7 +64,7 @@ def bounds_of(readings: Readings) -> Bounds:
     longest = list(readings.windows.values())[-1]
     places: Counter[Place] = Counter()
     scorers: Counter[str] = Counter()
-    for one in longest.coverage:
+    for one in filter(is_told, longest.coverage):
         places[one.service, one.route] += one.seen
         scorers[one.scorer] += one.seen
     scorers.pop("", None)
@@ -66,7 +76,13 @@ def bounds_of(readings: Readings) -> Bounds:
     )
 
 
+def is_told(found: Coverage) -> bool:
+    """Whether there is something to tell: a route that was only declared has seen nothing."""
+    return bool(found.scorer or found.seen)
+
+
 Name = TypeVar("Name", str, Place)
+Summary = TypeVar("Summary", "RouteSummary", "ServiceSummary")
 
 
 def _most(counts: Counter[Name], limit: int) -> list[Name]:

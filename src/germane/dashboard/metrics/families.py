@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import GaugeMetricFamily
 
 from germane.baseline import OTHER
-from germane.dashboard.metrics.bounds import ALERTS, Bounds, bounds_of
-from germane.dashboard.metrics.readings import Readings, Window
+from germane.dashboard.metrics.bounds import ALERTS, Bounds, bounds_of, is_told
+from germane.dashboard.metrics.readings import Readings
 
 if TYPE_CHECKING:
-    from germane.storage import RouteMean
+    from germane.storage import Coverage, Estimate, Overall, RouteSummary, ServiceSummary
 
 BY_ANSWER: Final = "by the time of the answer, weighted by how answers were sampled"
 AT_SCORING: Final = "the histogram rag_evaluation_score counts at scoring time, unweighted"
 ENOUGH: Final = "absent under 20 scores"
-OF_MEANS: Final = ("service", "route", "scorer", "fingerprint", "newest", "window")
+OF_ROUTES: Final = ("service", "route", "scorer", "fingerprint", "newest", "window")
+OF_SERVICES: Final = ("service", "scorer", "fingerprint", "newest", "window")
 OF_COUNTS: Final = ("service", "route", "scorer", "window")
 OF_ALERTS: Final = ("service", "route", "scorer", "rule", "severity", "state")
-MEANS: Final = {
-    "germane_score_mean": f"Mean score, in [-1, 1], {BY_ANSWER}; {AT_SCORING}; {ENOUGH}",
-    "germane_score_mean_lower": f"Lower end of the 95 % interval of germane_score_mean; {ENOUGH}",
-    "germane_score_mean_upper": f"Upper end of the 95 % interval of germane_score_mean; {ENOUGH}",
-    "germane_low_ratio": f"Share of answers in the lowest band, in [0, 1], {BY_ANSWER}; {ENOUGH}",
-    "germane_noncommittal_ratio": f"Share of answers that did not answer, in [0, 1], {BY_ANSWER}; {ENOUGH}",
+MEANS: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
+    "score_mean": (
+        f"Mean score{{of}}, in [-1, 1], {BY_ANSWER}; {AT_SCORING}; {ENOUGH}",
+        lambda one: one.mean,
+    ),
+    "score_mean_lower": (
+        f"Lower end of the 95 % interval of the mean score{{of}}; {ENOUGH}",
+        lambda one: one.interval and one.interval[0],
+    ),
+    "score_mean_upper": (
+        f"Upper end of the 95 % interval of the mean score{{of}}; {ENOUGH}",
+        lambda one: one.interval and one.interval[1],
+    ),
+    "low_ratio": (
+        f"Share of answers in the lowest band{{of}}, in [0, 1], {BY_ANSWER}; {ENOUGH}",
+        lambda one: one.low_share,
+    ),
+    "noncommittal_ratio": (
+        f"Share of answers that did not answer{{of}}, in [0, 1], {BY_ANSWER}; {ENOUGH}",
+        lambda one: one.noncommittal_share,
+    ),
 }
 Row = tuple[Sequence[str], float]
 
@@ -65,29 +81,33 @@ def _of_windows(readings: Readings) -> Iterator[GaugeMetricFamily]:
 
 
 def _of_means(readings: Readings, bounds: Bounds) -> Iterator[GaugeMetricFamily]:
-    said = f"Scores that a mean is made from, {BY_ANSWER.partition(',')[0]}"
-    numbers = _family("germane_scores", said, OF_MEANS, ())
-    shown = {name: _family(name, said, OF_MEANS, ()) for name, said in MEANS.items()}
-    for name, window in readings.windows.items():
-        for mean in bounds.means(window.means):
-            labels = (*_names(mean), mean.fingerprint, str(mean.newest).lower(), name)
-            numbers.add_metric(labels, mean.n)
-            for family, value in _values(mean).items():
-                shown[family].add_metric(labels, value)
-    yield numbers
-    yield from shown.values()
+    of_routes = [
+        ((one.service, one.route, *_of_judge(one), name), one)
+        for name, window in readings.windows.items()
+        for one in bounds.routes(window.routes)
+    ]
+    of_services = [
+        ((one.service, *_of_judge(one), name), one)
+        for name, window in readings.windows.items()
+        for one in bounds.services(window.services)
+    ]
+    yield from _judged("germane_", "", OF_ROUTES, of_routes)
+    yield from _judged("germane_service_", " over all routes of a service", OF_SERVICES, of_services)
 
 
-def _names(mean: RouteMean) -> tuple[str, str, str]:
-    return mean.service, mean.route, mean.scorer
+def _of_judge(found: RouteSummary | ServiceSummary) -> tuple[str, str, str]:
+    return found.scorer, found.fingerprint, str(found.newest).lower()
 
 
-def _values(mean: RouteMean) -> Mapping[str, float]:
-    if not mean.enough:
-        return {}
-    low, high = mean.interval or (None, None)
-    values = (mean.mean, low, high, mean.low_share, mean.noncommittal_share)
-    return {name: value for name, value in zip(MEANS, values, strict=True) if value is not None}
+def _judged(
+    prefix: str, of: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], Estimate]]
+) -> Iterator[GaugeMetricFamily]:
+    said = f"Scores that a mean is made from{of}, by the time of the answer"
+    yield _family(f"{prefix}scores", said, names, ((labels, one.n) for labels, one in found))
+    for name, (said, value) in MEANS.items():
+        values = [(labels, value(one)) for labels, one in found if one.enough]
+        rows = [(labels, number) for labels, number in values if number is not None]
+        yield _family(prefix + name, said.format(of=of), names, rows)
 
 
 def _of_counts(readings: Readings, bounds: Bounds) -> Iterator[GaugeMetricFamily]:
@@ -105,13 +125,17 @@ def _of_counts(readings: Readings, bounds: Bounds) -> Iterator[GaugeMetricFamily
         (
             ((one.service, one.route, one.scorer, name), one.seen)
             for name, window in readings.windows.items()
-            for one in filter(bounds.hold, window.coverage)
+            for one in _held(window, bounds)
         ),
     )
 
 
-def _ended(name: str, window: Window, bounds: Bounds) -> Iterator[Row]:
-    for one in filter(bounds.hold, window.coverage):
+def _held(window: Overall, bounds: Bounds) -> Iterator[Coverage]:
+    return (one for one in window.coverage if is_told(one) and bounds.hold(one))
+
+
+def _ended(name: str, window: Overall, bounds: Bounds) -> Iterator[Row]:
+    for one in _held(window, bounds):
         labels = (one.service, one.route, one.scorer, name)
         yield (*labels, "scored", ""), one.scored
         yield (*labels, "pending", ""), one.pending

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from germane.alert import Alert
     from germane.settings import Settings
-    from germane.storage import Backlog, BaselineVersion, Coverage, RouteMean, Spent, Store
+    from germane.storage import Backlog, BaselineVersion, Overall, Spent, Store
 
 WINDOWS: Mapping[str, timedelta] = {
     "1h": timedelta(hours=1),
@@ -21,20 +21,10 @@ WINDOWS: Mapping[str, timedelta] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """What is known of the answers of one window: since <= started_at < until."""
-
-    since: datetime
-    until: datetime
-    means: tuple[RouteMean, ...]
-    coverage: tuple[Coverage, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
     """All that gauges show."""
 
-    windows: Mapping[str, Window]
+    windows: Mapping[str, Overall]
     """By name, the shortest first."""
     backlog: Backlog
     spent: Spent
@@ -55,24 +45,12 @@ def look(store: Store, settings: Settings, now: datetime) -> Readings:
     """
     from germane.storage import shares
 
-    spent = store.spent()
+    spent, until = store.spent(), now.replace(second=0, microsecond=0)
     return Readings(
-        windows={name: _window(store, now, span) for name, span in WINDOWS.items()},
+        windows={name: store.overall(since=until - span, until=until) for name, span in WINDOWS.items()},
         backlog=store.backlog(lately=timedelta(seconds=settings.lease)),
         spent=spent,
         shares={} if settings.budget is None else shares(spent.expense, settings.budget),
         alerts=tuple(store.open_alerts()),
         baselines=tuple(one for one in store.baselines() if one.status == "active" and not one.key.scope),
-    )
-
-
-def _window(store: Store, now: datetime, span: timedelta) -> Window:
-    until = now.replace(second=0, microsecond=0)
-    since = until - span
-    means = store.summary(since=since, until=until, histograms=False)
-    return Window(
-        since=since,
-        until=until,
-        means=tuple(means),
-        coverage=tuple(one for one in store.coverage(since=since, until=until) if one.scorer or one.seen),
     )

@@ -1,0 +1,159 @@
+"""`germane worker --metrics`: what a process that scores shows while it does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.cli.conftest import an_exchange
+from tests.dashboard.scraped import Scraped, scraped
+
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+Call = Callable[..., Any]
+Process = subprocess.Popen[str]
+TOKEN = "correct-horse-battery"
+SHOWN = re.compile(r"metrics are shown at (http://\S+/metrics)\n")
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
+    """A judge that the settings name; a worker looks often."""
+    monkeypatch.setenv("GERMANE_TICK", "0.1")
+    with FakeJudge() as running:
+        for name, value in running.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
+        yield running
+
+
+@pytest.fixture
+def start(judge: FakeJudge) -> Iterator[Callable[..., tuple[Process, str]]]:
+    """Starts a worker as a process; returns it, and where it shows its metrics."""
+    started: list[Process] = []
+
+    def worker(*arguments: str) -> tuple[Process, str]:
+        command = [sys.executable, "-m", "germane", "worker", *arguments]
+        process = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = SHOWN.fullmatch(line)
+        assert found, line + (process.stderr.read() if process.poll() is not None else "")
+        return process, found[1]
+
+    yield worker
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait for what another process is about to do; return what came."""
+    pause = threading.Event()
+    for _ in range(int(seconds * 20)):
+        if found := condition():
+            return found
+        pause.wait(0.05)
+    raise AssertionError("it never came true")
+
+
+def read(url: str, **headers: str) -> Scraped:
+    """Scrape once."""
+    answer = httpx2.get(url, headers=headers, timeout=30)
+    assert answer.status_code == 200, answer.text
+    return scraped(answer.text)
+
+
+def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, store: Store) -> None:
+    """One page has the process's own counters and histograms beside gauges by the time of the answer; it is closed."""
+    store.add([an_exchange(question=f"How do I pay {number}?") for number in range(25)])
+    worker, url = start("--metrics", "0")
+    runs = {"gen_ai_evaluation_name": "answer_relevancy", "gen_ai_workflow_name": "ask", "outcome": "scored"}
+
+    def once(name: str, total: int, **labels: str) -> Scraped | None:
+        found = read(url)
+        return found if sum(found.all(name, **labels).values()) == total else None
+
+    assert url.startswith("http://127.0.0.1:")
+    until(lambda: store.counts().done == 25)
+    found = until(lambda: once("rag_evaluation_score_count", 25, gen_ai_workflow_name="ask"))
+    assert found.one("rag_evaluation_runs_total", **runs) == 25
+    assert found.kinds["rag_evaluation_duration_seconds"] == "histogram"
+    window = {
+        part: datetime.fromtimestamp(found.one(f"germane_window_{end}_timestamp_seconds", window="24h"), UTC)
+        for part, end in (("since", "begin"), ("until", "end"))
+    }
+    (one,) = store.summary(**window)
+    assert found.one("germane_score_mean", window="24h") == pytest.approx(one.mean, abs=1e-9)
+    assert found.one("germane_scores", window="24h") == one.n == 25
+
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(60) == 0
+    with pytest.raises(httpx2.TransportError):
+        httpx2.get(url, timeout=5)
+
+
+def test_a_worker_without_a_database_says_that_it_has_none(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits it answers: germane_up is 0; once the database is there it is 1."""
+    monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{tmp_path / 'not yet' / 'germane.db'}")
+    worker, url = start("--metrics", "localhost:0")
+
+    assert read(url).one("germane_up") == 0
+    (tmp_path / "not yet").mkdir()
+    assert until(lambda: read(url).one("germane_up"))
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(60) == 130
+
+
+def test_others_read_it_with_a_token_alone(
+    start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an address that others reach a worker refuses to begin without a token, and asks for it with one."""
+    refused = call("worker", "--metrics", "0.0.0.0:0")
+    assert refused.code == 2
+    assert "GERMANE_TOKEN" in refused.err
+
+    monkeypatch.setenv("GERMANE_TOKEN", TOKEN)
+    _, url = start("--metrics", "0.0.0.0:0")
+    url = url.replace("0.0.0.0", "127.0.0.1")
+    shown = {
+        shown: httpx2.get(url, headers=headers, timeout=30).status_code
+        for shown, headers in {
+            "none": {},
+            "wrong": {"Authorization": "Bearer wrong-horse-battery"},
+            "right": {"Authorization": f"Bearer {TOKEN}", "Host": "germane-worker.example.com"},
+        }.items()
+    }
+    assert shown == {"none": 401, "wrong": 401, "right": 200}
+
+
+def test_an_address_that_is_taken_ends_it(call: Call, judge: FakeJudge, database: str) -> None:
+    """Nothing is scored by a worker that cannot show what it was told to show."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = call("worker", "--once", "--metrics", str(taken.getsockname()[1]))
+
+    assert ended.code == 1
+    assert "cannot serve on 127.0.0.1 port" in ended.err
+
+
+@pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
+def test_what_is_no_address_is_refused(given: str, call: Call, database: str) -> None:
+    """A host without a port, a port that is none, and an address of six parts without brackets."""
+    ended = call("worker", "--metrics", given)
+
+    assert ended.code == 2
+    assert "is no address such as 9464" in ended.err

@@ -1,0 +1,94 @@
+"""A real Prometheus that scrapes the page, where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.dashboard.conftest import Week, now
+from tests.dashboard.seeding import SEARCH, SERVICE
+
+from germane.cli.grafana import command as grafana
+from germane.cli.grafana.dashboard import dashboard
+from germane.dashboard import create_app
+from germane.dashboard.server import Server
+from germane.settings import load
+
+LISTENS = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)')
+RELEVANCY = "answer_relevancy"
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait for what another process is about to do; return what came."""
+    pause = threading.Event()
+    for _ in range(int(seconds * 20)):
+        if found := condition():
+            return found
+        pause.wait(0.05)
+    raise AssertionError("it never came true")
+
+
+@pytest.fixture
+def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
+    """The address of a Prometheus that scrapes a served page, with the rules that germane ships."""
+    path = shutil.which("prometheus") or pytest.skip("prometheus is not installed: no real scrape is tried")
+    assert grafana.main([str(tmp_path / "out")], standalone_mode=False) is None
+    server = Server(create_app(load(database="sqlite://"), store=week.store, now=now), host="127.0.0.1", port=0)
+    target = {"job_name": "germane", "static_configs": [{"targets": [server.address.removeprefix("http://")]}]}
+    times = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config = {"global": times, "scrape_configs": [target], "rule_files": [str(tmp_path / "out" / "rules.yaml")]}
+    (tmp_path / "prometheus.yaml").write_text(json.dumps(config))
+    log = tmp_path / "log"
+    arguments = {
+        "config.file": tmp_path / "prometheus.yaml",
+        "storage.tsdb.path": tmp_path / "series",
+        "web.listen-address": "127.0.0.1:0",
+    }
+    command = [path, *(f"--{name}={value}" for name, value in arguments.items())]
+    with server.running(), log.open("w") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            yield f"http://{until(lambda: LISTENS.search(log.read_text()))[1]}"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def ask(address: str, query: str) -> list[dict[str, Any]]:
+    """Return what a query finds at this moment."""
+    answer = httpx2.get(f"{address}/api/v1/query", params={"query": query}, timeout=30)
+    found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.status_code == 200 else []
+    return found
+
+
+def test_what_prometheus_scrapes_is_what_the_store_says(week: Week, scraping: str) -> None:
+    """Through a scrape, a query and back a mean is the same number; a panel's query and an alert find it too."""
+    where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
+    (found,) = until(lambda: ask(scraping, f"germane_score_mean{{{where}}}"))
+    ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}
+    moments = {name: float(ask(scraping, query)[0]["value"][1]) for name, query in ends.items()}
+    since, until_ = (datetime.fromtimestamp(moments[name], UTC) for name in ("begin", "end"))
+    (mean,) = week.store.means(scorer=RELEVANCY, route=SEARCH, since=since, until=until_)
+
+    assert float(found["value"][1]) == pytest.approx(mean.mean, abs=1e-9)
+    assert found["metric"]["fingerprint"] == mean.fingerprint
+    (shown,) = [panel for panel in dashboard()["panels"] if panel.get("repeat") == "route"]
+    names = {"$service": SERVICE, "$route": SEARCH, "$scorer": RELEVANCY, "$window": "24h"}
+    queries = [target["expr"] for target in shown["targets"]]
+    for name, value in names.items():
+        queries = [query.replace(name, value) for query in queries]
+    values = [float(ask(scraping, query)[0]["value"][1]) for query in queries]
+    assert mean.interval is not None
+    assert values[:3] == pytest.approx([mean.mean, *mean.interval], abs=1e-9)
+    assert values[3] > mean.mean
+    (alert,) = until(lambda: ask(scraping, 'ALERTS{alertname="GermaneAlertOpen", alertstate="firing"}'))
+    assert (alert["metric"]["rule"], alert["metric"]["service"]) == ("drop", SERVICE)
