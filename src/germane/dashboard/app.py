@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from germane.dashboard import login, metrics, overview, theme
+from germane.dashboard import first_run, login, metrics, overview, theme
 from germane.dashboard.attempts import Attempts
 from germane.dashboard.desk import Desk
 from germane.dashboard.errors import HANDLERS
@@ -35,7 +35,13 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-SCREENS: tuple[BaseRoute, ...] = (*overview.ROUTES, *metrics.ROUTES, *theme.ROUTES, *login.ROUTES)
+SCREENS: tuple[BaseRoute, ...] = (
+    *overview.ROUTES,
+    *metrics.ROUTES,
+    *theme.ROUTES,
+    *first_run.ROUTES,
+    *login.ROUTES,
+)
 OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))
 
 

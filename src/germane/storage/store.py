@@ -93,6 +93,11 @@ class Store(
         """The database's URL without its password: for people."""
         return self._database.name
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether it is an SQLite file that nobody has made yet."""
+        return self._database.is_absent
+
     def migrate(self) -> None:
         """Make the tables, or bring them up to date. Any number of processes may do so at once."""
         migrate.migrate(self._database)
