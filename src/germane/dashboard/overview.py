@@ -2,19 +2,86 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from germane.dashboard.charts import Trend, points_of, small_chart, trend_figure
 from germane.dashboard.desk import Desk
+from germane.dashboard.first_run import is_first_run, start
+from germane.dashboard.headline import called
+from germane.dashboard.overview_reading import Card, Overview, read
+from germane.dashboard.phrases import Moments
+from germane.dashboard.place import root_of
 from germane.dashboard.rendering import render
+from germane.dashboard.sampling import sampling_of
 from germane.dashboard.screen import screen
-from germane.dashboard.view import view_of
+from germane.dashboard.view import View, view_of
+from germane.dashboard.words import plain
 
 
 def overview(request: Request, desk: Desk) -> Response:
     """Answer with the verdict, the trend, the routes and the worst answers."""
+    if is_first_run(request, desk):
+        return start(request, desk)
     view = view_of(request, desk.now())
-    return render(request, desk, view, "overview.html", alerts=desk.store.open_alerts())
+    found = read(desk, view)
+    floor = -1.0 if any(one.mean < 0 for one in found.buckets) else 0.0
+    content: dict[str, Any] = {
+        "found": found,
+        "recent": found.recent,
+        "called": called(found.recent.scorer),
+        "before": before_of(found, view),
+        "sampling": sampling_of(desk.settings, found.coverage),
+        "trend": _trend(found, view, root_of(request.scope)),
+        "cards": [(card, _small(card, view, number, floor)) for number, card in enumerate(found.cards)],
+        "scorers": found.recent.scorers,
+        "scorer": found.recent.scorer,
+    }
+    return render(request, desk, view, "overview.html", framed=False, frame=found.frame, **content)
+
+
+def before_of(found: Overview, view: View) -> str:
+    """Return what the last day is compared with: "baseline 2, 13 Nov to 18 Nov"."""
+    before = found.recent.before
+    if before is None:
+        return ""
+    days = Moments(found.now, view.zone).days(before.since, before.until)
+    return f"before, {days}" if before.baseline is None else f"baseline {before.baseline}, {days}"
+
+
+def _trend(found: Overview, view: View, root: str) -> Markup:
+    usual = found.recent.usual
+    return trend_figure(
+        Trend(
+            points=points_of(found.buckets),
+            since=view.since,
+            until=view.until,
+            bucket=view.bucket,
+            zone=view.zone,
+            baseline=usual.mean if usual is not None and usual.enough else None,
+            baseline_name=before_of(found, view),
+            marks=found.marks,
+            title=f"{plain(found.recent.scorer or 'scores')} over time",
+            name="trend",
+            root=root,
+        )
+    )
+
+
+def _small(card: Card, view: View, number: int, floor: float) -> Markup:
+    return small_chart(
+        points_of(card.buckets),
+        since=view.since,
+        until=view.until,
+        bucket=view.bucket,
+        baseline=card.usual,
+        title=f"Scores of {card.route}",
+        name=f"route-{number}",
+        floor=floor,
+    )
 
 
 ROUTES = (screen("/", overview),)

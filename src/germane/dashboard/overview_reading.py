@@ -1,0 +1,251 @@
+"""What the overview shows, read in a few snapshots: is it worse, where, and which answers are the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from germane.alert import Alert
+from germane.dashboard.charts import ChartMark
+from germane.dashboard.desk import Desk
+from germane.dashboard.frame import Frame
+from germane.dashboard.health import health_of
+from germane.dashboard.phrases import quoted
+from germane.dashboard.recent import Recent, recent_of, rule_of
+from germane.dashboard.situation import DAY, MEANS, MIN_DROP, RATES, TOLD, Situation, onset_of
+from germane.dashboard.verdict import Verdict, verdict_of
+from germane.dashboard.view import View
+from germane.dashboard.words import cut
+from germane.dashboard.worst import Worst, worst_of
+from germane.score import LOWEST
+from germane.storage import Bucket, Comparison, Coverage, RouteSummary, Scored
+
+WORST: Final = 10
+CARDS: Final = 12
+"""Routes that have a chart; the others are listed."""
+REFUSALS: Final = 3
+"""Of the worst answers no more are refusals, where there are others."""
+NONCOMMITTAL: Final = "noncommittal"
+_FLAGS: Final = 50
+"""Marks on a chart, and alerts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One route: the last day, how that differs from before, and its line."""
+
+    route: str
+    current: RouteSummary | None
+    """Of the last day, by the newest fingerprint; None without a score."""
+    line: Comparison | None
+    buckets: Sequence[Bucket]
+    fell: bool
+    """Whether it dropped for sure, or an alert about it is open."""
+
+    @property
+    def difference(self) -> float | None:
+        """Now minus before; None where it cannot be told."""
+        return None if self.line is None else self.line.difference
+
+    @property
+    def usual(self) -> float | None:
+        """The mean before, where there were enough scores."""
+        before = None if self.line is None else self.line.before
+        return before.mean if before is not None and before.enough else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All that the first page shows."""
+
+    now: datetime
+    recent: Recent
+    situation: Situation
+    verdict: Verdict
+    buckets: Sequence[Bucket]
+    """Of the window of the view."""
+    cards: Sequence[Card]
+    """The largest drop that is sure first."""
+    unseen: Sequence[str]
+    """Routes that have no card."""
+    marks: Sequence[ChartMark]
+    worst: Sequence[Worst]
+    """Of the last day."""
+    frame: Frame
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What became of the exchanges of the last day, by the scorer on show."""
+        current = self.recent.current
+        if current is not None:
+            return current.coverage
+        mine = [one for one in self.recent.coverage if one.scorer == self.recent.scorer]
+        seen, scored = sum(one.seen for one in mine), sum(one.scored for one in mine)
+        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if mine else None
+
+    @property
+    def change(self) -> Comparison | None:
+        """The service as a whole beside the time before, its routes weighed as they were then."""
+        whole = self.situation.whole
+        return None if whole is None or not whole.compared else whole
+
+    @property
+    def change_tone(self) -> str:
+        """Whether it is for sure worse, or better."""
+        finding = "" if self.change is None else self.change.finding
+        return {"dropped": "bad", "higher": "good"}.get(finding, "")
+
+
+def read(desk: Desk, view: View) -> Overview:
+    """Read all of it.
+
+    Raises:
+        StorageError: the database is away, or its tables are older or newer.
+    """
+    store, now = desk.store, desk.now()
+    recent = recent_of(desk, view, now)
+    alerts = [one for one in store.open_alerts() if one.state in TOLD]
+    frame = Frame(open_alerts=len(alerts), health=health_of(desk))
+    asked: dict[str, Any] = {"scorer": recent.scorer or "", "service": recent.service, "histograms": False}
+    asked |= {"since": view.since, "until": view.until, "bucket": view.bucket}
+    by_route = _by_route(store.trend(**asked, by="route"))
+    situation = _situation(desk, view, recent, frame, alerts, by_route)
+    verdict = verdict_of(situation)
+    cards = _cards(recent, situation, verdict, by_route)
+    return Overview(
+        now=now,
+        recent=recent,
+        situation=situation,
+        verdict=verdict,
+        buckets=store.trend(**asked),
+        cards=cards[:CARDS],
+        unseen=[one.route for one in cards[CARDS:]],
+        marks=_marks(desk, view, recent),
+        worst=_worst(desk, recent, now),
+        frame=frame,
+    )
+
+
+def _by_route(buckets: Sequence[Bucket]) -> dict[str, list[Bucket]]:
+    found: dict[str, list[Bucket]] = {}
+    for one in buckets:
+        found.setdefault(one.group or "", []).append(one)
+    return found
+
+
+def _situation(
+    desk: Desk,
+    view: View,
+    recent: Recent,
+    frame: Frame,
+    alerts: Sequence[Alert],
+    by_route: Mapping[str, Sequence[Bucket]],
+) -> Situation:
+    rule, settings, current = rule_of(desk.settings, recent.scorer), desk.settings, recent.current
+    scored = [one.latest for one in (*recent.fingerprints, *_mine(recent))]
+    troubles = [] if current is not None else desk.store.troubles()
+    return Situation(
+        scorer=recent.scorer,
+        now=recent.lately.until,
+        zone=view.zone,
+        current=current,
+        usual=recent.usual,
+        before=recent.before,
+        comparisons=recent.comparisons,
+        min_drop=MIN_DROP if rule is None else rule.min_drop,
+        onsets=_onsets(view, recent, by_route),
+        alerts=[one for one in alerts if one.service in {"", recent.service}],
+        coverage=recent.coverage,
+        answered_at=frame.health.pulse.captured_at,
+        scored_at=max(scored, default=None),
+        trouble=next((one.reason.value for one in troubles), None),
+        has_judge=settings.has_server or bool(settings.scorers) or settings.judge == "local",
+        has_worker=bool(frame.health.alive),
+    )
+
+
+def _mine(recent: Recent) -> list[Any]:
+    return [one for one in recent.wide.services if (one.service, one.scorer) == (recent.service, recent.scorer)]
+
+
+def _onsets(view: View, recent: Recent, by_route: Mapping[str, Sequence[Bucket]]) -> dict[str, datetime]:
+    """Return since when about each route is lower; nothing where the window shows too little of the time before."""
+    if recent.current is None or view.since > recent.lately.since - DAY:
+        return {}
+    found = {route: onset_of(buckets, recent.current.fingerprint) for route, buckets in by_route.items()}
+    return {route: onset for route, onset in found.items() if onset is not None}
+
+
+def _cards(
+    recent: Recent, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
+) -> list[Card]:
+    """Return all routes: first those that fell, the largest drop first, then by difference, then by scores."""
+    fallen = verdict.routes if verdict.state in {"worse", "recovering"} else ()
+    current = {one.route: one for one in recent.routes if one.newest}
+    lines = {one.route: one for one in situation.routes}
+    cards = [
+        Card(
+            route=route,
+            current=current.get(route),
+            line=lines.get(route),
+            buckets=by_route.get(route, ()),
+            fell=route in fallen,
+        )
+        for route in sorted({*by_route, *current})
+    ]
+    return sorted(cards, key=lambda one: _place(one, fallen))
+
+
+def _place(card: Card, fallen: Sequence[str]) -> tuple[int, float, int]:
+    rank = fallen.index(card.route) if card.fell else len(fallen)
+    n = sum(one.n for one in card.buckets)
+    return rank, 3.0 if card.difference is None else card.difference, -n
+
+
+def _marks(desk: Desk, view: View, recent: Recent) -> list[ChartMark]:
+    """Return deploys and the alerts about answers that began in the window of the view."""
+    marks = desk.store.marks(since=view.since, until=view.until, service=recent.service, limit=_FLAGS)
+    alerts = desk.store.alerts(since=view.since - DAY, limit=_FLAGS)
+    mine = [one for one in alerts if one.service == recent.service and one.scorer in {None, recent.scorer}]
+    told = [one for one in mine if one.kind in MEANS | RATES and one.fired_at is not None]
+    flags = [ChartMark(one.at, cut(one.name, 40), "deploy") for one in marks]
+    return [*flags, *(_flag(one) for one in told if view.since <= _began(one) < view.until)]
+
+
+def _began(alert: Alert) -> datetime:
+    return alert.onset or alert.starts_at
+
+
+def _flag(alert: Alert) -> ChartMark:
+    fallen = (one.name for one in alert.shifts if one.kind == "route" and one.since.mean < one.before.mean)
+    route = alert.route or next(fallen, None)
+    where = "" if route is None else f" on {cut(route, 40)}"
+    return ChartMark(_began(alert), f"alert: {cut(alert.rule, 30)}{where}", "alert", f"/alerts/{quoted(alert.id)}")
+
+
+def _worst(desk: Desk, recent: Recent, now: datetime) -> list[Worst]:
+    """Return the lowest, of which no more than a few are refusals: all of those have 0, and would be the whole list."""
+    current = recent.current
+    if current is None:
+        return []
+
+    def lowest(label: str | None) -> list[Scored]:
+        return desk.store.worst(
+            scorer=current.scorer,
+            service=current.service,
+            fingerprint=current.fingerprint,
+            label=label,
+            since=now - DAY,
+            until=now,
+            limit=WORST,
+        )
+
+    found = lowest(None)
+    refusals = [one for one in found if one.score.label == NONCOMMITTAL]
+    if len(refusals) > REFUSALS:
+        others = [one for one in found if one.score.label != NONCOMMITTAL] or lowest(LOWEST)
+        shown = max(REFUSALS, WORST - len(others))
+        found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
+    return worst_of(found)
