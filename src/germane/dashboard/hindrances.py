@@ -1,0 +1,184 @@
+"""What stands in the way of rules now: why nothing alerts, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.alert import Alert, Silence
+from germane.dashboard.desk import Desk
+from germane.dashboard.health import health_of
+from germane.dashboard.telling import length
+from germane.dashboard.words import clock, number, percent
+from germane.settings import AnyRule, Drop, Floor, LowRate, NoncommittalRate, Windowed
+from germane.storage import BaselineVersion, RouteMean, RouteSummary
+
+ALARMING: Final = frozenset({"drop", "floor", "low_rate", "noncommittal_rate"})
+"""Kinds that look at scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What is asked about."""
+
+    since: datetime
+    until: datetime
+    service: str | None = None
+    route: str | None = None
+
+    def fits(self, service: str, route: str | None) -> bool:
+        """Whether something of a service, or of one of its routes, is about it."""
+        return self.service in {None, service} and (None in {self.route, route} or route == self.route)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known now of what rules look at."""
+
+    means: Sequence[RouteSummary]
+    """Of the time and place, by the newest judge."""
+    versions: Sequence[BaselineVersion]
+    learning: Sequence[BaselineVersion]
+    silences: Sequence[Silence]
+    alerts: Sequence[Alert]
+    """Those that are open."""
+    watching: bool
+    """Whether any process is there that looks."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """One rule, and what stands in its way."""
+
+    rule: AnyRule
+    enabled: bool
+    hindrances: Sequence[str]
+    """Sentences; empty where nothing does."""
+    alert: Alert | None
+    """Which is open by it."""
+
+    @property
+    def verdict(self) -> str:
+        """A word: what it does."""
+        if not self.enabled:
+            return "off"
+        if self.alert is not None:
+            return self.alert.state
+        return "held back" if self.hindrances else "all is well"
+
+
+def read(desk: Desk, place: Place) -> tuple[Facts, list[Rehearsed]]:
+    """Read what is known now, and what stands in the way of each rule."""
+    store, now = desk.store, desk.store.now()
+    found = store.summary(since=place.since, until=place.until, histograms=False)
+    facts = Facts(
+        means=[one for one in found if one.newest and place.fits(one.service, one.route)],
+        versions=[one for one in store.baselines() if one.status == "active"],
+        learning=store.learning(),
+        silences=store.silences(),
+        alerts=[one for one in store.open_alerts() if place.fits(one.service, one.route)],
+        watching=health_of(desk).state in {"running", "held up"},
+        now=now,
+    )
+    watched = desk.settings.watched
+    others = [one for one in desk.settings.rules if one not in watched]
+    rules = [(one, True) for one in watched] + [(one, False) for one in others]
+    return facts, [_rehearsed(desk, rule, place, facts, enabled=enabled) for rule, enabled in rules]
+
+
+def _rehearsed(desk: Desk, rule: AnyRule, place: Place, facts: Facts, *, enabled: bool) -> Rehearsed:
+    hindrances = [] if enabled else ["It is switched off: enabled = false in the settings."]
+    hindrances += _of_the_rule(desk, rule, place, facts)
+    hindrances += list(_silenced(rule, place, facts))
+    if not facts.watching:
+        hindrances.append("No process watches now: rules are looked at by the processes that score.")
+    open_ = next((one for one in facts.alerts if one.rule == rule.name), None)
+    return Rehearsed(rule=rule, enabled=enabled, hindrances=hindrances, alert=open_)
+
+
+def _of_the_rule(desk: Desk, rule: AnyRule, place: Place, facts: Facts) -> list[str]:
+    if place.route is not None and not rule.takes(place.route):
+        return ["It looks at other routes: its patterns leave this one out."]
+    if rule.kind == "budget_exhausted":
+        return [] if desk.settings.budget else ["There is no budget in the settings that could be spent."]
+    means = [one for one in facts.means if rule.scorer in {None, one.scorer} and rule.takes(one.route)]
+    if rule.kind in ALARMING and not means:
+        return [f"There is no score{f' of {rule.scorer}' if rule.scorer else ''} in this time."]
+    if isinstance(rule, Drop):
+        return list(_drop(rule, means, facts))
+    return list(_windows(desk, rule, place)) if isinstance(rule, Windowed) else []
+
+
+def _drop(rule: Drop, means: Sequence[RouteSummary], facts: Facts) -> Iterator[str]:
+    for names in sorted({(one.service, one.scorer) for one in means}):
+        routes = [one.route for one in means if (one.service, one.scorer) == names]
+        known = [one for one in facts.versions if one.key[:2] == names and bool(one.key.scope) == bool(rule.attributes)]
+        about = f"{names[1]} of {names[0]}"
+        if known:
+            watched = {route for one in known if one.baseline for route in (*one.baseline.routes, *one.baseline.pooled)}
+            for route in sorted(set(routes) - watched):
+                yield f"{about}: route {route} is not in its baseline yet; it joins once there is enough of it."
+        else:
+            yield f"{about}: {_unlearned(names, facts)}; drops are noticed from then on."
+
+
+def _unlearned(names: tuple[str, str], facts: Facts) -> str:
+    until = max((one.until for one in facts.learning if one.key[:2] == names), default=None)
+    return "nothing is learned, as no process has watched it yet" if until is None else f"learning until {clock(until)}"
+
+
+def _windows(desk: Desk, rule: Windowed, place: Place) -> Iterator[str]:
+    """Say of each route what its window holds."""
+    window = timedelta(seconds=rule.window)
+    chosen = {"route": place.route, "service": place.service}
+    if rule.scorer is None or rule.attributes:
+        return
+    found = desk.store.means(
+        scorer=rule.scorer, since=place.until - window, until=place.until, histograms=False, **chosen
+    )
+    for mean in found:
+        if mean.newest and rule.takes(mean.route):
+            said = _window(rule, mean, window)
+            if said is not None:
+                yield f"Route {mean.route} of {mean.service}: {said}."
+
+
+def _window(rule: Windowed, mean: RouteMean, window: timedelta) -> str | None:
+    """Say why it does not fire, as far as its value tells: of the interval of a share nothing is said."""
+    if mean.n < rule.min_count:
+        longer = "it looks back further until it holds enough"
+        return f"n={mean.n} in {length(window)}, and it needs {rule.min_count}: {longer}"
+    if isinstance(rule, Floor):
+        if mean.mean >= rule.threshold:
+            return f"the mean is {number(mean.mean)}, not under {rule.threshold:g}"
+        sure = mean.interval is None or mean.interval[1] >= rule.threshold
+        return f"the mean is {number(mean.mean)}, but its interval reaches {rule.threshold:g}" if sure else None
+    if isinstance(rule, (LowRate, NoncommittalRate)):
+        share = mean.low_share if isinstance(rule, LowRate) else mean.noncommittal_share
+        most = rule.threshold
+        return None if share > most else f"the share is {percent(share)}, not above {percent(most)}"
+    return None
+
+
+def _silenced(rule: AnyRule, place: Place, facts: Facts) -> Iterator[str]:
+    """Say which silences would keep quiet what the rule finds there, by the labels that are known."""
+    labels = {"service": place.service, "route": place.route, "scorer": rule.scorer}
+    known = {name: value for name, value in labels.items() if value is not None}
+    found = Alert(
+        id="",
+        key="",
+        rule=rule.name,
+        kind=rule.kind,
+        labels=known,
+        state="firing",
+        starts_at=facts.now,
+        evaluated_at=facts.now,
+    )
+    for silence in facts.silences:
+        told_apart = {name: one for name, one in silence.matchers.items() if name in {"rule", *known}}
+        if replace(silence, matchers=told_apart).covers(found, facts.now):
+            some = "" if len(told_apart) == len(silence.matchers) else " of some of it"
+            yield f"Nobody is told{some}: silenced until {clock(silence.ends_at)}. It fires and ends as ever."

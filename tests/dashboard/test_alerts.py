@@ -1,0 +1,379 @@
+"""Pages about alerts: what is wrong, who was told, and what people may do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.dashboard.conftest import Week, now
+from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
+from tests.dashboard.hostile import TEXTS
+from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE
+
+from germane.alert import Alert, Change, Event, Silence, key_of
+from germane.dashboard import create_app
+from germane.dashboard.desk import Desk
+from germane.dashboard.hindrances import Place
+from germane.dashboard.refusal import Refusal
+from germane.dashboard.rehearsal import replay
+from germane.settings import Drop, Floor, load
+from germane.storage import Advance, Store
+
+Ask = Callable[..., Any]
+
+
+@contextmanager
+def visiting(store: Store, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
+    """Ask for pages over a store. It follows no redirect."""
+    app = create_app(load(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
+        yield client
+
+
+def seal(client: TestClient, path: str) -> str:
+    """Return what the forms of a page carry."""
+    found = re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)
+    assert found is not None
+    return found[1]
+
+
+def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
+    """Send a form as the page has it."""
+    return client.post(path, data={"csrf": seal(client, page), **fields})
+
+
+def an_alert(store: Store, name: str, **given: Any) -> Alert:
+    """Write an alert of the rule floor."""
+    labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
+    told = {"rule": "floor", "kind": "floor", "state": "firing", "starts_at": NOW, "fired_at": NOW, **given}
+    alert = Alert(id=name, key=key_of(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
+    event = Event(id=f"e{name}", alert_id=name, at=NOW, what="fired", after=alert.state)
+    assert store.advance(Advance(changes=[Change(alert=alert, event=event)]))
+    return alert
+
+
+def test_open_and_closed_alerts_stand_apart_with_who_was_told(page: TestClient, week: Week) -> None:
+    """Each with its sentence, its mean with n and interval, and each channel with what became of it."""
+    text = page.get("/alerts").text
+    opened, over = text.split('id="over"')[0], text.split('id="over"')[1]
+
+    assert "answer_relevancy of service handbook dropped from" in opened
+    assert re.search(r"0\.6\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
+    assert "baseline 0.8" in opened
+    assert re.search(r"oncall <span[^>]*>dead</span>", opened)
+    assert re.search(r"slack <span[^>]*>sent</span>", opened)
+    assert f"/alerts/{week.seeded.resolved_alert}" in over
+    assert "faithfulness failed for 18 of 29 answers" in over
+
+
+def test_what_is_not_noticed_yet_is_said_first(page: TestClient) -> None:
+    """For each scorer without a baseline until when it is learned."""
+    text = page.get("/alerts").text
+
+    assert re.search(r"Drops of faithfulness of <code[^>]*>handbook</code> are not noticed yet: learning until", text)
+    assert "in force" in text
+
+
+def test_a_filter_stands_in_the_address(seeded: Store) -> None:
+    """State, rule, severity and service; what cannot be read is taken as not given."""
+    an_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
+    with visiting(seeded) as client:
+        shown = {query: client.get(f"/alerts.json?{query}").json() for query in QUERIES}
+
+    ids = {query: [one["kind"] for one in (*found["open"], *found["over"])] for query, found in shown.items()}
+    assert ids == QUERIES
+
+
+QUERIES = {
+    "": ["floor", "drop", "scorer_error"],
+    "state=open": ["floor", "drop"],
+    "state=over": ["scorer_error"],
+    "rule=floor": ["floor"],
+    "severity=critical": ["drop"],
+    "service=mobile": ["floor"],
+    "service=handbook&severity=warning": ["scorer_error"],
+    "state=nonsense&severity=%00&after=never": ["floor", "drop", "scorer_error"],
+}
+
+
+def test_alerts_that_are_over_come_in_pages(store: Store) -> None:
+    """Each once, and the way back stands beside them."""
+    for number in range(30):
+        began = NOW - timedelta(hours=number)
+        an_alert(
+            store, f"a{number:02d}", state="resolved", starts_at=began, resolved_at=NOW, resolve_reason="recovered"
+        )
+    with visiting(store) as client:
+        first = client.get("/alerts.json?rule=floor").json()
+        second = client.get("/alerts.json", params={"rule": "floor", "after": first["after"]}).json()
+        text = client.get("/alerts?rule=floor").text
+
+    assert [one["id"] for one in (*first["over"], *second["over"])] == [f"a{number:02d}" for number in range(30)]
+    assert second["after"] is None
+    assert re.search(r'rel="next" href="/alerts\?after=[^"]*rule=floor"', text)
+
+
+def test_one_alert_tells_all_that_is_known_of_it(page: TestClient, week: Week) -> None:
+    """Chart with baseline and marks, where it sits, the worst answers as links, what happened, and who was told."""
+    alert = week.store.alert(week.seeded.open_alert)
+    assert alert is not None
+    text = page.get(f"/alerts/{alert.id}").text
+
+    for said in ("baseline, version", ">began<", ">fired<", "index v42", "Where it sits", "status 404", "larch-2"):
+        assert said in text
+    for exchange_id in alert.exchange_ids:
+        assert f'href="/a/{exchange_id}"' in text
+    assert re.search(r"docs-search.*?0\.80.*?0\.36", text, re.DOTALL)
+    assert text.count("<svg") > 2
+
+
+def test_an_alert_about_no_scorer_has_no_chart(seeded: Store) -> None:
+    """A budget that is spent is told without one."""
+    an_alert(seeded, "spent", rule="budget_exhausted", kind="budget_exhausted", labels={}, message="spent.")
+    with visiting(seeded) as client:
+        answer = client.get("/alerts/spent")
+
+    assert answer.status_code == 200
+    assert "around it" not in answer.text
+
+
+def test_an_alert_that_is_not_there_is_said(page: TestClient) -> None:
+    """With what to do next, and without the id that was asked for."""
+    answer = page.get("/alerts/%3Cscript%3E", headers={"accept": "text/html"})
+
+    assert answer.status_code == 404
+    assert "There is no such alert." in answer.text
+    assert "<script>" not in answer.text.replace("<script src", "")
+
+
+def test_acknowledging_names_who_knows_and_remembers_the_name(page: TestClient, week: Week) -> None:
+    """The form goes back to the alert, and the name is filled in from then on."""
+    path = f"/alerts/{week.seeded.open_alert}"
+    answer = post(page, f"{path}/ack", path, by="Zoë <b>")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    alert = week.store.alert(week.seeded.open_alert)
+    assert alert is not None
+    assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")
+    text = page.get(path).text
+    assert 'value="Zoë &lt;b&gt;"' in text
+    assert "Zoë &lt;b&gt; knows of it" in text
+
+
+def test_resolving_tells_who_was_told(seeded: Store, week: Week) -> None:
+    """The channels that heard of its beginning hear of its end; a second time is refused with a reason."""
+    channels = {"slack": {"kind": "slack", "url": "env:SLACK_ADDRESS"}}
+    path = f"/alerts/{week.seeded.open_alert}"
+    with visiting(seeded, channels=channels) as client:
+        carried = seal(client, path)
+        assert client.post(f"{path}/resolve", data={"csrf": carried, "by": "ann"}).status_code == 303
+        again = client.post(f"{path}/resolve", data={"csrf": carried})
+
+    told = [(one.notification.channel, one.notification.what) for one in seeded.notifications(status="waiting")]
+    assert ("slack", "resolved") in told
+    alert = seeded.alert(week.seeded.open_alert)
+    assert alert is not None
+    assert alert.resolve_reason == "by_hand"
+    assert again.status_code == 409
+    assert "is over" in again.text
+
+
+@pytest.mark.parametrize(("what", "names"), [("this", {"rule", "service", "scorer"}), ("rule", {"rule", "service"})])
+def test_an_alert_is_silenced_for_a_while(page: TestClient, week: Week, what: str, names: set[str]) -> None:
+    """For the time that was chosen, from now on; it alone, or all of its rule in the service."""
+    path = f"/alerts/{week.seeded.open_alert}"
+    answer = post(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
+    [silence] = week.store.silences()
+
+    assert answer.status_code == 303
+    assert silence.ends_at - silence.starts_at == timedelta(hours=8)
+    assert (silence.created_by, silence.comment, set(silence.matchers)) == ("ann", "known", names)
+    alert = week.store.alert(week.seeded.open_alert)
+    assert alert is not None
+    assert silence.covers(alert, NOW)
+    assert "Nobody is told until" in page.get(path).text
+
+
+def test_a_silence_of_an_alert_takes_its_names_as_they_are(store: Store) -> None:
+    """A route with a star in its name silences no other."""
+    alert = an_alert(store, "docs-*[a]")
+    with visiting(store) as client:
+        post(client, "/alerts/docs-%2A%5Ba%5D/silence", **{"for": "1h"})
+    [silence] = store.silences()
+
+    assert silence.covers(alert, NOW)
+    assert not silence.covers(an_alert(store, "docs-xa"), NOW)
+
+
+def test_a_silence_lasts_until_a_moment_in_the_visitors_zone(page: TestClient, week: Week) -> None:
+    """Browsers send it without a zone."""
+    page.cookies.set("germane_zone", "Asia/Tokyo")
+    post(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
+    [silence] = week.store.silences()
+
+    assert silence.ends_at.isoformat() == "2026-11-21T00:00:00+00:00"
+    assert dict(silence.matchers) == {"rule": "dr*"}
+    text = page.get("/alerts").text
+    assert "&lt;script&gt;" in text
+    assert TEXTS["script"] not in text
+
+
+@pytest.mark.parametrize(
+    "until", ["", "yesterday", "2026-11-20T10:29:59+00:00", "9999-12-31T23:59", "2026-11-20T10:30Z"]
+)
+def test_a_silence_without_an_end_to_come_is_refused(page: TestClient, week: Week, until: str) -> None:
+    """So is one that is as good as for ever, and one that says of nothing what it is about."""
+    assert post(page, "/alerts/silences", rule="drop", until=until).status_code == 400
+    assert post(page, "/alerts/silences", **{"for": "1h"}).status_code == 400
+    assert week.store.silences() == []
+
+
+def test_everything_is_silenced_only_when_that_is_ticked(page: TestClient, week: Week) -> None:
+    """And it can be ended from the page; a second time changes nothing."""
+    post(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
+    [silence] = week.store.silences()
+    assert dict(silence.matchers) == {}
+    assert "<b>everything</b>" in page.get("/alerts").text
+
+    for _ in range(2):
+        assert post(page, f"/alerts/silences/{silence.id}/end").status_code == 303
+    assert week.store.silences() == []
+
+
+def test_accepting_a_drop_is_asked_once_more_and_then_done(page: TestClient, week: Week) -> None:
+    """The page before says what follows; afterwards another baseline is learned, and who said so knows of it."""
+    path = f"/alerts/{week.seeded.open_alert}/accept"
+    asked = page.get(path)
+    assert asked.status_code == 200
+    assert "Nothing is noticed until" in asked.text
+    assert page.get(f"/alerts/{week.seeded.resolved_alert}/accept").status_code == 409
+
+    assert post(page, path, path, by="ann").status_code == 303
+    versions = [one for one in week.store.baselines() if one.key.scorer == "answer_relevancy"]
+    assert [(one.status, one.reason) for one in versions] == [("learning", "accepted")]
+    alert = week.store.alert(week.seeded.open_alert)
+    assert alert is not None
+    assert alert.acknowledged_by == "ann"
+
+
+def test_only_a_drop_is_accepted(seeded: Store) -> None:
+    """Of another rule the settings are changed."""
+    an_alert(seeded, "low")
+    with visiting(seeded) as client:
+        answer = post(client, "/alerts/low/accept")
+
+    assert answer.status_code == 409
+    assert "Floor goes by no baseline" in answer.text
+
+
+ACTS = ("ack", "resolve", "silence", "accept")
+
+
+def test_nothing_is_written_without_the_seal_of_a_page(page: TestClient, week: Week) -> None:
+    """Another site's form is refused, whatever it asks for."""
+    before = week.store.alert(week.seeded.open_alert)
+    paths = [f"/alerts/{week.seeded.open_alert}/{act}" for act in ACTS]
+    for path in (*paths, "/alerts/silences", "/alerts/silences/x/end"):
+        assert page.post(path, data={"for": "1h", "rule": "drop"}).status_code == 403
+
+    assert week.store.alert(week.seeded.open_alert) == before
+    assert week.store.silences() == []
+
+
+def test_read_only_pages_have_no_forms_and_refuse_them(seeded: Store, week: Week) -> None:
+    """Who may only look sees who was told, and can do nothing."""
+    path = f"/alerts/{week.seeded.open_alert}"
+    with visiting(seeded, read_only=True) as client:
+        pages = [client.get(one).text for one in ("/alerts", path)]
+        answer = client.post(f"{path}/ack", data={"csrf": "x"})
+
+    assert all('method="post"' not in text for text in pages)
+    assert answer.status_code in {403, 405}
+    alert = seeded.alert(week.seeded.open_alert)
+    assert alert is not None
+    assert alert.acknowledged_at is None
+
+
+def test_hostile_names_are_shown_and_do_nothing(store: Store) -> None:
+    """A route, a rule and a comment may hold anything."""
+    text = TEXTS["script"]
+    alert = an_alert(
+        store,
+        "h" * 32,
+        labels={"service": HOSTILE_SERVICE, "scorer": "answer_relevancy", "route": text},
+        rule=text[:90],
+        message=text,
+        acknowledged_at=NOW,
+        acknowledged_by=text,
+        exchange_ids=("gone",),
+    )
+    store.add_silence(Silence(id="s", matchers={"route": text}, starts_at=NOW, ends_at=NOW + timedelta(days=1)))
+    with visiting(store) as client:
+        pages = [client.get(path).text for path in ("/alerts", f"/alerts/{alert.id}", "/alerts/preview")]
+
+    for shown in pages:
+        assert text not in shown
+        assert "<img src=x" not in shown
+    assert "1 more is not kept any more" in pages[1]
+
+
+def test_each_rule_says_what_stands_in_its_way(seeded: Store) -> None:
+    """What is off, too few, on the good side, silenced or not learned yet."""
+    until = NOW + timedelta(hours=3)
+    seeded.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
+    rules = [
+        {"kind": "floor", "threshold": 0.1, "min_count": 2, "name": "many", "window": 86_400 * 3},
+        {"kind": "floor", "threshold": 0.9, "min_count": 5_000, "name": "few", "routes": ["ask"]},
+        {"kind": "low_rate", "threshold": 0.3, "name": "none", "enabled": False, "routes": ["nowhere"]},
+    ]
+    with visiting(seeded, rules=rules) as client:
+        text = client.get("/alerts/preview?route=support/eu").text
+        other = client.get("/alerts/preview?route=ask").text
+
+    assert re.search(r"the mean is 0\.\d\d, not under 0\.1", text)
+    assert "silenced until" in text
+    assert "switched off" in text
+    assert "its patterns leave this one out" in text
+    assert "faithfulness of handbook: learning until" in text
+    assert re.search(r"n=\d+ in 24 h, and it needs 5000", other)
+
+
+def test_a_rule_is_replayed_over_the_time_in_the_address(seeded: Store) -> None:
+    """A floor that was broken says when it would have fired; nothing is written."""
+    floor = Floor(threshold=0.7, routes=("docs-search",), window=6 * 3600.0, min_count=10)
+    before = seeded.counts()
+    with visiting(seeded, rules=[floor.model_dump()]) as client:
+        text = client.get("/alerts/preview?window=24h&replay=floor").text
+
+    assert re.search(r"<b>floor</b> would have fired (once|twice|\d times)", text)
+    assert "route docs-search in handbook is below 0.7" in text
+    assert seeded.counts() == before
+    assert len(seeded.open_alerts()) == 1
+
+
+def test_a_replay_of_too_much_is_left_to_the_command_line(seeded: Store) -> None:
+    """A page does not read more scores than it may."""
+    desk = Desk(store=seeded, settings=load(database="sqlite://"), now=now)
+    place = Place(since=NOW - timedelta(days=7), until=NOW)
+    with pytest.raises(Refusal, match="scores are too many") as refused:
+        replay(desk, Drop(), place, most=1_000)
+
+    assert refused.value.status == 413
+    assert "germane alerts preview --rule drop" in refused.value.next_step
+
+
+def test_without_any_alert_the_page_says_what_is_missing(store: Store) -> None:
+    """An empty database has no alert, no baseline, and says what comes next."""
+    with visiting(store) as client:
+        text = client.get("/alerts").text
+        tried = client.get("/alerts/preview").text
+
+    assert "No alert is open." in text
+    assert "Nothing is measured yet." in text
+    assert "No process watches now" in tried
+    assert FINGERPRINTS["faithfulness"] not in text
