@@ -25,7 +25,7 @@ from germane.testing import FakeJudge
 Call = Callable[..., Any]
 Process = subprocess.Popen[str]
 TOKEN = "correct-horse-battery"
-SHOWN = re.compile(r"metrics are shown at (http://\S+/metrics)\n")
+SHOWN = re.compile(r"(?:germane serves on|metrics are shown at) (http://[^/\s]+)(?:/metrics)?\n")
 
 
 @pytest.fixture
@@ -40,20 +40,20 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 @pytest.fixture
 def start(judge: FakeJudge) -> Iterator[Callable[..., tuple[Process, str]]]:
-    """Starts a worker as a process; returns it, and where it shows its metrics."""
+    """Starts a verb as a process; returns it, and where it shows its metrics."""
     started: list[Process] = []
 
-    def worker(*arguments: str) -> tuple[Process, str]:
-        command = [sys.executable, "-m", "germane", "worker", *arguments]
+    def verb(*arguments: str) -> tuple[Process, str]:
+        command = [sys.executable, "-m", "germane", *arguments]
         process = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stderr is not None
         line = process.stderr.readline()
         found = SHOWN.fullmatch(line)
         assert found, line + (process.stderr.read() if process.poll() is not None else "")
-        return process, found[1]
+        return process, f"{found[1]}/metrics"
 
-    yield worker
+    yield verb
     for process in started:
         process.kill()
         process.communicate()
@@ -79,7 +79,7 @@ def read(url: str, **headers: str) -> Scraped:
 def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, store: Store) -> None:
     """One page has the process's own counters and histograms beside gauges by the time of the answer; it is closed."""
     store.add([an_exchange(question=f"How do I pay {number}?") for number in range(25)])
-    worker, url = start("--metrics", "0")
+    worker, url = start("worker", "--metrics", "0")
     runs = {"gen_ai_evaluation_name": "answer_relevancy", "gen_ai_workflow_name": "ask", "outcome": "scored"}
 
     def once(name: str, total: int, **labels: str) -> Scraped | None:
@@ -105,12 +105,24 @@ def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, stor
         httpx2.get(url, timeout=5)
 
 
+def test_pages_with_a_worker_show_its_instruments_too(start: Any, store: Store) -> None:
+    """One process that serves and scores has one page of metrics; one that only serves has gauges alone."""
+    store.add([an_exchange()])
+    _, with_worker = start("serve", "--port", "0", "--with-worker")
+    _, alone = start("serve", "--port", "0")
+
+    until(lambda: read(with_worker).all("rag_evaluation_runs_total", outcome="scored"))
+    found = read(alone)
+    assert found.one("germane_up") == 1
+    assert not [name for name in found.samples if name.startswith("rag_")]
+
+
 def test_a_worker_without_a_database_says_that_it_has_none(
     start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it waits it answers: germane_up is 0; once the database is there it is 1."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{tmp_path / 'not yet' / 'germane.db'}")
-    worker, url = start("--metrics", "localhost:0")
+    worker, url = start("worker", "--metrics", "localhost:0")
 
     assert read(url).one("germane_up") == 0
     (tmp_path / "not yet").mkdir()
@@ -128,7 +140,7 @@ def test_others_read_it_with_a_token_alone(
     assert "GERMANE_TOKEN" in refused.err
 
     monkeypatch.setenv("GERMANE_TOKEN", TOKEN)
-    _, url = start("--metrics", "0.0.0.0:0")
+    _, url = start("worker", "--metrics", "0.0.0.0:0")
     url = url.replace("0.0.0.0", "127.0.0.1")
     shown = {
         shown: httpx2.get(url, headers=headers, timeout=30).status_code

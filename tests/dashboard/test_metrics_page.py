@@ -20,7 +20,7 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.scraped import Scraped, scraped
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
-from germane.dashboard.metrics.bounds import ROUTES
+from germane.dashboard.metrics.bounds import LINES, ROUTES, SCORERS
 from germane.dashboard.metrics.gauges import AGE, Gauges
 from germane.dashboard.metrics.readings import WINDOWS
 from germane.score import Reason, Score
@@ -164,11 +164,11 @@ def test_fingerprints_are_never_averaged(store: Store, scrape: Any) -> None:
 
 
 def test_only_the_newest_fingerprints_are_shown(store: Store, scrape: Any) -> None:
-    """A judge that changes every hour does not fill the memory of who scrapes: four of a route are shown."""
-    for number in range(6):
+    """A judge that changes every hour fills nobody's memory: the newest and the one before are shown."""
+    for number in range(4):
         write(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
 
-    assert scrape().labels("germane_scores", "fingerprint") == {"f2", "f3", "f4", "f5"}
+    assert scrape().labels("germane_scores", "fingerprint") == {"f2", "f3"}
 
 
 HOSTILE = 'a"}\ngermane_up 0\n# TYPE x \\n {évil="1"} \u202e<script>alert(1)</script> 😈'
@@ -193,6 +193,18 @@ def test_routes_are_bounded_and_the_rest_is_counted(store: Store, scrape: Any) -
     assert found.labels("germane_exchanges_seen", "route") == {route for _, route in busy}
     assert found.one("germane_left_out", what="routes") == len(more)
     assert found.one("germane_exchanges", route="route-7", window="1h", outcome="skipped", reason="queue_full") == 2
+
+
+def test_lines_are_bounded_too(store: Store, scrape: Any) -> None:
+    """Many routes with many scorers are no more than 600 lines; the scorers with most exchanges come first."""
+    routes = {("shop", f"route-{number}"): 1 + number for number in range(50)}
+    store.count_dropped(routes, [f"s{number}" for number in range(25)], Reason.QUEUE_FULL, at=NOW - timedelta(hours=2))
+    found = scrape()
+
+    assert len(found.all("germane_exchanges_seen", window="24h")) == LINES
+    assert len(found.labels("germane_exchanges_seen", "scorer")) == SCORERS
+    left = {what: found.one("germane_left_out", what=what) for what in ("routes", "scorers", "routes_of_scorers")}
+    assert left == {"routes": 0, "scorers": 5, "routes_of_scorers": 50 * 25 - LINES}
 
 
 def test_the_share_of_the_budget_that_is_spent(store: Store, scrape: Any) -> None:

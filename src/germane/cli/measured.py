@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
+from starlette.applications import Starlette
 
 from germane.cli.address import Address
 from germane.dashboard.app import create_metrics_app
@@ -30,10 +31,16 @@ def showing(settings: Settings, address: Address, say: Callable[[str], None]) ->
         )
     app = create_metrics_app(settings)
     server = Server(app, host=address.host, port=address.port)
+    with exposing(app), server.running():
+        say(f"metrics are shown at {server.address}/metrics")
+        yield
+
+
+@contextmanager
+def exposing(app: Starlette) -> Iterator[None]:
+    """Have an application show at ``/metrics`` what this process measures, too. To begin before it measures."""
     expose(exposition_of(app).registry)
     try:
-        with server.running():
-            say(f"metrics are shown at {server.address}/metrics")
-            yield
+        yield
     finally:
         expose(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,17 +97,14 @@ def _generated() -> str:
 
 
 def _serve(settings: Settings, ending: Ending, database: str | None, given: dict[str, Any]) -> int:
+    from germane.cli.measured import exposing
     from germane.dashboard import create_app
-    from germane.dashboard.metrics import exposition_of
     from germane.dashboard.server import Server
-    from germane.tracer import expose
 
     worker = _worker(database, ending) if given["with_worker"] else None
     app = create_app(settings, read_only=given["read_only"], hosts=(*given["names"], given["host"]))
     server = Server(app, host=given["host"], port=given["port"])
-    if worker is not None:
-        expose(exposition_of(app).registry)  # before it measures anything
-    with server.running():
+    with server.running(), nullcontext() if worker is None else exposing(app):
         click.echo(f"germane serves on {server.address}", err=True)
         if given["opens"]:
             click.launch(server.address)

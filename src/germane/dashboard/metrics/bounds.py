@@ -17,28 +17,35 @@ ROUTES: Final = 200
 """Of all services together: those with most exchanges in the longest window."""
 SCORERS: Final = 20
 """Those with most exchanges in the longest window."""
-FINGERPRINTS: Final = 4
-"""Of one service, route and scorer in one window: the newest."""
+LINES: Final = 600
+"""Routes of scorers, each with some fifty samples."""
+FINGERPRINTS: Final = 2
+"""Of one line in one window: the newest, and the one before."""
 LONGEST: Final = 500
 """Characters of a name: a longer one is left out, for cut short it might be another's."""
 ALERTS: Final = 200
 """Groups of open alerts: those that began first."""
 Place = tuple[str, str]
 """Service and route."""
+Line = tuple[str, str, str]
+"""Service, route and scorer; an empty scorer where exchanges were dropped before one was known."""
+
+
+Name = TypeVar("Name", bound=tuple[str, ...])
+Summary = TypeVar("Summary", "RouteSummary", "ServiceSummary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """What is shown, and how much is not."""
 
-    places: frozenset[Place] = frozenset()
-    scorers: frozenset[str] = frozenset()
+    lines: frozenset[Line] = frozenset()
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many, of routes and of scorers."""
+    """How many, of routes, of scorers, and of routes of scorers."""
 
     def hold(self, found: Coverage | RouteSummary) -> bool:
-        """Whether it is of a route and a scorer that are shown; without a scorer an exchange was dropped."""
-        return (found.service, found.route) in self.places and (not found.scorer or found.scorer in self.scorers)
+        """Whether it is of a route and a scorer that are shown."""
+        return (found.service, found.route, found.scorer) in self.lines
 
     def routes(self, found: Iterable[RouteSummary]) -> list[RouteSummary]:
         """Return of each service, route and scorer that is shown the newest fingerprints."""
@@ -46,8 +53,8 @@ class Bounds:
 
     def services(self, found: Iterable[ServiceSummary]) -> list[ServiceSummary]:
         """Return of each service and scorer that is shown the newest fingerprints."""
-        known = {service for service, _ in self.places}
-        shown = (one for one in found if one.service in known and one.scorer in self.scorers)
+        known = {(service, scorer) for service, _, scorer in self.lines}
+        shown = (one for one in found if (one.service, one.scorer) in known)
         return _newest(shown, lambda one: (one.service, one.scorer))
 
 
@@ -62,18 +69,17 @@ def _newest(found: Iterable[Summary], named: Callable[[Summary], tuple[str, ...]
 def bounds_of(readings: Readings) -> Bounds:
     """Return what is shown of these readings; equally busy ones go by name, so that the next scrape shows the same."""
     longest = list(readings.windows.values())[-1]
-    places: Counter[Place] = Counter()
-    scorers: Counter[str] = Counter()
+    lines: Counter[Line] = Counter()
     for one in filter(is_told, longest.coverage):
-        places[one.service, one.route] += one.seen
-        scorers[one.scorer] += one.seen
-    scorers.pop("", None)
-    shown, known = _most(places, ROUTES), _most(scorers, SCORERS)
-    return Bounds(
-        places=frozenset(shown),
-        scorers=frozenset(known),
-        left_out={"routes": len(places) - len(shown), "scorers": len(scorers) - len(known)},
-    )
+        lines[one.service, one.route, one.scorer] += one.seen
+    for mean in longest.routes:  # also where exchanges are not counted
+        lines[mean.service, mean.route, mean.scorer] += 0
+    places = _most(_sums(lines, lambda line: line[:2]), ROUTES)
+    scorers = _most(_sums(lines, lambda line: line[2:]), SCORERS)
+    both = Counter({line: lines[line] for line in lines if line[:2] in places[0] and line[2:] in scorers[0]})
+    shown = _most(both, LINES)
+    out = {"routes": places[1], "scorers": scorers[1], "routes_of_scorers": len(lines) - len(shown[0])}
+    return Bounds(lines=shown[0], left_out=out)
 
 
 def is_told(found: Coverage) -> bool:
@@ -81,10 +87,15 @@ def is_told(found: Coverage) -> bool:
     return bool(found.scorer or found.seen)
 
 
-Name = TypeVar("Name", str, Place)
-Summary = TypeVar("Summary", "RouteSummary", "ServiceSummary")
+def _sums(lines: Mapping[Line, int], named: Callable[[Line], Name]) -> Counter[Name]:
+    found: Counter[Name] = Counter()
+    for line, seen in lines.items():
+        found[named(line)] += seen
+    return found
 
 
-def _most(counts: Counter[Name], limit: int) -> list[Name]:
+def _most(counts: Mapping[Name, int], limit: int) -> tuple[frozenset[Name], int]:
+    """Return the busiest, and how many are left out."""
     short = [name for name in counts if len("".join(name)) <= LONGEST]
-    return sorted(short, key=lambda name: (-counts[name], name))[:limit]
+    shown = sorted(short, key=lambda name: (-counts[name], name))[:limit]
+    return frozenset(shown), len(counts) - len(shown)

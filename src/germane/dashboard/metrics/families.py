@@ -60,7 +60,7 @@ def families(readings: Readings) -> Iterator[GaugeMetricFamily]:
     yield from _of_spending(readings)
     yield _family(
         "germane_left_out",
-        "Routes and scorers without series, for there are too many: the least busy ones of the longest window",
+        "What has no series, for there is too much: the least busy routes and scorers of the longest window",
         ("what",),
         (((what,), number) for what, number in bounds.left_out.items()),
     )
@@ -148,9 +148,9 @@ def _of_baselines(readings: Readings, bounds: Bounds) -> GaugeMetricFamily:
     rows = [
         ((one.key.service, route, one.key.scorer, one.key.fingerprint), known.mean)
         for one in readings.baselines
-        if one.baseline is not None and one.key.scorer in bounds.scorers
+        if one.baseline is not None
         for route, known in one.baseline.routes.items()
-        if route != OTHER and (one.key.service, route) in bounds.places
+        if route != OTHER and (one.key.service, route, one.key.scorer) in bounds.lines
     ]
     said = "Mean of the baseline in force, of routes that it knows by themselves; in [0, 1]"
     return _family("germane_baseline_mean", said, ("service", "route", "scorer", "fingerprint"), rows)
