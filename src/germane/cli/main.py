@@ -30,6 +30,7 @@ _VERBS = {
     "mark": "germane.cli.mark",
     "prune": "germane.cli.prune",
     "report": "germane.cli.report",
+    "rescore": "germane.cli.rescore",
     "score": "germane.cli.score",
     "serve": "germane.cli.serve",
     "trend": "germane.cli.trend",

@@ -34,8 +34,6 @@ def answers(request: Request, desk: Desk) -> Response:
         "asked": asked,
         "found": found,
         "scorer": found.scorer,
-        "scorers": found.scorers,
-        "services": found.services,
         "sorts": SORTS,
         "states": STATES,
         "labels": LABELS,

@@ -100,7 +100,7 @@ class Answered:
 def answered(desk: Desk, asked: Asked, sheet: Sheet) -> Answered:
     """Put together what is shown of one exchange."""
     scores = [Judged(score=one, why=why(one), work=_work(sheet.works, one)) for one in sheet.scores]
-    main = _main(scores, asked.view.scorer)
+    main = _main(scores, sheet.works, asked.view.scorer)
     chosen = asked.of(main.score.scorer if main else asked.view.scorer).chosen
     return Answered(
         sheet=sheet,
@@ -117,13 +117,18 @@ def answered(desk: Desk, asked: Asked, sheet: Sheet) -> Answered:
     )
 
 
-def _main(scores: Sequence[Judged], asked: str | None) -> Judged | None:
-    """Return the score on show: the asked scorer's, else a usual one's; of those the newest."""
-    names = [asked, *USUAL, *sorted({one.score.scorer for one in scores})]
-    for name in names:
+def _main(scores: Sequence[Judged], works: Sequence[Work], asked: str | None) -> Judged | None:
+    """Return the score on show: the asked scorer's, else a usual one's; of those the newest.
+
+    None where that scorer failed or is still at it: another one's score would hide that.
+    """
+    missing = {one.scorer for one in works if one.state in {"failed", *OPEN} and not one.again}
+    for name in (asked, *USUAL, *sorted({one.score.scorer for one in scores})):
         found = [one for one in scores if one.score.scorer == name]
         if found:
             return max(found, key=lambda one: one.score.scored_at or datetime.min.replace(tzinfo=UTC))
+        if name in missing:
+            return None
     return None
 
 
@@ -227,7 +232,7 @@ def sampled(sheet: Sheet) -> str:
     said = _SAMPLED.get(reason, str(reason).replace("_", " ")[:60])
     if chance is None or said.endswith("."):
         return said if said.endswith(".") else f"{said}."
-    stands = f": it stands for {1 / chance:.1f} answers" if chance < 1 and _is_scored(sheet) else ""
+    stands = f": it stands for {1 / chance:.3g} answers" if chance < 1 and _is_scored(sheet) else ""
     return f"{said}, with a probability of {_chance(chance)}{stands}."
 
 

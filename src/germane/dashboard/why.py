@@ -126,7 +126,7 @@ def _calibrated(score: Score, details: Mapping[str, Any]) -> str:
 
 def _diversity(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     value, requested = _number(details.get("diversity")), _number(details.get("requested"))
-    found = [] if value is None else [("Alike among themselves", f"{value:.2f}")]
+    found = [] if value is None else [("Mutual similarity", f"{value:.2f}")]
     usable = _number(details.get("usable"))
     some = requested is not None and usable is not None and usable < requested
     return [*found, ("Usable questions", f"{usable:.0f} of {requested:.0f}")] if some else found
