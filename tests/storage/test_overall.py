@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.storage.conftest import ELEVEN, NOON
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Decision, Store, comparisons
+from germane.storage import Bucket, Decision, Store, comparisons
 
 HOUR = timedelta(hours=1)
 Write = Callable[..., None]
@@ -93,3 +93,31 @@ def test_two_windows_read_before_compare_as_the_store_does(store: Store, write: 
 
     assert found == store.compare(since=since, until=NOON, before=(ELEVEN - 3 * HOUR, since))
     assert {one.finding for one in found.dropped} == {"dropped"}
+
+
+def ends(buckets: Sequence[Bucket]) -> list[float]:
+    """Return the ends of all intervals."""
+    return [end for one in buckets for end in one.interval or ()]
+
+
+@pytest.mark.parametrize("roll", [False, True])
+def test_a_trend_and_that_by_route_are_read_at_once(store: Store, write: Write, roll: bool) -> None:
+    """Both are what each would be by itself."""
+    write(0.9, 0.8, 0.0, None)
+    write(0.2, 0.3, fingerprint="f2", minutes=20)
+    write(0.5, 0.4, chance=0.25, route="search")
+    write(0.7, route="search", minutes=-90)
+    write(0.1, service="blog")
+    store.roll() if roll else None
+    asked: dict[str, Any] = {"scorer": "a", "bucket": HOUR, "since": ELEVEN - 3 * HOUR, "until": NOON}
+
+    for service in (None, "shop"):
+        whole, by_route = store.trends(**asked, service=service)
+
+        assert by_route == store.trend(**asked, service=service, by="route", histograms=False)
+        expected = store.trend(**asked, service=service, histograms=False)
+        assert [(one.start, one.fingerprint, one.n, one.coverage) for one in whole] == [
+            (one.start, one.fingerprint, one.n, one.coverage) for one in expected
+        ]
+        assert [one.mean for one in whole] == pytest.approx([one.mean for one in expected], abs=1e-12)
+        assert ends(whole) == pytest.approx(ends(expected), abs=1e-9)

@@ -108,9 +108,9 @@ def read(desk: Desk, view: View) -> Overview:
     recent = recent_of(desk, view, now)
     alerts = [one for one in store.open_alerts() if one.state in TOLD]
     frame = Frame(open_alerts=len(alerts), health=health_of(desk))
-    asked: dict[str, Any] = {"scorer": recent.scorer or "", "service": recent.service, "histograms": False}
-    asked |= {"since": view.since, "until": view.until, "bucket": view.bucket}
-    by_route = _by_route(store.trend(**asked, by="route"))
+    asked: dict[str, Any] = {"scorer": recent.scorer or "", "service": recent.service, "bucket": view.bucket}
+    buckets, of_routes = store.trends(**asked, since=view.since, until=view.until)
+    by_route = _by_route(of_routes)
     situation = _situation(desk, view, recent, frame, alerts, by_route)
     verdict = verdict_of(situation)
     cards = _cards(recent, situation, verdict, by_route)
@@ -119,7 +119,7 @@ def read(desk: Desk, view: View) -> Overview:
         recent=recent,
         situation=situation,
         verdict=verdict,
-        buckets=store.trend(**asked),
+        buckets=buckets,
         cards=cards[:CARDS],
         unseen=[one.route for one in cards[CARDS:]],
         marks=_marks(desk, view, recent),
