@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -38,7 +39,7 @@ class Attempts:
             limits = [(self._failed.get(address, ()), EACH), (self._all, ALL)]
             ends = [moments[-most] + WITHIN for moments, most in limits if len(moments) >= most]
         left = max((end - self._now() for end in ends), default=timedelta())
-        return max(0, int(left.total_seconds()) + (left > timedelta()))
+        return max(0, math.ceil(left.total_seconds()))
 
     def note(self, address: str) -> None:
         """Take note of a wrong token."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -83,7 +84,7 @@ class Guard:
             receive = already_read(receive)
         if is_new:
             send = self._remembering(request, visit, send)
-        async with self._crowd.turn():
+        async with nullcontext() if _is_open(path) else self._crowd.turn():
             await self._app(scope, receive, send)
 
     def _check_whence(self, request: Request) -> None:

@@ -1,0 +1,234 @@
+"""Who is let in, under which name, and what every answer carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+from tests.conftest import migrated_file
+from tests.dashboard.door import PAGE, TOKEN, a_dashboard, knocking
+from tests.dashboard.filled import seal_of
+
+from germane.dashboard.desk import Desk
+from germane.dashboard.hosts import comes_from_here, is_foreign, is_loopback, name_of
+from germane.storage import Store
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+EVIL = "evil.example"
+
+
+@pytest.fixture
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+    """A migrated and empty file; nothing here depends on which database it is."""
+    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+        yield opened
+
+
+def bearer(token: str = TOKEN) -> dict[str, str]:
+    """Return the header with which a program shows a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 200),
+        ("/written", 200),
+        ("/healthz", 200),
+        ("/static/style.css", 200),
+        ("/static/../app.py", 404),
+        ("/nowhere", 404),
+        ("/login", 303),
+    ],
+)
+def test_every_answer_carries_the_headers(store: Store, path: str, status: int) -> None:
+    """Pages, files, errors and redirects alike: no foreign script, no frame, no guessing of types, no referrer."""
+    answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
+
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert "server" not in answer.headers
+
+
+def test_refusals_and_faults_carry_them_too(store: Store) -> None:
+    """401, 403 and 500 are answers like others."""
+
+    def fails(request: Request, desk: Desk) -> Response:
+        raise ValueError("what somebody asked")
+
+    app = a_dashboard(store, fails, token=TOKEN)
+    answers = [
+        knocking(app).get("/"),
+        knocking(app, EVIL).get("/"),
+        TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).get("/written", headers=bearer()),
+    ]
+
+    assert [one.status_code for one in answers] == [401, 403, 500]
+    assert {one.headers["content-security-policy"] for one in answers} == {POLICY}
+    assert {one.headers["cache-control"] for one in answers} == {"no-store"}
+    assert "what somebody asked" not in answers[2].text
+
+
+def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: Store) -> None:
+    """A file whose address does not name its version is asked for again, and not sent again."""
+    page = knocking(a_dashboard(store))
+    shown = page.get("/", headers=PAGE)
+    address = shown.text.split('rel="stylesheet" href="')[1].split('"')[0]
+    plain = page.get("/static/style.css")
+
+    assert shown.headers["cache-control"] == "no-store"
+    assert page.get(address).headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert page.get("/static/style.css?v=other").headers["cache-control"] == "no-cache"
+    assert page.get("/static/style.css", headers={"If-None-Match": plain.headers["etag"]}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
+)
+def test_no_path_leads_out_of_the_files(store: Store, path: str) -> None:
+    """However it is written: what is not in the folder is not there."""
+    assert knocking(a_dashboard(store)).get(path).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
+def test_without_a_token_this_machine_is_let_in_under_its_own_names(store: Store, host: str) -> None:
+    """Any port will do: a tunnel has another than the server."""
+    assert knocking(a_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", [EVIL, "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "localhost@evil.example", "evil:80:80", ""]
+)
+def test_without_a_token_no_other_name_is_answered(store: Store, host: str) -> None:
+    """A name that somebody points at this machine reads nothing (DNS rebinding)."""
+    answer = knocking(a_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
+
+    assert answer.status_code == 403
+    assert "http://localhost" in answer.text
+    assert EVIL not in answer.text
+
+
+@pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
+def test_without_a_token_nobody_else_is_let_in(store: Store, client: str) -> None:
+    """Whatever name they ask for; it says how to change that."""
+    answer = knocking(a_dashboard(store), client=client).get("/written")
+
+    assert answer.status_code == 403
+    assert "token" in answer.text
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
+def test_without_a_token_a_proxy_is_somebody_else(store: Store, header: str) -> None:
+    """It asks for whoever reaches it, though it runs on this machine."""
+    assert knocking(a_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
+
+
+def test_the_pulse_of_the_process_is_told_to_anybody(store: Store) -> None:
+    """A probe asks under any name and from anywhere, and learns nothing but that the process answers."""
+    answer = knocking(a_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
+
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+def test_with_a_token_names_must_be_told(store: Store) -> None:
+    """Addresses in numbers cannot be pointed anywhere; a name is answered once it is known."""
+    told, untold = a_dashboard(store, token=TOKEN, hosts=["germane.example"]), a_dashboard(store, token=TOKEN)
+
+    assert knocking(told, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    assert knocking(untold, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    refused = knocking(untold, "germane.example", "10.0.0.7").get("/written", headers=bearer())
+    assert refused.status_code == 403
+    assert "--host-name" in refused.text
+
+
+def test_who_mounts_it_and_asks_who_comes_decides(store: Store) -> None:
+    """``trusted`` lets in whom the application lets in; without it only this machine is."""
+
+    def mounted(**given: Any) -> TestClient:
+        return knocking(Starlette(routes=[Mount("/germane", a_dashboard(store, **given))]), "app.example", "10.0.0.7")
+
+    assert mounted().get("/germane/written").status_code == 403
+    assert mounted(trusted=True).get("/germane/written").status_code == 200
+    assert mounted(trusted=True, token=TOKEN).get("/germane/written").status_code == 401
+    assert mounted(trusted=True, hosts=["other.example"]).get("/germane/written").status_code == 403
+
+
+def test_links_hold_under_a_prefix(store: Store) -> None:
+    """Every link and file of a mounted page begins with where it is mounted, and cookies stay there."""
+    app = Starlette(routes=[Mount("/germane", a_dashboard(store, token=TOKEN))])
+    page = knocking(app)
+    sent = page.get("/germane/answers?route=a", headers=PAGE)
+    shown = page.get(sent.headers["location"], headers=PAGE)
+
+    assert sent.headers["location"] == "/germane/login?next=%2Fanswers%3Froute%3Da"
+    assert shown.status_code == 200
+    links = [part.split('"')[0] for name in ("href", "src", "action") for part in shown.text.split(f'{name}="')[1:]]
+    assert [link for link in links if not link.startswith(("/germane/", "#"))] == []
+    assert "; Path=/germane; " in shown.headers["set-cookie"]
+
+
+def test_an_address_that_no_page_makes_is_too_long(store: Store) -> None:
+    """4 kB hold all filters there are."""
+    page = knocking(a_dashboard(store))
+
+    assert page.get("/written", params={"text": "a" * 4_000}).status_code == 200
+    assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
+
+
+def test_head_is_answered_as_get_is(store: Store) -> None:
+    """Monitors look at pages so, and it changes nothing."""
+    app = a_dashboard(store)
+
+    assert knocking(app).head("/written").status_code == 200
+    assert app.state.written == []
+
+
+def test_nothing_is_written_where_it_is_read_only(store: Store) -> None:
+    """Not even with the token and a good form; it says so in a sentence."""
+    app = a_dashboard(store, read_only=True, token=TOKEN)
+    page = knocking(app)
+    answers = [page.post("/written", data={"a": "1"}, headers=bearer()), page.delete("/written", headers=bearer())]
+
+    assert [one.status_code for one in answers] == [403, 403]
+    assert "read only" in answers[0].text
+    assert app.state.written == []
+
+
+def test_a_form_of_ours_is_accepted(store: Store) -> None:
+    """Its fields arrive as they were filled in, letters of all kinds."""
+    app = a_dashboard(store)
+    page = knocking(app)
+    fields = {"comment": "wrong \u2013 \u05e9\u05dc\u05d5\u05dd \U0001f600", "empty": ""}
+    sent = page.post("/written", data={**fields, "csrf": seal_of(page, "/written")})
+
+    assert sent.status_code == 200
+    assert app.state.written == [fields]
+
+
+def test_names_and_origins_are_told_apart() -> None:
+    """The few functions that decide, on what attackers send."""
+    assert [name_of(host) for host in ("a.b:80", "[::1]", "a b", "a/b", "a,b", "A.", "a:b")] == [
+        "a.b", "::1", None, None, None, "a", None,
+    ]  # fmt: skip
+    assert is_loopback("::ffff:127.0.0.1")
+    assert not is_loopback("::ffff:10.0.0.1")
+    assert not comes_from_here(None, [])
+    assert is_foreign(None, "cross-site", "here")
+    assert is_foreign("http://here", "same-site", "here")
+    assert not is_foreign("http://other", "same-origin", "here")
+    assert is_foreign("http://there", None, "here")
+    assert is_foreign("https://here:444", None, "here")
+    assert not is_foreign("null", None, "here")

@@ -1,0 +1,220 @@
+"""Forms: only those of our own pages are read, and no more of them than a form holds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from tests.conftest import migrated_file
+from tests.dashboard.door import PAGE, TOKEN, a_dashboard, knocking
+from tests.dashboard.filled import seal_of, send
+
+from germane.dashboard.crowd import AT_ONCE, Crowd
+from germane.dashboard.desk import Desk
+from germane.dashboard.refusal import Refusal
+from germane.storage import Store
+
+
+@pytest.fixture
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+    """A migrated and empty file; nothing here depends on which database it is."""
+    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+        yield opened
+
+
+def test_a_form_without_its_seal_is_refused(store: Store) -> None:
+    """Another site can send a form, but cannot read what stands in ours."""
+    app = a_dashboard(store)
+    page = knocking(app)
+    seal = seal_of(page, "/written")
+    refused = [page.post("/written", data={"a": "1", **given}) for given in ({}, {"csrf": ""}, {"csrf": seal[:-1]})]
+
+    assert [one.status_code for one in refused] == [403, 403, 403]
+    assert page.post("/written", data={"csrf": seal}).status_code == 200
+    assert len(app.state.written) == 1
+
+
+def test_a_seal_belongs_to_one_visit(store: Store) -> None:
+    """What one visitor was shown does not open another's forms, nor those of another process."""
+    app = a_dashboard(store)
+    mine, other = knocking(app), knocking(app)
+    seal_of(other, "/written")
+
+    assert other.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
+    assert mine.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 200
+    again = knocking(a_dashboard(store))
+    again.cookies = mine.cookies
+    assert again.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
+
+
+def test_a_visit_that_somebody_else_chose_opens_nothing(store: Store) -> None:
+    """Another application on this machine can set our cookie; the seal of it is not its own to make."""
+    page = knocking(a_dashboard(store))
+    page.cookies.set("germane_visit", "a" * 32)
+
+    assert page.post("/written", data={"csrf": "a" * 32}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:9999"}, 403),
+        ({"Origin": "http://127.0.0.1"}, 200),
+        ({"Origin": "null"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_browser_that_names_another_site_is_believed(store: Store, headers: dict[str, str], status: int) -> None:
+    """Even a form with a good seal is refused then. Our pages send no referrer, so theirs is ``null``."""
+    page = knocking(a_dashboard(store))
+    seal = seal_of(page, "/written")
+
+    assert page.post("/written", data={"csrf": seal}, headers=headers).status_code == status
+
+
+def test_the_token_itself_needs_no_seal(store: Store) -> None:
+    """No page of another site can have a browser send it; programs may write."""
+    app = a_dashboard(store, token=TOKEN)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    assert knocking(app).post("/written", data={"a": "1"}, headers=headers).status_code == 200
+    assert app.state.written == [{"a": "1"}]
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
+def test_a_body_that_no_form_has_is_not_read(store: Store, length: bool) -> None:
+    """64 kB, whether its length is told before or not."""
+    app = a_dashboard(store)
+    page = knocking(app)
+    content = f"csrf={seal_of(page, '/written')}&a={'b' * 70_000}".encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    sent = page.post(
+        "/written", content=content if length else iter([content[:40_000], content[40_000:]]), headers=headers
+    )
+
+    assert sent.status_code == 413
+    assert app.state.written == []
+
+
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
+def test_only_forms_are_read(store: Store, kind: str) -> None:
+    """What a script of another site can send without asking is none."""
+    app = a_dashboard(store)
+    sent = knocking(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
+
+    assert (sent.status_code, app.state.written) == (415, [])
+
+
+def test_a_form_of_too_many_fields_is_refused(store: Store) -> None:
+    """200 are more than any page has."""
+    page = knocking(a_dashboard(store))
+    fields = {f"f{number}": "1" for number in range(300)}
+
+    assert page.post("/written", data=fields).status_code == 400
+
+
+def test_a_header_cannot_be_made_of_what_is_sent(store: Store) -> None:
+    """Lines in an address or in a name of a visit end no header, and begin none."""
+    page = knocking(a_dashboard(store, token=TOKEN))
+    answers = [
+        page.get("/a%0d%0aSet-Cookie:%20x=1?b=%0d%0aX-Evil:%201", headers=PAGE),
+        page.get("/login?next=/%0d%0aSet-Cookie:%20x=1", headers=PAGE),
+        page.get(
+            "/written", headers={"Cookie": 'germane_visit="a%0d%0aX-Evil: 1"', "Authorization": f"Bearer {TOKEN}"}
+        ),
+    ]
+
+    for answer in answers:
+        assert "x-evil" not in answer.headers
+        assert "x=1" not in answer.headers.get("set-cookie", "")
+        assert "\n" not in answer.headers.get("location", "")
+
+
+def test_a_page_without_a_form_sets_no_cookie(store: Store) -> None:
+    """Who only looks is not remembered; who may write is, out of reach of scripts and of other sites."""
+    page = knocking(a_dashboard(store))
+
+    assert "set-cookie" not in page.get("/nowhere", headers=PAGE).headers
+    given = page.get("/written").headers["set-cookie"]
+    assert given.startswith("germane_visit=")
+    assert given.endswith("; HttpOnly; Max-Age=604800; Path=/; SameSite=Strict")
+    assert "set-cookie" not in page.get("/written").headers
+
+
+def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: Store) -> None:
+    """The page has no trace and none of the words of the exception."""
+
+    def fails(request: Request, desk: Desk) -> Response:
+        raise ValueError("How do I hide this?")
+
+    page = knocking(a_dashboard(store, fails))
+    page._transport.raise_server_exceptions = False  # type: ignore[attr-defined]  # of the test client's own
+    answer = page.get("/written", headers=PAGE)
+
+    assert answer.status_code == 500
+    assert "hide" not in answer.text
+    assert "Traceback" not in answer.text
+    assert 'href="/"' in answer.text
+
+
+def test_a_form_that_was_sent_is_read_from_a_page(store: Store) -> None:
+    """The helper of these tests does what a person does."""
+    app = a_dashboard(store)
+
+    assert send(knocking(app), "/written", "/written", a="1", b="").status_code == 200
+    assert app.state.written == [{"a": "1", "b": ""}]
+
+
+def test_no_more_than_a_few_pages_are_made_at_once(store: Store) -> None:
+    """Beyond them one waits for a short while, and is then asked to come again; then there is room as before."""
+
+    async def crowd() -> list[Any]:
+        turns, told = Crowd(at_once=2, patience=0.01), list[Any]()
+        async with turns.turn(), turns.turn():
+            with pytest.raises(Refusal) as refused:
+                async with turns.turn():
+                    pass
+            told.append((refused.value.status, refused.value.headers))
+        async with turns.turn():
+            told.append("room")
+        return told
+
+    assert anyio.run(crowd) == [(503, {"Retry-After": "5"}), "room"]
+
+
+def test_a_crowd_is_told_to_come_again(store: Store) -> None:
+    """While as many pages are made as may be, another request ends as 503, and files are still served."""
+    going, inside = threading.Event(), threading.Semaphore(0)
+
+    def slow(request: Request, desk: Desk) -> Response:
+        inside.release()
+        going.wait(60)
+        return PlainTextResponse("made")
+
+    app = a_dashboard(store, slow)
+    with knocking(app) as page:
+        threads = [threading.Thread(target=page.get, args=["/written"]) for _ in range(AT_ONCE)]
+        try:
+            for thread in threads:
+                thread.start()
+            assert all(inside.acquire(timeout=60) for _ in threads)
+            answer = page.get("/written")
+            file, pulse = page.get("/static/style.css"), page.get("/healthz")
+        finally:
+            going.set()
+            for thread in threads:
+                thread.join(60)
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert (file.status_code, pulse.status_code) == (200, 200)

@@ -1,0 +1,218 @@
+"""The token: shown by programs and people, remembered by browsers, told to nobody."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.conftest import migrated_file
+from tests.dashboard.door import NOW, PAGE, TOKEN, Clock, a_dashboard, knocking
+from tests.dashboard.filled import send
+
+import germane.dashboard.seals as module
+from germane.dashboard.attempts import ALL, EACH, Attempts
+from germane.dashboard.guard import Access
+from germane.dashboard.place import is_local
+from germane.dashboard.seals import Seals
+from germane.settings import load
+from germane.storage import Store
+
+SESSION = "germane_session"
+
+
+@pytest.fixture
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+    """A migrated and empty file; nothing here depends on which database it is."""
+    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+        yield opened
+
+
+def entered(page: TestClient, onward: str = "") -> TestClient:
+    """Sign in."""
+    answer = send(page, "/login", "/login", token=TOKEN, next=onward)
+    assert answer.status_code == 303, answer.text
+    return page
+
+
+def test_without_the_token_a_program_is_refused_and_a_person_asked(store: Store) -> None:
+    """A program is told how to show it; a person is led to a form, and back to where they were going."""
+    page = knocking(a_dashboard(store, token=TOKEN))
+    program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
+
+    assert (program.status_code, program.headers["www-authenticate"]) == (401, "Bearer")
+    assert person.headers["location"] == "/login?next=%2Fanswers%3Froute%3Da%2526b"
+    answer = send(page, person.headers["location"], "/login", token=TOKEN, next="/answers?route=a%26b")
+    assert answer.headers["location"] == "/answers?route=a%26b"
+
+
+def test_a_program_shows_the_token_with_each_request(store: Store) -> None:
+    """Prometheus does so; it gets no cookie."""
+    page = knocking(a_dashboard(store, token=TOKEN))
+    answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+
+    assert answer.status_code == 200
+    assert "set-cookie" not in answer.headers
+    assert page.get("/metrics", headers={"Authorization": f"Basic {TOKEN}"}).status_code == 401
+    assert page.get(f"/metrics?token={TOKEN}").status_code == 401
+
+
+def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: Store) -> None:
+    """No script reads it, no other site sends it, over https it goes nowhere else; it does not tell the token."""
+    plain, safe = (knocking(a_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
+    given = [send(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
+
+    assert given[0].endswith("; HttpOnly; Max-Age=604800; Path=/; SameSite=Strict")
+    assert given[1].endswith("; HttpOnly; Max-Age=604800; Path=/; SameSite=Strict; Secure")
+    assert TOKEN not in given[0]
+    assert plain.get("/written").status_code == 200
+
+
+def test_another_process_with_the_token_knows_the_cookie(store: Store) -> None:
+    """A restart signs nobody out; another token does."""
+    page = entered(knocking(a_dashboard(store, token=TOKEN)))
+    again, other = (knocking(a_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
+    again.cookies = other.cookies = page.cookies
+
+    assert again.get("/written").status_code == 200
+    assert other.get("/written").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    ["", ".", "..", "9999999999.a.b", TOKEN, "9999999999..", "a" * 5_000, "9999999999.a." + "0" * 64, "\u00e9"],
+)
+def test_a_cookie_that_was_not_made_here_admits_nobody(store: Store, cookie: str) -> None:
+    """Whatever stands in it, and no error comes of it."""
+    headers = {"Cookie": f"{SESSION}={cookie}".encode()}
+
+    assert knocking(a_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
+
+
+def test_a_cookie_ends_after_a_week(store: Store) -> None:
+    """Then the token is asked for again; nobody can make it last longer."""
+    clock = Clock()
+    page = entered(knocking(a_dashboard(store, token=TOKEN, now=clock)))
+    clock.advance(days=7, seconds=-1)
+    assert page.get("/written").status_code == 200
+    clock.advance(seconds=1)
+    assert page.get("/written").status_code == 401
+
+    seals = Seals(load(token=TOKEN).token)
+    made = seals.admission(NOW)
+    assert seals.admits(made, NOW)
+    assert not seals.admits(made.replace(made[:4], "9999", 1), NOW)
+
+
+def test_signing_out_takes_the_cookie_away(store: Store) -> None:
+    """By a form, so that no other site can do it."""
+    page = entered(knocking(a_dashboard(store, token=TOKEN)))
+
+    assert page.post("/logout").status_code == 403
+    assert send(page, "/login", "/logout").headers["location"] == "/login"
+    assert page.get("/written").status_code == 401
+
+
+def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: Store) -> None:
+    """Signing in changes nothing of the data."""
+    page = entered(knocking(a_dashboard(store, token=TOKEN, read_only=True)))
+
+    assert page.get("/written").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "onward",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example",
+        "\\\\evil",
+        "/a\nb",
+        "javascript:alert(1)",
+        "",
+        "/\t/evil",
+    ],
+)
+def test_nobody_is_led_elsewhere_after_signing_in(store: Store, onward: str) -> None:
+    """A link to our form that names another place leads to the overview."""
+    page = knocking(a_dashboard(store, token=TOKEN))
+    answer = send(page, "/login", "/login", token=TOKEN, next=onward)
+
+    assert not is_local(onward)
+    assert answer.headers["location"] == "/"
+    shown = page.get("/login", params={"next": onward}).text
+    assert "evil" not in shown
+
+
+def test_wrong_tokens_are_bounded(store: Store) -> None:
+    """Ten a minute from one address, by form or by header; then not even the right one counts, for a while."""
+    clock = Clock()
+    app = a_dashboard(store, token=TOKEN, now=clock)
+    page, other = knocking(app), knocking(app, "10.0.0.1", "10.0.0.7")
+    inside = entered(knocking(app))
+    wrong = [send(page, "/login", "/login", token="wrong").status_code for _ in range(5)]
+    wrong += [page.get("/written", headers={"Authorization": "Bearer wrong"}).status_code for _ in range(5)]
+    late = [send(page, "/login", "/login", token=TOKEN), page.get("/", headers={"Authorization": f"Bearer {TOKEN}"})]
+
+    assert wrong == [401] * EACH
+    assert [one.status_code for one in late] == [429, 429]
+    assert late[0].headers["retry-after"] == "60"
+    assert inside.get("/written").status_code == 200
+    assert entered(other).get("/written").status_code == 200
+    clock.advance(seconds=60)
+    assert entered(page).get("/written").status_code == 200
+
+
+def test_wrong_tokens_from_many_addresses_are_bounded_together() -> None:
+    """Who has many addresses has no more tries than a hundred a minute, and fills no memory."""
+    clock = Clock()
+    attempts = Attempts(clock)
+    for number in range(ALL):
+        assert attempts.wait(f"10.0.{number}.1") == 0
+        attempts.note(f"10.0.{number}.1")
+    assert attempts.wait("10.9.9.9") == 60
+
+    for number in range(5_000):
+        attempts.note(str(number))
+    assert len(attempts._failed) <= 1_000
+
+
+def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Token, cookie and the seal of a form go through ``hmac.compare_digest``, whole, whatever was shown."""
+    compared = list[tuple[bytes, bytes]]()
+
+    class Watched:
+        new, digest = staticmethod(hmac.new), staticmethod(hmac.digest)
+
+        @staticmethod
+        def compare_digest(shown: bytes, own: bytes) -> bool:
+            compared.append((shown, own))
+            return hmac.compare_digest(shown, own)
+
+    monkeypatch.setattr(module, "hmac", Watched)
+    seals = Seals(load(token=TOKEN).token)
+
+    assert not seals.fits("\ud800x")
+    assert not seals.admits("1.a.b", NOW)
+    assert not seals.is_form_seal("visit", "no")
+    assert [shown for shown, _ in compared] == [b"?x", b"b", b"no"]
+
+
+def test_the_token_is_told_nowhere(
+    store: Store, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not in a log, a page, an error or what an object says of itself, whether it was shown rightly or wrongly."""
+    caplog.set_level(logging.DEBUG)
+    app = a_dashboard(store, token=TOKEN)
+    page = knocking(app)
+    told = [send(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
+    told += [page.get("/login", headers=PAGE).text, page.get("/nowhere", headers=PAGE).text]
+    settings = load(token=TOKEN)
+    told += [repr(one) for one in (app.state.seals, settings, Access(token=settings.token), app.state.desk)]
+    told += [settings.model_dump_json(), caplog.text, *capfd.readouterr()]
+
+    assert [one for one in told if TOKEN in one] == []
