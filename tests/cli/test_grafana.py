@@ -140,8 +140,8 @@ def promtool() -> Callable[..., str]:
     """Runs promtool; it must not complain."""
     path = shutil.which("promtool") or pytest.skip("promtool is not installed: rules and expressions are not checked")
 
-    def run(*arguments: str) -> str:
-        done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    def run(*arguments: str, given: str = "") -> str:
+        done = subprocess.run([path, *arguments], input=given, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -154,8 +154,13 @@ def test_promtool_accepts_rules_and_every_expression(written: dict[str, str], pr
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
     (bare / "panels.yaml").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
 
-    assert "SUCCESS: 14 rules found" in promtool("check", "rules", "out/rules.yaml")
+    assert "SUCCESS: 15 rules found" in promtool("check", "rules", "out/rules.yaml")
     assert f"SUCCESS: {len(queries)} rules found" in promtool("check", "rules", "panels.yaml")
+
+
+def test_promtool_accepts_what_a_worker_shows(promtool: Any, page: str) -> None:
+    """Gauges of the database and instruments of OpenTelemetry on one page: names and types are as they should be."""
+    assert promtool("check", "metrics", given=page) == ""
 
 
 LABELS = 'service="shop",route="ask",scorer="s"'
@@ -164,6 +169,8 @@ SERIES = {
     'germane_up{instance="a",job="serve"}': "1x100",
     'germane_up{instance="b",job="worker"}': "0x100",
     **{f'germane_score_mean{{{JUDGE},window="24h",instance="{one}"}}': "0.6x100" for one in "ab"},
+    f'germane_score_mean{{{JUDGE},window="1h"}}': "0.6x100",
+    f'germane_score_mean{{{JUDGE},window="7d"}}': "0.8x100",
     f'germane_score_mean_upper{{{JUDGE},window="24h"}}': "0.65x100",
     f'germane_scores{{{JUDGE},window="24h"}}': "40x100",
     f'germane_score_mean{{{LABELS},fingerprint="old",newest="false",window="24h"}}': "0.1x100",
@@ -193,6 +200,7 @@ FIRING: dict[str, dict[str, str] | None] = {
     "GermaneNoScores": {"service": "shop", "scorer": "t", "severity": "critical"},
     "GermaneMeanLow": {**PLACE, "fingerprint": "f", "window": "24h", "severity": "warning"},
     "GermaneMeanUnderBaseline": {**PLACE, "fingerprint": "f", "severity": "warning"},
+    "GermaneMeanDropped": {**PLACE, "fingerprint": "f", "severity": "warning"},
     "GermaneNotScraped": None,
     "GermaneNoWorker": None,
     "GermaneBudgetSpent": None,
@@ -246,6 +254,7 @@ def _said(name: str) -> dict[str, str]:
         "GermaneNoScores": "t was to score 25 answers of shop in an hour, and scored none",
         "GermaneMeanLow": "s of ask is 0.60 on average of a day",
         "GermaneMeanUnderBaseline": "s of ask: the whole 95 % interval of a day lies under the baseline",
+        "GermaneMeanDropped": "s of ask is 0.60 on average of an hour, under four fifths of that of the week",
         "GermaneNotScraped": "no process of germane is scraped",
     }
     return {"summary": said[name]}

@@ -20,6 +20,7 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.scraped import Scraped, scraped
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
+from germane.dashboard import create_app
 from germane.dashboard.metrics.bounds import LINES, ROUTES, SCORERS
 from germane.dashboard.metrics.gauges import AGE, Gauges
 from germane.dashboard.metrics.readings import WINDOWS
@@ -295,6 +296,18 @@ def test_the_page_is_as_who_asks_can_take_it(page: TestClient) -> None:
     assert openmetrics.headers["content-encoding"] == "gzip"
     assert {family.name for family in read_openmetrics(openmetrics.text)} >= {"germane_up", "germane_score_mean"}
     assert (head.status_code, head.content) == (200, b"")
+
+
+def test_who_has_no_token_sees_no_metrics(seeded: Store) -> None:
+    """A scraper shows the token as programs do; without it there is neither a number nor a name."""
+    app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
+    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+        refused = client.get("/metrics")
+        shown = client.get("/metrics", headers={"Authorization": "Bearer correct-horse-battery"})
+
+    assert (refused.status_code, shown.status_code) == (401, 200)
+    assert "germane_score" in shown.text
+    assert SERVICE not in refused.text
 
 
 def test_promtool_finds_nothing_to_complain_about(page: TestClient) -> None:
