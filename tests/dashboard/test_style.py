@@ -76,7 +76,7 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
 
 
 def test_templates_hold_no_style_and_no_script() -> None:
-    """The policy of the pages forbids both, and handlers in attributes; a report is a file by itself, with its style."""
+    """The policy of pages forbids both, and handlers in attributes; a report is a file by itself, with its style."""
     for one in [one for one in TEMPLATES if one.name != "report.html"]:
         text = one.read_text()
         assert not re.search(r"\sstyle=|<style|<script(?![^>]*\ssrc=)|\son[a-z]+=\"", text), one.name
