@@ -20,7 +20,7 @@ ENOUGH = 20
 """Fewer scores than this are not enough data to judge by."""
 DROPPED = 3
 NOT_ENOUGH_DATA = 5
-_HEADINGS = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "")
+HEADINGS = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "")
 
 
 def code(found: Comparisons) -> int:
@@ -32,13 +32,22 @@ def code(found: Comparisons) -> int:
 
 def show(found: Comparisons, mark: Mark | None) -> None:
     """Print the table, and what it comes to."""
-    at = f" (mark {harmless(mark.name, 60)!r})" if mark is not None else ""
-    click.echo(f"\nBefore: {_stretch(found.before)}; after: {_stretch(found.after)}{at}\n")
-    lines = [*found.services, *found.routes]
-    if lines:
-        print_table(_HEADINGS, [_row(line, found) for line in lines])
+    click.echo(f"\n{title(found, mark)}\n")
+    if lines := rows(found):
+        print_table(HEADINGS, lines)
         click.echo()
-    click.echo("\n".join(_verdict(found)))
+    click.echo("\n".join(verdict(found)))
+
+
+def title(found: Comparisons, mark: Mark | None) -> str:
+    """Say which stretches are beside each other."""
+    at = f" (mark {harmless(mark.name, 60)!r})" if mark is not None else ""
+    return f"Before: {_stretch(found.before)}; after: {_stretch(found.after)}{at}"
+
+
+def rows(found: Comparisons) -> list[tuple[str, ...]]:
+    """Return the table under :data:`HEADINGS`; the names in it are harmless in a terminal, and nowhere else."""
+    return [_row(line, found) for line in (*found.services, *found.routes)]
 
 
 def _stretch(window: tuple[datetime, datetime]) -> str:
@@ -93,7 +102,8 @@ def _said(line: Comparison, found: Comparisons) -> str:
     }[line.finding]
 
 
-def _verdict(found: Comparisons) -> Iterator[str]:
+def verdict(found: Comparisons) -> Iterator[str]:
+    """Say what it comes to, a line for each drop."""
     for line in found.dropped:
         low, high = line.interval or (0.0, 0.0)
         effect = "" if line.effect_name is None else f", a {line.effect_name} effect"

@@ -39,7 +39,12 @@ class Since(click.ParamType[datetime | None]):
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one object with the version of its shape."""
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=_plain, allow_nan=False))
+    click.echo(dumped(content))
+
+
+def dumped(content: Mapping[str, Any]) -> str:
+    """Return one object of JSON, on one line, with the version of its shape."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=_plain, allow_nan=False)
 
 
 def _plain(value: Any) -> str:
@@ -47,11 +52,14 @@ def _plain(value: Any) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns; all but the first are aligned to the right."""
-    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    """Print columns; all but the first are aligned to the right. Some letters take two columns, others none."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     for row in [headings, *rows]:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [
-            cell.ljust(width) if not column else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            blank + cell if column else cell + blank
+            for column, (cell, blank) in enumerate(zip(row, blanks, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())

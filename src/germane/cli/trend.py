@@ -16,6 +16,7 @@ from germane.cli.opening import opened
 from germane.cli.output import as_json, database, harmless, print_json
 from germane.cli.since import Past, Span
 from germane.cli.terminal import terminal
+from germane.cli.usual import usual_mean
 
 if TYPE_CHECKING:
     from germane.alert import Alert
@@ -118,23 +119,10 @@ def _is_of(alert: Alert, asked: _Asked) -> bool:
 
 
 def _baseline(store: Store, asked: _Asked, buckets: Sequence[Bucket]) -> float | None:
-    """Return the mean of what is normal for the newest fingerprint; None where it is of no one service or route."""
     if not buckets or asked.by is not None:
         return None
     newest = max(buckets, key=lambda one: one.start).fingerprint
-    found = [
-        one.baseline
-        for one in store.baselines()
-        if one.status == "active" and one.baseline is not None and not one.key.scope
-        if (one.key.scorer, one.key.fingerprint) == (asked.scorer, newest)
-        if asked.service in {None, one.key.service}
-    ]
-    if len(found) != 1:
-        return None
-    if asked.route is None:
-        return found[0].mean
-    of_route = found[0].routes.get(asked.route)
-    return None if of_route is None else of_route.mean
+    return usual_mean(store, asked.scorer, newest, service=asked.service, route=asked.route)
 
 
 def _lines(found: _Found) -> Iterator[str]:

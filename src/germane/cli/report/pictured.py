@@ -1,0 +1,121 @@
+"""What a report for people has beside its tables: the sentence, trends, the worst answers and open alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from germane.cli.usual import usual_mean
+from germane.dashboard.charts import ChartMark, Trend, points_of
+from germane.dashboard.desk import Desk
+from germane.dashboard.happened import chart_marks
+from germane.dashboard.headline import scorer_on_show, service_on_show
+from germane.dashboard.overview_reading import NONCOMMITTAL, REFUSALS, read
+from germane.dashboard.verdict import Verdict
+from germane.dashboard.view import SPANS, USUAL, View
+from germane.dashboard.words import plain
+from germane.dashboard.worst import Worst, worst_of
+from germane.score import LOWEST
+
+if TYPE_CHECKING:
+    from germane.alert import Alert
+    from germane.cli.report.found import Found
+    from germane.settings import Settings
+    from germane.storage import RouteSummary, Scored, Store
+
+WORST: Final = 10
+CHARTS: Final = 8
+_MARKS: Final = 50
+_SHORTEST: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictured:
+    """What is read for it."""
+
+    verdict: Verdict
+    """That of the overview as one opens it: of the last 24 hours."""
+    scorer: str | None
+    """Whose worst answers these are."""
+    trends: Sequence[Trend]
+    """One for each service and scorer, that of the overview first."""
+    worst: Sequence[Worst]
+    alerts: Sequence[Alert]
+    """Open ones, the oldest first."""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, without links, which lead nowhere in a file."""
+        pieces = [piece.text for piece in self.verdict.pieces if piece.kind != "link"]
+        return "".join(pieces).removesuffix(" or ").strip()
+
+
+def look(store: Store, settings: Settings, found: Found) -> Pictured:
+    """Read it."""
+    newest = [one for one in found.summaries if one.newest]
+    scorer = scorer_on_show(newest)
+    service = service_on_show([one for one in newest if one.scorer == scorer], found.of.service)
+    view = View(span="", since=min(found.since, found.now - _SHORTEST), until=found.now, scorer=scorer, service=service)
+    desk = Desk(store=store, settings=settings, now=lambda: found.now, read_only=True)
+    first = (service, scorer)
+    pairs = {(one.service, one.scorer) for one in newest}
+    ordered = sorted(pairs, key=lambda one: (one != first, one[0] != service, one))
+    return Pictured(
+        verdict=read(desk, replace(view, since=found.now - SPANS[USUAL])).verdict,
+        scorer=scorer,
+        trends=[trend for pair in ordered[:CHARTS] for trend in _trend(store, found, view, *pair)],
+        worst=_worst(store, found, newest, scorer),
+        alerts=[one for one in store.open_alerts() if found.of.service in {None, one.service}],
+    )
+
+
+def _trend(store: Store, found: Found, view: View, service: str, scorer: str) -> Iterator[Trend]:
+    """Return the trend of one scorer and service; nothing where it has no score in the window."""
+    window: dict[str, Any] = {"since": view.since, "until": view.until}
+    names: dict[str, Any] = {"scorer": scorer, "service": service, "route": found.of.route}
+    buckets = store.trend(**names, **window, bucket=view.bucket, histograms=False)
+    if not buckets:
+        return
+    fingerprint = max(buckets, key=lambda one: one.start).fingerprint
+    alerts = [
+        one
+        for one in store.alerts(since=view.since, limit=_MARKS)
+        if one.service == service and one.scorer in {None, scorer} and found.of.route in {None, one.route}
+    ]
+    marks = chart_marks(alerts, store.marks(**window, service=service, limit=_MARKS), route=found.of.route)
+    title = f"{plain(scorer)} of {service}"
+    yield Trend(
+        points=points_of(buckets),
+        **window,
+        bucket=view.bucket,
+        title=title if found.of.route is None else f"{title}, route {found.of.route}",
+        name=f"trend-{service}-{scorer}",
+        baseline=usual_mean(store, scorer, fingerprint, service=service, route=found.of.route),
+        marks=[_without_link(one) for one in marks if view.since <= one.at < view.until],
+    )
+
+
+def _without_link(mark: ChartMark) -> ChartMark:
+    return replace(mark, href="")
+
+
+def _worst(store: Store, found: Found, newest: Sequence[RouteSummary], scorer: str | None) -> list[Worst]:
+    """Return the lowest of the newest fingerprints: as in the overview a few refusals, which all have 0, and others."""
+    fingerprints = sorted({one.fingerprint for one in newest if one.scorer == scorer})
+    of: dict[str, Any] = {"scorer": scorer, "service": found.of.service, "route": found.of.route, "since": found.since}
+
+    def lowest(label: str | None) -> list[Scored]:
+        return [
+            one for print_ in fingerprints for one in store.worst(fingerprint=print_, label=label, limit=WORST, **of)
+        ]
+
+    scored = sorted(lowest(None), key=_value)
+    refusals = [one for one in scored if one.score.label == NONCOMMITTAL][:REFUSALS]
+    others = [one for one in scored if one.score.label != NONCOMMITTAL] or sorted(lowest(LOWEST), key=_value)
+    return worst_of(sorted([*refusals, *others[: WORST - len(refusals)]], key=_value))
+
+
+def _value(one: Scored) -> float:
+    return one.score.value or 0.0
