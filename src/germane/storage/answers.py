@@ -40,7 +40,8 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def page(connection: Connection, chosen: AnswerFilter, sort: Sort, after: Place | None, limit: int) -> AnswerPage:
-    """Return the next answers after a place."""
+    """Return the next answers after a place; those without a score come by time, whatever is asked for."""
+    sort = sort if chosen.state == "scored" else "newest"
     rows, floor = rows_of(connection, chosen, sort, after, limit + 1)
     answers = completed(connection, chosen, rows[:limit])
     if len(rows) > limit:
