@@ -134,6 +134,7 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.outstanding()
     store.backlog(lately=LEASE)
     store.pulse()
+    store.manner()
     records = store.records(Selection())
     store.records(Selection(**window, route="route-1", scorer="a"), after=records[-1])
     store.dropped(Selection())

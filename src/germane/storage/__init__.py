@@ -21,6 +21,7 @@ from germane.storage.histogram import Histogram
 from germane.storage.inspecting import Inspection, Room, Uneven
 from germane.storage.jobs import JobRuns, Run
 from germane.storage.limits import Limit, LimitUse
+from germane.storage.manner import Manner, Sampled
 from germane.storage.means import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
 from germane.storage.notifications import Lane, Outcome, Posted
 from germane.storage.pairing import comparisons
@@ -77,6 +78,7 @@ __all__ = [
     "Lane",
     "Limit",
     "LimitUse",
+    "Manner",
     "Neighbours",
     "OpenTasks",
     "Outcome",
@@ -97,6 +99,7 @@ __all__ = [
     "RouteMean",
     "RouteSummary",
     "Run",
+    "Sampled",
     "Scored",
     "Selection",
     "ServiceSummary",

@@ -26,6 +26,8 @@ class OpenTasks:
     """Tried in vain, to be claimed later."""
     running: int = 0
     """Claimed by a process, which may be gone."""
+    since: datetime | None = None
+    """UTC: since when the oldest of them waits that is to be scored."""
 
     @property
     def under_way(self) -> int:
@@ -63,11 +65,19 @@ def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
         else_="postponed",
     ).label("kind")
     names = (scoring_task.c.scorer, scoring_task.c.fingerprint)
-    query = select(*names, kind, func.count().label("n")).where(scoring_task.c.state.in_(("pending", "running")))
+    sums = (func.count().label("n"), func.min(scoring_task.c.first_pending_at).label("since"))
+    query = select(*names, kind, *sums).where(scoring_task.c.state.in_(("pending", "running")))
     found: dict[tuple[str, str], dict[str, int]] = {}
+    oldest: dict[tuple[str, str], datetime] = {}
     for row in connection.execute(query.group_by(*names, kind)):
-        found.setdefault((row.scorer, row.fingerprint), {})[row.kind] = int(row.n)
-    return tuple(OpenTasks(scorer=key[0], fingerprint=key[1], **kinds) for key, kinds in sorted(found.items()))
+        key = (row.scorer, row.fingerprint)
+        found.setdefault(key, {})[row.kind] = int(row.n)
+        if row.kind != "candidates":
+            oldest[key] = min(row.since, oldest.get(key, row.since))
+    return tuple(
+        OpenTasks(scorer=key[0], fingerprint=key[1], since=oldest.get(key), **kinds)
+        for key, kinds in sorted(found.items())
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,12 @@ def check(database: Database) -> None:
         )
 
 
+def revision(database: Database) -> str | None:
+    """Return the revision of a database's tables; None of one without them."""
+    with database.read() as connection:
+        return _version(connection, database.name)
+
+
 def _version(connection: Connection, name: str) -> str | None:
     """Return the revision that the database is at, None for one without our tables."""
     if not inspect(connection).has_table(VERSION_TABLE):

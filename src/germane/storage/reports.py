@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import backlog, calibrations, feedback, pulse, readings, traffic
+from germane.storage import backlog, calibrations, feedback, manner, pulse, readings, traffic
 from germane.storage.backlog import Backlog, Outstanding, Trouble
 from germane.storage.feedback import Labelled
 from germane.storage.lowest import Chosen
+from germane.storage.manner import Manner
 from germane.storage.part import Part
 from germane.storage.pulse import Pulse
 from germane.storage.readings import Counts, Scored
@@ -121,6 +122,11 @@ class Reports(Part):
         """Return how scoring does at this moment: cheap enough for every page."""
         with self._database.read() as connection:
             return pulse.pulse(connection, self._moment(connection))
+
+    def manner(self, *, newest: int = 1000) -> Manner:
+        """Return how the newest exchanges were sampled, and whether their text was kept."""
+        with self._database.read() as connection:
+            return manner.manner(connection, newest)
 
     def counts(self, *, at_most: int | None = None) -> Counts:
         """Return how much there is of everything.

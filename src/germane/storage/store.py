@@ -106,6 +106,10 @@ class Store(
         """Return when the database is there and its tables are the ones this code expects."""
         migrate.check(self._database)
 
+    def revision(self) -> str | None:
+        """Return the revision of the tables, such as ``0006``; None where there are none."""
+        return migrate.revision(self._database)
+
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
         self._database.close()
