@@ -20,6 +20,7 @@ from germane.score import Reason, Score
 from germane.settings import Budget
 from germane.storage import (
     Advance,
+    AnswerFilter,
     Decision,
     Expense,
     JobRuns,
@@ -27,6 +28,7 @@ from germane.storage import (
     Limit,
     Past,
     Pick,
+    Place,
     Presence,
     Progress,
     Run,
@@ -34,6 +36,7 @@ from germane.storage import (
     Step,
     Store,
 )
+from germane.storage.answer_filter import SORTS
 from germane.storage.lowest import Chosen, by_value, lowest, of_few, of_route
 
 Make = Callable[..., Exchange]
@@ -115,6 +118,9 @@ def use_everything(store: Store, make: Make, clock: Any) -> None:
     store.exchanges(route="route-1", **window)
     store.worst()
     store.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    look_for_answers(store, window)
+    store.rescore([(one.id, "a") for one in exchanges], {"a": "f1"}, budgeted=True)
+    store.rescore([(one.id, "b") for one in exchanges], {"b": "f9"})
     lowest_by_each_way(store, window)
     store.trend(scorer="a", bucket=timedelta(minutes=5), **window)
     store.trend(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
@@ -183,6 +189,24 @@ def lowest_by_each_way(store: Store, window: dict[str, Any]) -> None:
         with store._database.read() as connection:
             lowest(connection, narrowed, 15, ways)
             of_route(connection, replace(narrowed, route="route-2"), 5)
+
+
+def look_for_answers(store: Store, window: dict[str, Any]) -> None:
+    """Look for answers in every order, by each part of a filter, and at one of them."""
+    parts: list[dict[str, Any]] = [{}, {"model": "m"}, {"text": "card"}, {"labelled": True}, {"labelled": False}]
+    parts += [{"state": "failed"}, {"state": "any"}, {"state": "waiting", "reason": "judge_timeout"}]
+    for part in parts:
+        chosen = AnswerFilter(scorer="a", route="route-1", low=True, below=0.9, **window, **part)
+        for sort in SORTS:
+            page = store.answers(chosen, sort=sort, limit=2)
+            store.answers(chosen, sort=sort, after=page.after or Place(0.1, window["until"], "1"), limit=2)
+            store.answers(AnswerFilter(**part), sort=sort, limit=2)
+        store.count_answers(chosen)
+    store.neighbours(AnswerFilter(), "nobody")
+    (exchange,) = store.exchanges(limit=1)
+    store.sheet(exchange.id)
+    store.disagreements()
+    store.disagreements(scorer="a", route="route-1", **window)
 
 
 def look_at_trends(store: Store, window: dict[str, Any]) -> None:

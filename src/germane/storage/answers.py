@@ -27,6 +27,7 @@ LOOKED: Final = 10_000
 """Exchanges that are looked at, of the newest, where their rows have to be read."""
 COUNTED: Final = 1_000
 """Answers that are counted."""
+BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LABELS: Final = 5_000
 """Labels that are looked at, of the newest."""
 Row = RowMapping
@@ -132,7 +133,7 @@ def _of_newest(connection: Connection, chosen: AnswerFilter, sort: Sort, after: 
     inside = chosen.of_scores.window(score.c.started_at)
     floor = _floor(connection, score.c.started_at, [*inside, *([] if until is None else [_to(until)])], bound)
     query = _scores(chosen, sort).where(*chosen.of_scores.conditions(), *_of_exchange(chosen))
-    query = query.where(*([] if floor is None else [score.c.started_at >= floor]))
+    query = query.where(score.c.started_at >= (floor or BEGINNING))  # said, so that the index by time is taken
     return _ordered(connection, query, sort, after, limit), floor
 
 
