@@ -1,0 +1,312 @@
+"""The first page: what it says is what the store says, and what it cannot say it does not."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.dashboard.conftest import HERE, Week
+from tests.dashboard.hostile import SERVICE as HOSTILE
+from tests.dashboard.hostile import TEXTS, hostile
+from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, another_service
+
+from germane.baseline import Baseline
+from germane.dashboard import create_app
+from germane.dashboard.desk import Desk
+from germane.dashboard.overview_reading import Overview, read
+from germane.dashboard.view import View
+from germane.dashboard.words import interval, number, percent, signed
+from germane.settings import load
+from germane.storage import Comparison, Key, Store
+
+DAY = timedelta(days=1)
+RELEVANCY = "answer_relevancy"
+Open = Callable[..., TestClient]
+
+
+def words(page: str) -> str:
+    """Return the text of a page, in one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def reading(store: Store, **given: Any) -> Overview:
+    """Read what the page shows."""
+    view = View(**{"span": "7d", "since": NOW - 7 * DAY, "until": NOW} | given)
+    desk = Desk(store=store, settings=load(database="sqlite://"), now=lambda: NOW)
+    return read(desk, view)
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Opens the pages of a store, at some moment and under some prefix."""
+    with ExitStack() as stack:
+
+        def open_(store: Store, now: datetime = NOW, root: str = "", **settings: Any) -> TestClient:
+            app = create_app(load(database="sqlite://", **settings), store=store, now=lambda: now)
+            client = TestClient(app, base_url="http://127.0.0.1", client=HERE, root_path=root, follow_redirects=False)
+            return stack.enter_context(client)
+
+        yield open_
+
+
+def test_the_first_sentence_names_the_route_that_fell(page: TestClient, week: Week) -> None:
+    """With the numbers of the report for the same window, since when, and the alert."""
+    (now,) = [
+        one for one in week.store.summary(since=NOW - DAY) if (one.route, one.scorer) == ("docs-search", RELEVANCY)
+    ]
+    found = words(page.get("/").text)
+
+    assert "Relevancy fell on docs-search" in found
+    assert f"Last 24 h: {number(now.mean)} (95 % interval {interval(now.interval)}, n={now.n})" in found
+    assert "usually (baseline 2, 13 Nov to 18 Nov" in found
+    assert "since about 19 Nov 0" in found
+    assert f'href="/alerts/{week.seeded.open_alert}"' in page.get("/").text
+
+
+def test_the_mean_of_the_service_is_that_of_its_rows(week: Week) -> None:
+    """Each weighted by 1 / its probability: those that ended with an error were scored whatever the draw said."""
+    found = reading(week.store).recent.current
+    rows = [
+        (score.value, 1.0 if exchange.error else 1 / 0.8)
+        for exchange, score in week.seeded.scores
+        if score.scorer == RELEVANCY and exchange.started_at >= NOW - DAY and score.value is not None
+    ]
+    weight = sum(one for _, one in rows)
+
+    assert found is not None
+    assert found.n == len(rows)
+    assert found.mean == pytest.approx(sum(value * one for value, one in rows) / weight, abs=1e-9)
+    assert found.low_share == pytest.approx(sum(one for value, one in rows if value < 0.5) / weight, abs=1e-9)
+
+
+def test_tiles_show_what_was_read(page: TestClient, seeded: Store) -> None:
+    """Every mean with interval and n, shares as shares, counts as counts."""
+    found = reading(seeded)
+    current, second, change = found.recent.current, found.recent.second, found.change
+    text = words(page.get("/").text)
+
+    assert current is not None
+    assert second is not None
+    assert change is not None
+    assert change.interval is not None
+    coverage = current.coverage
+    assert f"Relevancy, 24 h {number(current.mean)} 95% CI {interval(current.interval)}, n={current.n}" in text
+    assert f"Faithfulness, 24 h {number(second.mean)} 95% CI {interval(second.interval)}, n={second.n}" in text
+    assert f"Change \u25bc {signed(change.difference)} 95% CI {interval(change.interval)}" in text
+    assert f"Low answers, 24 h {percent(current.low_share)} under 0.50; n={current.n}, weighted" in text
+    assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
+    assert "Worker running" in text
+
+
+def test_the_change_is_the_one_that_a_comparison_finds(week: Week) -> None:
+    """Of the service as a whole, and of each route, beside the time that the baseline was learned from."""
+    found = reading(week.store)
+    before = found.recent.before
+    assert before is not None
+    windows: dict[str, Any] = {"since": NOW - DAY, "until": NOW, "before": (before.since, before.until)}
+
+    expected = week.store.compare(**windows, service=SERVICE, scorer=RELEVANCY)
+
+    assert (before.baseline, before.until) == (2, NOW - 2 * DAY)
+    assert found.change is not None
+    for one, other in [
+        (found.change, expected.services[0]),
+        *zip(sorted(_lines(found), key=lambda one: one.route or ""), expected.routes, strict=True),
+    ]:
+        assert (one.route, one.finding) == (other.route, other.finding)
+        assert one.difference == pytest.approx(other.difference, abs=1e-9)
+        assert one.interval == pytest.approx(other.interval, abs=1e-9)
+
+
+def _lines(found: Overview) -> list[Comparison]:
+    return [card.line for card in found.cards if card.line is not None]
+
+
+def test_the_route_that_fell_comes_first_and_each_leads_to_its_own_page(page: TestClient) -> None:
+    """Names with a slash stay one part of the address."""
+    found = re.findall(r'class="small( bad)?" href="([^"]*)"', page.get("/").text)
+
+    assert found[0] == (" bad", "/r/docs-search")
+    assert {href for _, href in found} == {"/r/docs-search", "/r/ask", "/r/support%2Feu"}
+    assert all(tone == "" for tone, _ in found[1:])
+
+
+def test_the_worst_answers_are_there_without_a_click(page: TestClient, week: Week) -> None:
+    """A few refusals as refusals, then the lowest scores with what the answer reads like; each opens its answer."""
+    text = page.get("/").text
+    table = text[text.index('id="worst"') :]
+    shown = re.findall(r'href="/a/([0-9a-f]{32})" data-drawer', table)
+    by_id = {
+        exchange.id: score
+        for exchange, score in week.seeded.scores
+        if score.scorer == RELEVANCY and exchange.started_at >= NOW - DAY
+    }
+    committed = sorted(score.value or 0.0 for score in by_id.values() if score.label != "noncommittal")
+    found = [by_id[one] for one in shown]
+
+    assert len(shown) == 10
+    assert [one.label for one in found[:3]] == ["noncommittal"] * 3
+    assert [one.value for one in found[3:]] == committed[:7]
+    assert table.count(">refusal</span>") == 3
+    for one in found[3:]:
+        least = min(one.details["questions"], key=lambda row: row["similarity"])
+        assert html.escape(least["text"], quote=True) in table.replace("&#39;", "&#x27;")
+
+
+def test_of_another_scorer_no_questions_are_shown(page: TestClient) -> None:
+    """They exist for relevancy alone, and its name is never given to another mean."""
+    found = words(page.get("/?scorer=faithfulness").text)
+
+    assert "reads like it was asked" in words(page.get("/").text)
+    assert "reads like it was asked" not in found
+    assert "Faithfulness, 24 h" in found
+    assert "Relevancy fell" not in found
+
+
+def test_the_window_changes_the_trend_and_not_the_last_day(seeded: Store) -> None:
+    """What is called the last 24 hours stays so."""
+    week, month = reading(seeded), reading(seeded, span="30d", since=NOW - 30 * DAY)
+
+    assert (week.recent.current, week.worst, week.verdict.text) == (
+        month.recent.current,
+        month.worst,
+        month.verdict.text,
+    )
+    assert len(week.buckets) > len(month.buckets)
+    assert sum(one.n for one in week.buckets) == sum(one.n for one in month.buckets)
+
+
+def test_the_trend_has_marks_of_deploys_and_alerts(seeded: Store) -> None:
+    """Those of the window, with the alert's page."""
+    found = reading(seeded)
+    short = reading(seeded, span="24h", since=NOW - DAY)
+
+    assert [one.label for one in found.marks] == ["index v42", "prompt 7", "alert: drop on docs-search"]
+    assert [one.kind for one in found.marks] == ["deploy", "deploy", "alert"]
+    assert found.marks[2].href.startswith("/alerts/")
+    assert short.marks == []
+
+
+def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open, seeded: Store) -> None:
+    """The one with most scores, unless the address names another."""
+    another_service(seeded)
+    page = opened(seeded)
+
+    first, other = page.get("/").text, page.get("/?service=mobile").text
+
+    assert "<h1>handbook</h1>" in first
+    assert 'href="/?service=mobile">mobile</a>' in first
+    assert "<h1>mobile</h1>" in other
+    assert "docs-search" not in other
+    assert "fell on" not in words(other)
+
+
+def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: Store) -> None:
+    """It is named for what it is."""
+    (version,) = [one for one in seeded.baselines() if one.status == "active"]
+    seeded.learn_anew(version.key, "accepted", since=NOW, until=NOW + DAY)
+
+    found = reading(seeded).recent.before
+
+    assert found is not None
+    assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY, NOW - DAY)
+
+
+def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: Store) -> None:
+    """One that was imported says nothing that this database can show."""
+    (version,) = [one for one in seeded.baselines() if one.status == "active"]
+    assert version.baseline is not None
+    fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
+    earlier = Baseline(**fields | {"since": NOW - 90 * DAY, "until": NOW - 60 * DAY})
+    key = Key(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
+    assert seeded.supersede(key, "imported", earlier, (None, None))
+
+    found = reading(seeded).recent.before
+
+    assert found is not None
+    assert found.baseline is None
+
+
+def test_erased_text_is_said_to_be(opened: Open, seeded: Store) -> None:
+    """Its numbers stay."""
+    seeded.prune(texts_before=NOW)
+
+    found = words(opened(seeded).get("/").text)
+
+    assert "(question erased, or never kept)" in found
+    assert "Relevancy fell on docs-search" in found
+
+
+def test_old_data_is_called_old(opened: Open, seeded: Store) -> None:
+    """Three days later nobody is told how the last day was; the open alert is still named."""
+    later = NOW + 3 * DAY
+    found = words(opened(seeded, now=later).get("/").text)
+
+    assert "Relevancy, 24 h \u2013 no score" in found
+    assert "No answer of the last 24 h has a score." in found
+    assert "Relevancy fell on docs-search. Since then:" in found.replace(" .", ".")
+
+
+def test_an_empty_database_leads_to_the_first_step(opened: Open, store: Store) -> None:
+    """There is no error, and no number yet."""
+    found = opened(store).get("/")
+
+    assert found.status_code == 200
+    assert "<h1>First steps</h1>" in found.text
+
+
+def test_hostile_texts_stay_texts(opened: Open, store: Store) -> None:
+    """Whatever is asked, answered, or named a route; and the page stays small."""
+    hostile(store)
+    found = opened(store).get("/").text
+
+    assert "<script>window" not in found
+    assert "<img src=x" not in found
+    assert "<svg onload" not in found
+    assert html.escape(HOSTILE) in found.replace("&#34;", "&quot;")
+    assert TEXTS["script"] not in found
+    assert len(found.encode()) < 200_000
+    assert 'href="/r/%2F%2Fevil.example%2F"' in found
+
+
+def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, seeded: Store) -> None:
+    """Not one leads out of it."""
+    found = opened(seeded, root="/insights").get("/insights/").text
+    hrefs = set(re.findall(r'(?:href|action|src)="(/[^"]*)"', found))
+
+    assert hrefs
+    assert {one for one in hrefs if not one.startswith("/insights/")} == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"budget": {"calls_per_day": 400}}, "budget: 400 calls a day"),
+        ({"budget": {"usd_per_hour": 0.5, "calls_per_day": 1000}}, "budget: 1,000 calls a day, $0.50 an hour"),
+    ],
+)
+def test_the_sampling_rule_is_said_in_words(
+    opened: Open, seeded: Store, settings: dict[str, Any], expected: str
+) -> None:
+    """Beside how many of how many were scored."""
+    assert expected in words(opened(seeded, **settings).get("/").text)
+
+
+def test_few_questions_are_asked_of_the_database(week: Week, tmp_path: Path) -> None:
+    """However many routes there are: the page is read in a few snapshots."""
+    from sqlalchemy import event
+
+    asked: list[str] = []
+    engine = week.store._database.engine
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+
+    reading(week.store)
+
+    assert len(asked) <= 80
