@@ -1,0 +1,219 @@
+"""``germane serve`` as a process, asked over real HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+from tests.cli.conftest import an_exchange
+from tests.conftest import migrated_file
+from tests.dashboard.door import PAGE, TOKEN
+
+from germane.cli.serve import command
+from germane.errors import GermaneError
+from germane.storage import Store
+from germane.testing import FakeJudge
+
+LONG = 60
+"""Seconds for what takes one or two on a machine that has nothing else to do."""
+
+
+@dataclass
+class Served:
+    """A process that serves."""
+
+    process: subprocess.Popen[str]
+    address: str
+    said: str
+    """On stderr, before it served."""
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return the exit code, and what was said until the end."""
+        self.process.send_signal(number)
+        return self.process.wait(LONG), self.said + (self.process.stderr.read() if self.process.stderr else "")
+
+
+@pytest.fixture
+def database(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated and empty file."""
+    path = bare / "germane.db"
+    path.write_bytes(migrated_file(tmp_path_factory.getbasetemp()).read_bytes())
+    return f"sqlite:///{path}"
+
+
+def begun(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start ``germane serve``."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "germane", "serve", *arguments], env={**os.environ, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+@contextmanager
+def serving(*arguments: str, **environment: str) -> Iterator[Served]:
+    """Serve on a free port until the block ends."""
+    process = begun("--port", "0", *arguments, **environment)
+    assert process.stderr is not None
+    said, found = "", None
+    try:
+        while found is None and (line := process.stderr.readline()):
+            said += line
+            found = re.search(r"germane serves on (http://\S+)", line)
+        assert found is not None, said
+        yield Served(process, found[1], said)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Return exit code and message of a start that fails, in this process."""
+    ended = CliRunner().invoke(command, arguments, env=environment)
+    return ended.exit_code, ended.output + (str(ended.exception) if isinstance(ended.exception, GermaneError) else "")
+
+
+def test_it_says_where_it_serves_and_ends_with_a_signal(database: str) -> None:
+    """The first page is there as soon as the address is told; SIGTERM ends it with 0, and nothing more was said."""
+    with serving() as served:
+        answer = httpx2.get(f"{served.address}/", headers=PAGE)
+        head = httpx2.head(f"{served.address}/")
+        ended = served.end()
+
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", served.address)
+    assert (answer.status_code, head.status_code, head.content) == (200, 200, b"")
+    assert "First steps" in answer.text
+    assert "server" not in answer.headers
+    assert ended == (0, f"germane serves on {served.address}\n")
+
+
+def test_an_interruption_ends_it_with_130_also_while_somebody_is_connected(database: str) -> None:
+    """An open connection that asks for nothing keeps it for no longer than a few seconds."""
+    with serving() as served:
+        address = ("127.0.0.1", int(served.address.rpartition(":")[2]))
+        with closing(socket.create_connection(address)) as open_, httpx2.Client() as client:
+            open_.sendall(b"GET / HTTP/1.1\r\nHost:")
+            assert client.get(f"{served.address}/healthz").text == "ok\n"
+            assert served.end(signal.SIGINT)[0] == 130
+
+
+def test_another_address_needs_a_token(database: str) -> None:
+    """It ends with exit code 2 and says how to get one; with one it serves."""
+    code, said = refused("--host", "0.0.0.0")
+    assert code == 2
+    assert all(way in said for way in ("GERMANE_TOKEN", "--token-file", "--generate-token"))
+    assert refused("--host", "")[0] == 2
+
+    with serving("--host", "0.0.0.0", GERMANE_TOKEN=TOKEN) as served:
+        local = served.address.replace("0.0.0.0", "127.0.0.1")
+        assert httpx2.get(f"{local}/metrics").status_code == 401
+        assert httpx2.get(f"{local}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert TOKEN not in served.end()[1]
+
+
+def test_a_token_is_read_from_a_file_or_made(database: str, bare: Path) -> None:
+    """One that is made is shown once; one that is too short is refused without being shown."""
+    (bare / "token").write_text(f"{TOKEN}\n")
+    with serving("--token-file", "token") as served:
+        assert httpx2.get(served.address, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+    with serving("--generate-token") as served:
+        made = served.said.splitlines()[0].rpartition(" ")[2]
+        assert len(made) == 32
+        assert httpx2.get(served.address, headers={"Authorization": f"Bearer {made}"}).status_code == 200
+
+    (bare / "token").write_text("hunter2")
+    code, said = refused("--token-file", "token")
+    assert (code, "16 ASCII characters" in said, "hunter2" in said) == (1, True, False)
+    assert refused("--token-file", "token", "--generate-token")[0] == 2
+    assert refused("--token-file", "nowhere")[0] == 2
+
+
+def test_a_name_is_answered_once_it_is_told(database: str) -> None:
+    """Of the command line or the settings; a web address is no name."""
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    with serving("--host-name", "one.example", GERMANE_TOKEN=TOKEN, GERMANE_HOST_NAMES="two.example") as served:
+        asked = [
+            httpx2.get(served.address, headers={**token, "Host": f"{name}.example"}) for name in ("one", "two", "no")
+        ]
+    assert [one.status_code for one in asked] == [200, 200, 403]
+
+    assert refused("--host-name", "https://one.example")[0] == 2
+
+
+def test_an_address_that_is_taken_is_told(database: str) -> None:
+    """In a sentence and with exit code 1, as for an address of another machine."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        code, said = refused("--port", str(port))
+
+    assert code == 1
+    assert said.startswith(f"cannot serve on 127.0.0.1 port {port}: ")
+    assert "Traceback" not in said
+
+
+def test_a_database_that_is_away_does_not_keep_it_from_serving(bare: Path) -> None:
+    """Its pages say so, and it goes on once the database is there."""
+    with serving("--database", f"sqlite:///{bare}/nowhere/germane.db") as served:
+        before = httpx2.get(f"{served.address}/", headers=PAGE)
+        (bare / "nowhere").mkdir()
+        with closing(Store(f"sqlite:///{bare}/nowhere/germane.db")) as store:
+            store.migrate()
+        after = httpx2.get(f"{served.address}/", headers=PAGE)
+        assert served.end()[0] == 0
+
+    assert (before.status_code, after.status_code) == (503, 200)
+
+
+def test_nothing_that_people_ask_for_stands_in_the_log(database: str) -> None:
+    """Neither what they look for, nor what they send, nor where a path leads that is not there."""
+    with serving() as served:
+        httpx2.get(f"{served.address}/answers?text=hunter2")
+        httpx2.get(f"{served.address}/hunter2")
+        httpx2.post(f"{served.address}/a/hunter2/feedback", data={"comment": "hunter2"})
+        said = served.end()[1]
+
+    assert "hunter2" not in said
+
+
+def test_read_only_takes_no_form(database: str) -> None:
+    """Whoever asks, and however."""
+    with serving("--read-only") as served:
+        answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
+
+    assert answer.status_code == 403
+    assert "read only" in answer.text
+
+
+def test_it_scores_as_well_when_asked_to(database: str) -> None:
+    """With ``--with-worker`` what is captured gets its score, and both end together."""
+    with FakeJudge() as judge, closing(Store(database)) as store:
+        settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
+        with serving("--with-worker", GERMANE_TICK="0.1", **settings) as served:
+            store.add([an_exchange()])
+            deadline = time.monotonic() + LONG
+            while not store.counts().rows and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert store.counts().rows
+            assert httpx2.get(f"{served.address}/", headers=PAGE).status_code == 200
+            assert served.end()[0] == 0
+
+
+def test_nothing_to_score_with_is_told_before_it_serves(database: str) -> None:
+    """``--with-worker`` without any judge is refused, as ``germane worker`` is."""
+    code, said = refused("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
+
+    assert code == 1
+    assert "serves on" not in said
