@@ -18,16 +18,11 @@ from germane.dashboard.situation import DAY, MEANS, MIN_DROP, RATES, TOLD, Situa
 from germane.dashboard.verdict import Verdict, verdict_of
 from germane.dashboard.view import View
 from germane.dashboard.words import cut
-from germane.dashboard.worst import Worst, worst_of
-from germane.score import LOWEST
-from germane.storage import Bucket, Comparison, Coverage, RouteSummary, Scored
+from germane.dashboard.worst import Worst, worst_answers
+from germane.storage import Bucket, Comparison, Coverage, RouteSummary
 
-WORST: Final = 10
 CARDS: Final = 12
 """Routes that have a chart; the others are listed."""
-REFUSALS: Final = 3
-"""Of the worst answers no more are refusals, where there are others."""
-NONCOMMITTAL: Final = "noncommittal"
 _FLAGS: Final = 50
 """Marks on a chart, and alerts."""
 
@@ -123,7 +118,7 @@ def read(desk: Desk, view: View) -> Overview:
         cards=cards[:CARDS],
         unseen=[one.route for one in cards[CARDS:]],
         marks=_marks(desk, view, recent),
-        worst=_worst(desk, recent, now),
+        worst=[] if recent.current is None else worst_answers(desk.store, recent.current, now - DAY, now),
         frame=frame,
     )
 
@@ -223,29 +218,3 @@ def _flag(alert: Alert) -> ChartMark:
     route = alert.route or next(fallen, None)
     where = "" if route is None else f" on {cut(route, 40)}"
     return ChartMark(_began(alert), f"alert: {cut(alert.rule, 30)}{where}", "alert", f"/alerts/{quoted(alert.id)}")
-
-
-def _worst(desk: Desk, recent: Recent, now: datetime) -> list[Worst]:
-    """Return the lowest, of which no more than a few are refusals: all of those have 0, and would be the whole list."""
-    current = recent.current
-    if current is None:
-        return []
-
-    def lowest(label: str | None) -> list[Scored]:
-        return desk.store.worst(
-            scorer=current.scorer,
-            service=current.service,
-            fingerprint=current.fingerprint,
-            label=label,
-            since=now - DAY,
-            until=now,
-            limit=WORST,
-        )
-
-    found = lowest(None)
-    refusals = [one for one in found if one.score.label == NONCOMMITTAL]
-    if len(refusals) > REFUSALS:
-        others = [one for one in found if one.score.label != NONCOMMITTAL] or lowest(LOWEST)
-        shown = max(REFUSALS, WORST - len(others))
-        found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
-    return worst_of(found)

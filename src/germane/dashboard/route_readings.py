@@ -18,14 +18,13 @@ from germane.dashboard.happened import began, chart_marks, concerns
 from germane.dashboard.headline import scorer_on_show, service_on_show
 from germane.dashboard.view import View
 from germane.dashboard.words import plain
-from germane.dashboard.worst import Worst, worst_of
+from germane.dashboard.worst import Worst, worst_answers
 from germane.storage import BaselineVersion, Coverage, Overall, RouteMean, RouteSummary
 
 CHARTS: Final = 12
 """Scorers that have a chart."""
 LABELS: Final = 12
 """Lines of a table by model or the like."""
-WORST: Final = 10
 ALERTS: Final = 200
 """Alerts that are looked through."""
 _ALL: Final = ""
@@ -137,7 +136,7 @@ def read_route(desk: Desk, view: View, route: str, root: str = "") -> RoutePage 
         coverage=_counted(counted, service, scorer),
         spread=_NOTHING if first is None else _spread(desk, view, first),
         breakdowns=[] if first is None else list(_breakdowns(desk, view, first)),
-        worst=[] if first is None else _worst(desk, view, first),
+        worst=[] if first is None else worst_answers(desk.store, first.summary, view.since, view.until),
         alerts=happened[0],
         marks=happened[1],
         others=_others(overall, route),
@@ -290,17 +289,3 @@ def _breakdowns(desk: Desk, view: View, line: Line) -> Iterable[Breakdown]:
         same = sorted((one for one in found if one.fingerprint == mean.fingerprint), key=lambda one: -one.n)
         if any(one.label for one in same):
             yield Breakdown(name=name, means=same[:LABELS], more=max(0, len(same) - LABELS))
-
-
-def _worst(desk: Desk, view: View, line: Line) -> list[Worst]:
-    mean = line.summary
-    found = desk.store.worst(
-        scorer=mean.scorer,
-        since=view.since,
-        until=view.until,
-        route=mean.route,
-        service=mean.service,
-        fingerprint=mean.fingerprint,
-        limit=WORST,
-    )
-    return worst_of(found)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from germane.exchange import Exchange
-from germane.score import Score
-from germane.storage import Scored
+from germane.score import LOWEST, Score
+from germane.storage import RouteMean, Scored, ServiceSummary, Store
+
+WORST: Final = 10
+REFUSALS: Final = 3
+"""As many of the worst answers may be refusals where there are others."""
+NONCOMMITTAL: Final = "noncommittal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,37 @@ class Worst:
     None of a refusal, which has no such questions."""
 
 
+def worst_answers(store: Store, mean: RouteMean | ServiceSummary, since: datetime, until: datetime) -> list[Worst]:
+    """Return the lowest, of which no more than a few are refusals: all of those have 0, and would be the whole list.
+
+    Args:
+        store: The database.
+        mean: Of whose scores: service, scorer and fingerprint, and the route where it is that of one.
+        since: The window is since <= started_at < until.
+        until: Its end.
+    """
+
+    def lowest(label: str | None) -> list[Scored]:
+        return store.worst(
+            scorer=mean.scorer,
+            service=mean.service,
+            route=mean.route if isinstance(mean, RouteMean) else None,
+            fingerprint=mean.fingerprint,
+            label=label,
+            since=since,
+            until=until,
+            limit=WORST,
+        )
+
+    found = lowest(None)
+    refusals = [one for one in found if one.score.label == NONCOMMITTAL]
+    if len(refusals) > REFUSALS:
+        others = [one for one in found if one.score.label != NONCOMMITTAL] or lowest(LOWEST)
+        shown = max(REFUSALS, WORST - len(others))
+        found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
+    return worst_of(found)
+
+
 def worst_of(found: Sequence[Scored]) -> list[Worst]:
     """Return answers ready to be shown, in their order."""
     return [Worst(exchange=one.exchange, score=one.score, reads_like=reads_like(one.score)) for one in found]
@@ -29,7 +66,7 @@ def worst_of(found: Sequence[Scored]) -> list[Worst]:
 
 def reads_like(score: Score) -> str | None:
     """Return the written question that is least like the one asked, else the score's explanation."""
-    if score.label == "noncommittal":
+    if score.label == NONCOMMITTAL:
         return None
     written = [one for one in _questions(score.details) if isinstance(one.get("similarity"), (int, float))]
     farthest = min(written, key=lambda one: float(one["similarity"]), default=None)

@@ -12,11 +12,11 @@ from germane.dashboard.charts import ChartMark, Trend, points_of
 from germane.dashboard.desk import Desk
 from germane.dashboard.happened import chart_marks
 from germane.dashboard.headline import scorer_on_show, service_on_show
-from germane.dashboard.overview_reading import NONCOMMITTAL, REFUSALS, read
+from germane.dashboard.overview_reading import read
 from germane.dashboard.verdict import Verdict
 from germane.dashboard.view import SPANS, USUAL, View
 from germane.dashboard.words import plain
-from germane.dashboard.worst import Worst, worst_of
+from germane.dashboard.worst import NONCOMMITTAL, REFUSALS, Worst, worst_of
 from germane.score import LOWEST
 
 if TYPE_CHECKING:
