@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from germane.testing import FakeJudge, Fault
@@ -26,10 +29,11 @@ KEYS = {
 }  # fmt: skip
 
 
-def start(judge: FakeJudge, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
     """Start the demo with a judge from the environment, in a folder."""
+    without_windows = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
     environment = {
-        **os.environ,
+        **without_windows,
         "OPENAI_BASE_URL": judge.base_url,
         "OPENAI_API_KEY": "test",
         "GERMANE_JUDGE": judge.model,
@@ -39,7 +43,7 @@ def start(judge: FakeJudge, folder: Path, *arguments: str) -> subprocess.Popen[s
         [sys.executable, "-m", "germane", "demo", *arguments],
         env=environment,
         cwd=folder,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
@@ -91,3 +95,27 @@ def test_an_interrupted_demo_ends_quietly(tmp_path: Path) -> None:
         out, err = interrupted(demo, judge)
 
     assert (demo.returncode, out, err.strip()) == (130, "", "")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no terminals of this kind")
+def test_on_a_terminal_it_ends_by_showing_its_data(tmp_path: Path) -> None:
+    """It tells where the pages are, serves them until Ctrl-C, and ends well; nothing else may reach them."""
+    ours, its = os.openpty()
+    with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:
+        os.close(its)
+        said = ""
+        while (found := re.search(r"Look at it: (http://127\.0\.0\.1:\d+/\S*)", said)) is None:
+            said += os.read(ours, 4096).decode("utf-8", "replace")
+        page = httpx2.get(found[1], headers={"Accept": "text/html"})
+        rebound = httpx2.get(found[1], headers={"Host": "evil.example"})
+        demo.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while os.read(ours, 4096):
+                pass
+        _, err = demo.communicate(timeout=100)
+    os.close(ours)
+
+    assert (demo.returncode, err) == (0, "")
+    assert (page.status_code, rebound.status_code) == (200, 403)
+    assert "First steps" not in page.text

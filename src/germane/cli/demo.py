@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from germane.cli.browser import open_in_browser
 from germane.cli.output import as_json, harmless, print_json
+from germane.cli.signals import listening
 from germane.cli.worst import describe
 from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH
 
@@ -24,13 +26,16 @@ With a real one: export OPENAI_API_KEY=...  (or OPENAI_BASE_URL=http://... for a
 
 
 @click.command("demo")
-@click.option("--headless", is_flag=True, help="Show no progress.")
+@click.option("--headless", is_flag=True, help="Show no progress and no pages.")
 @click.option(
     "--seconds", default=LENGTH, show_default=True, type=click.FloatRange(5, 600), help="How long visitors come."
 )
 @as_json
 def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Watch a small RAG application go wrong, and be told."""
+    """Watch a small RAG application go wrong, and be told.
+
+    On a terminal it ends by showing its data in the browser, until Ctrl-C.
+    """
     from germane.demo.run import run
 
     logging.getLogger("germane").setLevel(logging.ERROR)  # the demo tells of its alerts itself
@@ -40,8 +45,26 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
         outcome = run(progress, length=seconds)
     if as_json:
         print_json(outcome.as_dict())
-    else:
-        click.echo("\n".join(verdict(outcome)))
+        return
+    click.echo("\n".join(verdict(outcome)))
+    if not headless and sys.stdout.isatty():
+        _show(outcome.database)
+
+
+def _show(database: str) -> None:
+    """Serve the pages over what was captured, until a signal comes."""
+    from germane.dashboard import create_app
+    from germane.dashboard.server import Server
+    from germane.settings import load
+
+    with listening() as ending:
+        server = Server(create_app(load(database=database, token=None)), host="127.0.0.1", port=0)
+        with server.running():
+            address = f"{server.address}/?window=24h"
+            click.echo(f"\nLook at it: {address}\nCtrl-C ends it.")
+            open_in_browser(address)
+            while server.serves and not ending.wait(1.0):
+                pass
 
 
 INTRODUCTION = f"""\

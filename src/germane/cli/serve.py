@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from germane.cli.browser import local, open_in_browser
 from germane.cli.output import database
 from germane.cli.signals import Ending, listening
 
@@ -55,7 +56,7 @@ def _as_names(_context: click.Context, _parameter: click.Parameter, given: tuple
 @database
 @click.pass_context
 def command(context: click.Context, /, database: str | None, **given: Any) -> None:
-    """Show trends, worst answers and alerts in the browser, until SIGTERM or SIGINT.
+    """Show trends, worst answers and alerts in the browser. Until SIGTERM or SIGINT.
 
     It exits with 0 then, after SIGINT with 130. On any address but this machine's own it asks for a token: the setting
     token (GERMANE_TOKEN), or a file, or one that it makes.
@@ -107,7 +108,7 @@ def _serve(settings: Settings, ending: Ending, database: str | None, given: dict
     with server.running(), nullcontext() if worker is None else exposing(app):
         click.echo(f"germane serves on {server.address}", err=True)
         if given["opens"]:
-            click.launch(server.address)
+            open_in_browser(local(server.address))
         return _until_told(server, ending) if worker is None else worker.run("for ever")
 
 
