@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,3 +144,23 @@ def test_fastapi_streaming(environment: dict[str, str]) -> None:
     assert [context.text for context in exchange.contexts] == [answer]
     assert (exchange.service, exchange.session) == ("fastapi-example", "s1")
     assert [span.span_id for span in spans] == [exchange.span_id], json.dumps([span.name for span in receiver.spans])
+
+
+def test_the_dashboard_mounted(environment: dict[str, str]) -> None:
+    """Under its path it shows what the application captured, links stay below it, and no other name is answered."""
+    command = ["-m", "uvicorn", "dashboard_mounted:app", "--port", "0"]
+    people = {"Accept": "text/html"}
+    with serving(command, environment, signal.SIGTERM) as address:
+        first = httpx2.get(f"{address}/germane/", headers=people)
+        httpx2.post(f"{address}/ask", json={"question": "Can I return these shoes?"}).raise_for_status()
+        deadline = time.monotonic() + 60
+        while "1 trace received" not in (shown := httpx2.get(f"{address}/germane/start", headers=people)).text:
+            assert time.monotonic() < deadline, shown.text
+        rebound = httpx2.get(f"{address}/germane/", headers={**people, "Host": "evil.example"})
+        own = httpx2.get(f"{address}/docs", headers=people)
+
+    assert (first.status_code, rebound.status_code, own.status_code) == (200, 403, 200)
+    assert 'href="/germane/static/style.css' in first.text
+    assert "content-security-policy" not in own.headers
+    (exchange,) = exchanges()
+    assert exchange.service == "mounted-example"
