@@ -18,7 +18,7 @@ from germane.dashboard.situation import DAY, MEANS, MIN_DROP, RATES, TOLD, Situa
 from germane.dashboard.verdict import Verdict, verdict_of
 from germane.dashboard.view import View
 from germane.dashboard.words import cut
-from germane.dashboard.worst import Worst, worst_answers
+from germane.dashboard.worst import NONCOMMITTAL, Worst, worst_answers
 from germane.storage import Bucket, Comparison, Coverage, RouteSummary
 
 CARDS: Final = 12
@@ -79,6 +79,11 @@ class Overview:
         mine = [one for one in self.recent.coverage if one.scorer == self.recent.scorer]
         seen, scored = sum(one.seen for one in mine), sum(one.scored for one in mine)
         return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if mine else None
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether some of the worst answers answer nothing."""
+        return any(one.score.label == NONCOMMITTAL for one in self.worst)
 
     @property
     def change(self) -> Comparison | None:

@@ -53,7 +53,8 @@ def worst_answers(store: Store, mean: RouteMean | ServiceSummary, since: datetim
     found = lowest(None)
     refusals = [one for one in found if one.score.label == NONCOMMITTAL]
     if len(refusals) > REFUSALS:
-        others = [one for one in found if one.score.label != NONCOMMITTAL] or lowest(LOWEST)
+        others = [one for one in found if one.score.label != NONCOMMITTAL]
+        others = max(others, lowest(LOWEST) if len(found) == WORST else [], key=len)
         shown = max(REFUSALS, WORST - len(others))
         found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
     return worst_of(found)
