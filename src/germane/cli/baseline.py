@@ -55,7 +55,7 @@ def show(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show what is normal, by service, scorer and route, and what is being learned until when."""
+    """Show what is normal, and what is being learned. By service, scorer and route."""
     chosen = Chosen(service, scorer)
     with opened(database) as store:
         versions = [one for one in store.baselines(superseded=superseded) if chosen.has(one.key)]
@@ -125,7 +125,7 @@ def accept(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Take what a drop led to for normal: what fires is over, and what came since is the new baseline.
+    """Take what a drop led to for normal. What fires is over, and what came since is the new baseline.
 
     With less than three days of it a baseline is learned anew from there on.
     """
@@ -162,7 +162,7 @@ def import_(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Learn a baseline from FILE, or from history, instead of waiting for a fortnight.
+    """Learn a baseline from FILE, or from history, at once.
 
     FILE is a report of `germane score --report json`, or rows of value, and route, label and at where they are known
     (JSONL, JSON, CSV or Parquet). Its scores must be of the judge that scores now, unless --as says so.

@@ -64,7 +64,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Compare scores with people's labels, and find the cosines' floor.
+    """Compare scores with people's labels; find the cosines' floor.
 
     The floor is the mean cosine of texts of different exchanges, of which it needs 50. Exits with 5 where there are
     fewer.

@@ -73,7 +73,7 @@ def vacuum(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
 @database
 @as_json
 def roll(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Roll up all hours that changed: trends stay as they are, and are read faster."""
+    """Roll up all hours that changed. Trends stay as they are, and are read faster."""
     trend_by = settings_for(database).trend_by
     with opened(database) as store:
         count, name = store.roll(trend_by=trend_by), store.name

@@ -53,7 +53,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Delete the exchanges of one user, session or attribute, with their scores and labels."""
+    """Delete all of one user, session or attribute. Exchanges go with their scores and labels."""
     person: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
     given = [value for value in person.values() if value is not None]
     if len(given) != 1 or not all(given):

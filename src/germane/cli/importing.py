@@ -45,7 +45,7 @@ def command(
     columns: dict[str, str] | None,
     database: str | None,
 ) -> None:
-    """Bring back what `germane export` wrote as JSONL: once, however often the file is imported.
+    """Bring back what `germane export` wrote. Once, however often the file is imported: it is JSONL.
 
     Of other files each row is a new exchange, which is scored as if an application had captured it.
     """

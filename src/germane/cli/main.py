@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from typing import Final
 
 import click
 
 from germane.cli.output import COMPLETE, print_json
-from germane.cli.verbs import Verbs
+from germane.cli.verbs import Sections, Verbs
 from germane.errors import GermaneError
 
 _VERBS = {
@@ -39,7 +40,7 @@ _VERBS = {
 }
 
 
-_SECTIONS = {
+SECTIONS: Final[Sections] = {
     "Begin": ("init", "doctor", "demo"),
     "Run": ("serve", "worker"),
     "Look": ("report", "trend", "worst", "alerts"),
@@ -48,16 +49,17 @@ _SECTIONS = {
     "Look after data": ("db", "export", "import", "prune", "forget"),
     "Set up": ("config", "grafana", "completion"),
 }
+"""Verbs by what they are for."""
 
 
 @click.group(
     cls=Verbs,
     places=_VERBS,
-    sections=_SECTIONS,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="germane")
-def _germane() -> None:
+def group() -> None:
     """Watch whether your RAG application still answers the question.
 
     Exit codes: 0 fine, 1 error, 2 usage, 3 threshold broken, 4 the doctor found a fault, 5 not enough data,
@@ -73,7 +75,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # answers hold characters that a terminal may not know
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
-        code = _germane.main(standalone_mode=False, complete_var=COMPLETE)
+        code = group.main(standalone_mode=False, complete_var=COMPLETE)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

@@ -54,7 +54,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Erase old text, and delete old exchanges with their scores, labels and counts.
+    """Erase old text, delete old exchanges. Their scores, labels and counts go with them.
 
     What is not given is as the setting retention says. What waits to be scored expires; what is being scored stays.
     """

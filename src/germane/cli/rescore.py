@@ -76,7 +76,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Have answers scored again, with the judge and the prompts that are in force.
+    """Have answers scored again. With the judge and the prompts that are in force.
 
     A score of the same fingerprint stands until the new one takes its place; one of another fingerprint stays beside
     the new one. Whoever scores does it next, within budget and limits; what has no text any more is left out.

@@ -51,7 +51,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Draw the means of SCORER over time, with intervals, gaps, baseline and marks."""
+    """Draw the means of SCORER over time. With intervals, gaps, baseline and marks."""
     with opened(database) as store:
         now = store.now()
         asked = _Asked(scorer, since, now, bucket or _fitting(now - since), service, route, by)

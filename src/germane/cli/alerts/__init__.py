@@ -40,7 +40,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show what is wrong now; say that you know of it, silence it, or try rules on the past."""
+    """Show what is wrong now, acknowledge, silence, or try rules."""
     if context.invoked_subcommand is None:
         from germane.cli.alerts.listing import tell
 

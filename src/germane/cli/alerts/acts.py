@@ -61,7 +61,7 @@ def accept(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Take what a drop led to for normal: a new baseline, and the alert is over at the next look."""
+    """Take what a drop led to for normal. There is a new baseline, and the alert is over at the next look."""
     from germane.monitor import acts
 
     with opened(database) as store:

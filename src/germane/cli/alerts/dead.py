@@ -29,7 +29,7 @@ def dead(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Show what nobody was told of, and why: refused, or tried for a day."""
+    """Show what nobody was told of, and why. It was refused, or tried for a day."""
     with opened(database) as store:
         found = store.notifications(status="dead", channel=channel, limit=LIMIT)
     if as_json:
@@ -53,7 +53,7 @@ def resend(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Have what nobody was told of sent again, by ids, of a channel, or all of the last week.
+    """Send again what nobody was told of. By ids, of a channel, or all of the last week.
 
     A process that has the channel sends it, under the key that it had. Not what later news of the same alerts has
     overtaken: nobody is told of the beginning after the end.

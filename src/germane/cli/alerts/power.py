@@ -48,7 +48,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Say what drop would be noticed, at today's number of scores and at twice as many.
+    """Say what drop would be noticed. With today's number of scores, and with twice as many.
 
     By simulation: the detector watches made-up scores that are like those of the baseline, and drop.
     """

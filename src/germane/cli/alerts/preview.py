@@ -40,7 +40,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Replay rules over the stored history: what would have fired, for how long, and how often you had been told.
+    """Replay rules over the stored history. What would have fired, for how long, how often had you been told?
 
     Nothing is written and nobody is told anything. A kind that is in no settings may be tried too:
     germane alerts preview --rule floor --set threshold=0.7

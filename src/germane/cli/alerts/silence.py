@@ -33,7 +33,7 @@ def silence(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Have nobody told of alerts that match, of all if nothing is named. They fire and end as ever.
+    """Have nobody told of alerts that match. Of all if nothing is named; they fire and end as ever.
 
     Patterns are such as `docs-*`. What still fires afterwards is told then.
     """

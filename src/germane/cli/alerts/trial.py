@@ -28,7 +28,7 @@ def command(
     resolved: bool,  # noqa: FBT001 - click passes them by name
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Send a test alert by a channel at once, once, and say what came of it.
+    """Send a test alert by a channel, and say what came of it.
 
     It is marked as a test, and needs no database. PagerDuty keeps the incident until --resolved is sent.
     """

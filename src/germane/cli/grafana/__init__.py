@@ -34,7 +34,7 @@ class FileThere(GermaneError):
 @click.option("--link", metavar="URL", help="Address of germane's own pages, to which routes then lead.")
 @click.option("--force", is_flag=True, help="Write also over files that were changed.")
 def command(folder: Path | None, part: Part | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Write a dashboard for Grafana and rules for Prometheus into FOLDER.
+    """Write a Grafana dashboard and Prometheus rules into FOLDER.
 
     They ask for the gauges that /metrics of germane serve and germane worker --metrics shows.
     """

@@ -69,7 +69,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show mean, interval and coverage of every route, and what changed since a deploy."""
+    """Show how each route does, and what changed since a deploy."""
     kind = _kind(format_, as_json=as_json)
     compares = compares or fail_on_drop or (isinstance(since, Marked) and kind in _PAGES)
     with opened(database) as store:

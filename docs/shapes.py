@@ -1,0 +1,131 @@
+"""Writes shapes.json: what reading verbs print with --json, over made-up data. Run: python docs/shapes.py"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("shapes.json")
+READING: Mapping[str, Sequence[str]] = {
+    "report": ("--since", "7d", "--compare"),
+    "trend": (),
+    "worst": ("-n", "3"),
+    "alerts": ("--all",),
+    "alerts show": ("{alert}",),
+    "alerts dead": (),
+    "alerts preview": ("--since", "3d"),
+    "alerts power": ("--runs", "20"),
+    "baseline show": (),
+    "calibrate": (),
+    "estimate": (),
+    "doctor": ("--offline",),
+    "config show": (),
+    "db check": (),
+}
+"""Verbs that read, and what they are called with."""
+FREE = frozenset(
+    {"skipped", "failed", "attributes", "details", "labels", "reasons", "usages", "channels", "routes", "within"}
+)
+"""Objects whose names are data."""
+Shape = Any
+OR = " | "
+"""Between kinds."""
+
+
+def shape_of(value: Any, name: str = "") -> Shape:
+    """Return what kind of value it is: of objects by name, of lists what all their entries have in common."""
+    if isinstance(value, dict):
+        if name in FREE and value:
+            return {"NAME": "any" if name == "details" else merged([shape_of(part) for part in value.values()])}
+        return {key: shape_of(part, key) for key, part in value.items()}
+    if isinstance(value, list):
+        return [merged([shape_of(part) for part in value])] if value else []
+    return _kind(value)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true, false"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "moment" if _is_moment(value) else "text"
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return len(text) > 18 and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def merged(shapes: Sequence[Shape]) -> Shape:
+    """Return one shape that fits them all; ``any`` where they have nothing in common."""
+    nested = [shape for shape in shapes if not isinstance(shape, str)]
+    if not nested:
+        words = dict.fromkeys(word for shape in shapes for word in shape.split(OR))
+        return OR.join(sorted(words, key=lambda word: word == "null"))
+    if {shape for shape in shapes if isinstance(shape, str)} - {"null"}:
+        return "any"
+    if all(isinstance(shape, dict) for shape in nested):
+        names = dict.fromkeys(name for shape in nested for name in shape)
+        return {name: merged([shape[name] for shape in nested if name in shape]) for name in names}
+    if all(isinstance(shape, list) for shape in nested):
+        parts = [part for shape in nested for part in shape]
+        return [merged(parts)] if parts else []
+    return "any"
+
+
+def fits(shape: Shape, documented: Shape) -> bool:
+    """Whether what was printed is as it is documented: nothing else, and of the same kinds; some may be missing."""
+    if documented == "any" or shape in ("null", [], {}):
+        return True
+    if isinstance(shape, dict) and isinstance(documented, dict):
+        return all(name in documented and fits(part, documented[name]) for name, part in shape.items())
+    if isinstance(shape, list) and isinstance(documented, list):
+        return not documented or fits(shape[0], documented[0])
+    both = isinstance(shape, str) and isinstance(documented, str)
+    return both and (set(shape.split(OR)) - {"null"}) <= set(documented.split(OR))
+
+
+def command(verb: str, alert: str) -> list[str]:
+    """Return what is typed."""
+    return [*verb.split(), *(part.format(alert=alert) for part in READING[verb]), "--json"]
+
+
+def run() -> dict[str, Shape]:
+    """Run all of them over a made-up week, and return their shapes."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.dashboard.seeding import seed
+
+    from germane.storage import Store
+
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/germane.db"
+        now = datetime.now(UTC)
+        with closing(Store(url, clock=lambda: now)) as store:
+            store.migrate()
+            alert = seed(store, now).open_alert
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
+        found = {}
+        for verb in READING:
+            called = [sys.executable, "-m", "germane", *command(verb, alert)]
+            ended = subprocess.run(  # noqa: S603 - our own command
+                called, cwd=folder, env={**ours, "GERMANE_DATABASE": url}, capture_output=True, text=True, check=False
+            )
+            print(verb, ended.returncode, ended.stderr[:500], file=sys.stderr)
+            found[verb] = shape_of(json.loads(ended.stdout))
+    return found
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(run(), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,156 @@
+"""What holds for all verbs: help, JSON, streams, and misspelt names."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from tests.dashboard.seeding import seed
+
+from germane.cli.main import SECTIONS, group
+from germane.storage import Store
+
+Call = Callable[..., Any]
+DOCS = Path(__file__).parents[2] / "docs"
+SHAPES = runpy.run_path(str(DOCS / "shapes.py"))
+DOCUMENTED = json.loads((DOCS / "shapes.json").read_text(encoding="utf-8"))
+WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "serve", "worker"}
+"""They write files, or run until they are stopped."""
+
+
+def verbs() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Return all verbs, those within others too."""
+    yield from _verbs(group, click.Context(group, info_name="germane", **group.context_settings), ())
+
+
+def _verbs(
+    command: click.Command, context: click.Context, path: tuple[str, ...]
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    if path:
+        yield " ".join(path), command, context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _verbs(inner, click.Context(inner, parent=context, info_name=name), (*path, name))
+
+
+ALL = {name: command for name, command, _ in verbs()}
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A file with a made-up week up to now, and the id of its open alert."""
+    path = tmp_path_factory.mktemp("week") / "germane.db"
+    now = datetime.now(UTC)
+    with closing(Store(f"sqlite:///{path}", clock=lambda: now)) as store:
+        store.migrate()
+        return path, seed(store, now).open_alert
+
+
+@pytest.fixture
+def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The settings name a copy of it; the id of its open alert."""
+    monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{shutil.copy(week[0], bare / 'week.db')}")
+    return week[1]
+
+
+def test_every_verb_stands_under_a_heading() -> None:
+    """Each once; `--help` lists no others."""
+    listed = [name for names in SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(name for name in ALL if " " not in name)
+
+
+@pytest.mark.parametrize("verb", ALL)
+def test_help_is_of_one_style(call: Call, verb: str) -> None:
+    """`-h` and `--help` are one; what a verb does fits on a line of the list, and options are sentences."""
+    ended = call(*verb.split(), "-h")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == call(*verb.split(), "--help").out
+    short = ALL[verb].get_short_help_str(66)
+    assert re.fullmatch(r"[A-Z].*[.?]", short), short
+    assert not short.endswith("...")
+    for parameter in ALL[verb].params:
+        if isinstance(parameter, click.Option):
+            assert re.fullmatch(r"(?s)[A-Z0-9].*[.?]", parameter.help or ""), f"{parameter.name}: {parameter.help}"
+
+
+def test_every_verb_that_answers_has_json() -> None:
+    """All but those that write files or run until they are stopped."""
+    ends = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}
+
+    lacking = {name for name, command in ends.items() if not any("--json" in one.opts for one in command.params)}
+    assert lacking == WITHOUT_JSON
+
+
+@pytest.mark.parametrize("verb", SHAPES["READING"])
+def test_json_is_one_object_as_documented(call: Call, alert: str, verb: str) -> None:
+    """On one line, alone on stdout, with its version; each name and kind is on the page of the command line."""
+    ended = call(*SHAPES["command"](verb, alert))
+
+    assert ended.code in {0, 4, 5}
+    assert ended.out.count("\n") == 1
+    assert ended.content["schema_version"] == 1
+    assert SHAPES["fits"](SHAPES["shape_of"](ended.content), DOCUMENTED[verb]), SHAPES["shape_of"](ended.content)
+    assert "\x1b" not in ended.err
+
+
+@pytest.mark.parametrize("verb", SHAPES["READING"])
+def test_json_of_an_error_is_one_object_too(call: Call, bare: Path, verb: str) -> None:
+    """Where there is no database: the error, and its text on stderr; what needs none answers."""
+    ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
+
+    assert ended.out.count("\n") == 1
+    if ended.code == 1:
+        assert set(ended.content) == {"schema_version", "error"}
+        assert ended.err.startswith("germane: ")
+    else:
+        assert (verb, ended.code) in {("config show", 0), ("doctor", 4), ("db check", 4)}
+
+
+@pytest.mark.parametrize("verb", [one for one in SHAPES["READING"] if one not in {"alerts power", "alerts preview"}])
+def test_text_in_a_pipe_is_plain(call: Call, alert: str, verb: str) -> None:
+    """No colours and no control characters."""
+    ended = call(*SHAPES["command"](verb, alert)[:-1])
+
+    assert ended.code in {0, 4, 5}
+    assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ended.out + ended.err)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("rapport",), "report"),
+        (("trends",), "trend"),
+        (("db", "chek"), "check"),
+        (("alerts", "previev"), "preview"),
+        (("report", "--fail-undr", "1"), "--fail-under"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_what_was_meant(call: Call, typed: tuple[str, ...], meant: str) -> None:
+    """Of verbs, verbs within others and options; it is wrong usage all the same."""
+    ended = call(*typed)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "Did you mean" in ended.err
+    assert meant in ended.err
+
+
+def test_what_is_like_nothing_is_refused_plainly(call: Call) -> None:
+    """Nothing is guessed."""
+    ended = call("xyzzy")
+
+    assert ended.code == 2
+    assert "No such command 'xyzzy'." in ended.err
+    assert "Did you mean" not in ended.err

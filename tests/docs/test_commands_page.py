@@ -1,0 +1,15 @@
+"""The page on commands is the commands."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_commands_page_is_up_to_date() -> None:
+    """docs/command-line.md is what docs/commands.py writes."""
+    page = runpy.run_path(str(DOCS / "commands.py"))["page"]
+
+    assert (DOCS / "command-line.md").read_text(encoding="utf-8") == page()
