@@ -1,0 +1,425 @@
+"""One answer: its score and why, what people say of it, and the acts on it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+from tests.dashboard.conftest import Week, now
+from tests.dashboard.filled import send
+from tests.dashboard.hostile import TEXTS, hostile
+from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
+
+from germane.dashboard import create_app
+from germane.dashboard.judged import Trace, sampled, trace_of
+from germane.dashboard.why import why
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.settings import load
+from germane.storage import AnswerFilter, Store
+
+HTML = {"Accept": "text/html"}
+RELEVANCY = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}
+Picked = Callable[[Exchange, Score], bool]
+
+
+def text_of(page: TestClient, address: str) -> str:
+    """Return a page as a person reads it: no tags, no runs of white space."""
+    response = page.get(address, headers=HTML)
+    assert response.status_code == 200, response.text[:500]
+    main = re.split(r"<main[^>]*>|</main>", response.text)[1] if "<main" in response.text else response.text
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", main)).split())
+
+
+def picked(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[Exchange, Score]:
+    """Return the newest answer that fits."""
+    return next(
+        (exchange, score)
+        for exchange, score in reversed(week.seeded.scores)
+        if score.scorer == scorer and fits(exchange, score)
+    )
+
+
+def low(_: Exchange, score: Score) -> bool:
+    """Whether it is low, and no refusal."""
+    return score.is_low and bool(score.value)
+
+
+def refusal(_: Exchange, score: Score) -> bool:
+    """Whether it is one."""
+    return score.label == "noncommittal"
+
+
+def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
+    """By the questions that the answer would answer, with their similarities and mean; and where it stands."""
+    exchange, score = picked(week, low)
+
+    text = text_of(page, f"/a/{exchange.id}")
+
+    assert f"{score.value:.2f} Answer relevancy low" in text
+    assert re.search(r"lower than \d+ % of answers in the week around it \(n=\d+\)", text)
+    assert f"Question {exchange.question} Answer {exchange.answer}" in text
+    for question in score.details["questions"]:
+        assert f"{question['text']} {question['similarity']:.2f}" in text
+    assert f"mean of {len(score.details['questions'])} {score.value:.2f}" in text
+    assert f"Judge {score.judge}" in text
+    assert f"Embedder {score.embedder}" in text
+    assert f"Fingerprint {score.fingerprint}" in text
+    assert f"Tokens {score.input_tokens} read, {score.output_tokens} written" in text
+    assert "Prompt version 7" in text
+    assert "Drawn by lot, with a probability of 0.80: it stands for 1.25 answers." in text
+
+
+def test_its_percentile_is_that_of_its_route(page: TestClient, week: Week) -> None:
+    """The share of answers that are surely higher, of the same fingerprint, in the week around it."""
+    exchange, score = picked(week, low)
+    values = week.seeded.values(route=exchange.route)
+    day = exchange.started_at.replace(hour=0, minute=0, second=0, microsecond=0)
+    since = day - timedelta(days=3)
+    around = [
+        found.value or 0.0
+        for one, found in week.seeded.scores
+        if (found.scorer, one.route) == ("answer_relevancy", exchange.route)
+        and since <= one.started_at < since + timedelta(days=7)
+    ]
+    higher = sum(int(one * 100) > int((score.value or 0.0) * 100) for one in around) / len(around)
+
+    assert f"lower than {int(higher * 100)} % of answers" in text_of(page, f"/a/{exchange.id}")
+    assert len(values) >= len(around)
+
+
+def test_a_refusal_shows_as_a_refusal(page: TestClient, week: Week) -> None:
+    """With the words that decided it; without generated questions, and without a bar for its similarity."""
+    exchange, _ = picked(week, refusal)
+
+    text, raw = text_of(page, f"/a/{exchange.id}"), page.get(f"/a/{exchange.id}", headers=HTML).text
+
+    assert "refusal Answer relevancy" in text
+    assert f"The words that decided it: {exchange.answer}" in text.replace("\u201c", "").replace("\u201d", "")
+    assert "Generated question" not in text
+    assert "of answers in the week around it are refusals" in text
+    head, _, _ = raw.partition("Retrieved texts")
+    assert 'class="meter' not in head
+
+
+def test_other_scores_say_why_too(page: TestClient, week: Week) -> None:
+    """Claims with their verdicts; each with its own judge and fingerprint."""
+    exchange, score = picked(week, lambda _, score: score.details["supported"] < score.details["total"], "faithfulness")
+
+    text = text_of(page, f"/a/{exchange.id}?scorer=answer_relevancy")
+
+    assert f"Fingerprint {FINGERPRINTS['faithfulness']}" in text
+    assert f"{score.details['supported']} of {score.details['total']} claims supported" in text
+    assert "not supported" in text
+    assert f"Retrieved texts {len(exchange.contexts)}" in text
+    assert "quoted by the judge" in text or "not quoted" in text
+
+
+def test_what_is_not_scored_says_why(page: TestClient, week: Week) -> None:
+    """What failed is no zero: reason, what was said, how often it was tried and when it is tried next."""
+    (failed,) = week.store.answers(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
+    waiting = next(
+        one
+        for one in week.store.answers(AnswerFilter(state="waiting", scorer="answer_relevancy"), limit=50).answers
+        if one.work and one.work.reason
+    )
+    assert failed.work is not None
+    assert failed.work.reason is not None
+
+    text, other = text_of(page, f"/a/{failed.exchange.id}"), text_of(page, f"/a/{waiting.exchange.id}")
+
+    assert text.count("not scored") == 1
+    assert f"Answer relevancy : failed: {failed.work.reason.value} {failed.work.error}" in text
+    assert "Answer relevancy : not scored: judge_rate_limited" in other
+    assert re.search(r", tried 1 time ?, next try in \d min", other), other
+
+
+def test_the_drawer_is_the_same_without_the_frame(page: TestClient, week: Week) -> None:
+    """One template makes both."""
+    exchange, _ = picked(week, low)
+
+    drawer = page.get(f"/a/{exchange.id}?part=drawer&route=docs-search", headers=HTML).text
+
+    assert "<html" not in drawer
+    assert "<h1" not in drawer
+    assert drawer.lstrip().startswith("<article")
+    assert text_of(page, f"/a/{exchange.id}").split("Question", 1)[1][:300] in " ".join(
+        html.unescape(re.sub(r"<[^>]+>", " ", drawer)).split()
+    )
+
+
+def test_neighbours_keep_the_filter(page: TestClient, week: Week) -> None:
+    """From the worst to the next worst of the same route, and back."""
+    listed = page.get("/answers.json?route=docs-search&window=24h").json()["answers"]
+    ids = [row["exchange_id"] for row in listed]
+
+    raw = page.get(f"/a/{ids[1]}?route=docs-search&window=24h", headers=HTML).text
+
+    assert f'rel="prev" href="/a/{ids[0]}?window=24h&amp;route=docs-search"' in raw
+    assert f'rel="next" href="/a/{ids[2]}?window=24h&amp;route=docs-search"' in raw
+    assert 'href="/answers?window=24h&amp;route=docs-search"' in raw
+    assert "2nd by lowest score" in raw
+
+
+def test_json_holds_all_of_it(page: TestClient, week: Week) -> None:
+    """At an address of its own, and for whoever asks for JSON."""
+    exchange, score = picked(week, low)
+
+    found = page.get(f"/a/{exchange.id}.json").json()
+    asked = page.get(f"/a/{exchange.id}", headers={"Accept": "application/json"}).json()
+
+    assert found == asked
+    assert found["schema_version"] == 1
+    assert found["exchange"]["question"] == exchange.question
+    ours = next(one for one in found["scores"] if one["scorer"] == "answer_relevancy")
+    assert (ours["value"], ours["details"]) == (score.value, score.details)
+
+
+def test_nobody_of_that_id(page: TestClient) -> None:
+    """A page that says so, and what to do."""
+    for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
+        response = page.get(address, headers=HTML)
+        assert response.status_code == 404
+        assert "There is no answer of this id." in response.text
+
+
+@pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
+def test_a_person_can_disagree_and_is_counted(page: TestClient, week: Week, verdict: str, score: float) -> None:
+    """The label is there at once; a second one of the same visitors takes its place, and says so."""
+    exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
+    address = f"/a/{exchange.id}?route=docs-search"
+    (before,) = week.store.disagreements(scorer="answer_relevancy")
+
+    sent = send(
+        page, address, f"/a/{exchange.id}/feedback", verdict=verdict, comment=" <b>no</b> ", back="route=docs-search"
+    )
+    text = text_of(page, sent.headers["location"])
+    (after,) = week.store.disagreements(scorer="answer_relevancy")
+
+    assert sent.status_code == 303
+    assert sent.headers["location"] == f"/a/{exchange.id}?route=docs-search&told={verdict}#people"
+    assert "Kept: it does" in text
+    assert "<b>no</b>" in text
+    assert (after.labelled, after.count) == (before.labelled + 1, before.count + (verdict == "good"))
+    assert f"People disagree with this judge on {after.count} of {after.labelled} labelled answers" in text
+    (label,) = _labels(week.store, exchange)
+    assert (label.score, label.comment, label.user, label.created_at) == (score, "<b>no</b>", "dashboard", NOW)
+
+    send(page, address, f"/a/{exchange.id}/feedback", verdict="good")
+    assert len(_labels(week.store, exchange)) == 2
+    assert "replaced by a later one" in text_of(page, address)
+    (last,) = week.store.disagreements(scorer="answer_relevancy")
+    assert last.labelled == before.labelled + 1
+
+
+def _labels(store: Store, exchange: Exchange) -> Any:
+    sheet = store.sheet(exchange.id)
+    assert sheet is not None
+    return sheet.feedback
+
+
+def test_a_form_that_says_nothing_is_refused(page: TestClient, week: Week) -> None:
+    """And writes nothing; where it leads back to is never somewhere else."""
+    exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
+
+    refused = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
+    elsewhere = send(
+        page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="bad", back="\r\nX: //evil.example"
+    )
+
+    assert refused.status_code == 400
+    assert len(_labels(week.store, exchange)) == 1
+    assert elsewhere.headers["location"] == f"/a/{exchange.id}?told=bad#people"
+
+
+def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
+    """The score stands until the new one comes, and the page says what goes on."""
+    exchange, score = picked(week, low)
+
+    sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
+    text = text_of(page, sent.headers["location"])
+
+    assert sent.status_code == 303
+    assert "It is scored again. The score that is here stands until the new one takes its place." in text
+    assert "Answer relevancy is being scored again" in text
+    assert f"{score.value:.2f} Answer relevancy" in text
+
+    claims = week.store.claim("me", RELEVANCY, limit=999, lease=LEASE)
+    (task,) = (task for claim in claims for task in claim.tasks if task.exchange_id == exchange.id)
+    week.store.complete("me", [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.875))])
+
+    text = text_of(page, f"/a/{exchange.id}")
+    assert "0.88 Answer relevancy" in text
+    assert "being scored again" not in text
+
+
+def test_an_answer_that_was_not_drawn_can_be_scored(page: TestClient, week: Week) -> None:
+    """It is asked for then, whatever the draw said, and its weight says so."""
+    found = week.store.answers(AnswerFilter(state="skipped", reason=Reason.NOT_DRAWN), limit=1)
+    exchange = found.answers[0].exchange
+
+    sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
+    sheet = week.store.sheet(exchange.id)
+
+    assert "told=ready" in sent.headers["location"]
+    assert sheet is not None
+    assert {one.state for one in sheet.works} == {"pending"}
+    assert (sheet.sampling_reason, sheet.sampling_probability) == ("always", 1.0)
+
+
+def test_a_page_that_may_not_be_written_has_no_forms(week: Week) -> None:
+    """Nothing stands there that would be refused."""
+    exchange, _ = picked(week, low)
+    app = create_app(load(database="sqlite://"), store=week.store, now=now, read_only=True)
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
+        raw = page.get(f"/a/{exchange.id}", headers=HTML).text
+
+    assert 'method="post"' not in raw
+    assert "People disagree with this judge" in raw
+
+
+def test_erased_text_is_said_to_be_erased(page: TestClient, week: Week) -> None:
+    """Numbers stay, and there is nothing to score again."""
+    exchange, score = picked(week, low)
+    week.store.prune(texts_before=NOW)
+
+    text = text_of(page, f"/a/{exchange.id}")
+
+    assert f"{score.value:.2f} Answer relevancy" in text
+    assert "Question (erased, or never kept) Answer (erased, or never kept)" in text
+    assert "Text erased" in text
+    assert "Score again" not in text
+
+
+def test_hostile_answers_are_shown_whole_and_do_nothing(page: TestClient, week: Week) -> None:
+    """No tag of theirs is one of ours, in page or drawer."""
+    for exchange in hostile(week.store):
+        for part in ("", "?part=drawer"):
+            response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
+            assert response.status_code == 200
+            for bad in ("<script>window", "<svg onload", "<img src=x", "<b>Jack", ' onfocus="'):
+                assert bad not in response.text
+    assert len(TEXTS) == 14
+
+
+def test_a_link_leads_to_the_trace(week: Week) -> None:
+    """Into the template go ids and nothing else; who opens it takes no address of ours along."""
+    exchange, _ = picked(week, low)
+    settings_ = load(
+        database="sqlite://", trace_link="https://phoenix.example.com/projects/x/traces/{trace_id}#{span_id}"
+    )
+    with TestClient(
+        create_app(settings_, store=week.store, now=now), base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)
+    ) as page:
+        raw = page.get(f"/a/{exchange.id}", headers=HTML).text
+
+    address = f"https://phoenix.example.com/projects/x/traces/{exchange.trace_id}#{exchange.span_id}"
+    assert f'href="{address}" rel="noreferrer noopener" target="_blank">Open in phoenix.example.com</a>' in raw
+
+
+@pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
+def test_no_link_is_made_of_what_is_no_id(trace_id: str) -> None:
+    """Rows may come from a file."""
+    exchange = Exchange.of("q", "a")
+    odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
+
+    assert trace_of("https://x.example/{trace_id}", odd) is None
+    assert trace_of(None, exchange) is None
+    assert trace_of("https://x.example/{trace_id}", exchange) == Trace(
+        host="x.example", address=f"https://x.example/{'0' * 32}"
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = (
+    "questions", "noncommittal", "claims", "sub_questions", "chunks", "parts", "missing", "digits", "rating", "cut",
+    "calibrated", "supported", "total", "words", "found", "not_found", "requested", "usable", "diversity",
+)  # fmt: skip
+SCORERS = (
+    "answer_relevancy", "question_answer_similarity", "faithfulness", "question_coverage", "context_relevance",
+    "context_similarity", "context_coverage", "combined_relevancy", "answer_quality", "direct_relevancy",
+    "guarded_relevancy", "intent_match", "noncommittal", "mine",
+)  # fmt: skip
+
+
+@given(
+    scorer=st.sampled_from(SCORERS),
+    label=st.sampled_from([None, "noncommittal", "off"]),
+    details=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=6),
+)
+@settings(max_examples=150, deadline=None)
+def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | None, details: dict[str, Any]) -> None:
+    """A scorer of a user's own, or an older germane, may have kept anything under any name."""
+    found = why(Score(scorer=scorer, value=0.5, label=label, details=details))
+
+    assert found.lead
+    assert len(found.lines) <= 50
+    assert all(isinstance(part, str) for fact in found.facts for part in fact)
+    assert json.dumps([line.text for line in found.lines])
+
+
+@pytest.mark.parametrize(
+    ("scorer", "details", "said"),
+    [
+        (
+            "question_answer_similarity",
+            {"calibrated": 0.8, "copies_removed": True},
+            "Copies of the question were taken",
+        ),
+        ("answer_relevancy", {"copies_removed": True}, "nothing but copies of the question"),
+        ("answer_relevancy", {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"}, "judge's own"),
+        ("context_similarity", {"chunks": [0.5]}, "Cosines of the question"),
+        ("intent_match", {"rating": 3}, "from 1 to 5"),
+        ("mine", {"links": {"dead": 3}}, "is its own"),
+    ],
+)
+def test_each_metric_says_how_it_is_made(scorer: str, details: dict[str, Any], said: str) -> None:
+    """In a sentence above its numbers."""
+    assert said in why(Score(scorer=scorer, value=0.5, label="partly", details=details)).lead
+
+
+def test_parts_say_what_is_missing() -> None:
+    """And by which weight the rest counts."""
+    parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
+
+    found = why(Score(scorer="combined_relevancy", value=0.7, details={"parts": parts, "missing": ["intent_match"]}))
+
+    assert [(line.text, line.value, line.verdict) for line in found.lines] == [
+        ("answer relevancy", 0.7, "weight 0.50"),
+        ("intent match", None, "unparsable"),
+    ]
+    assert ("Missing", "intent_match") in found.facts
+
+
+def test_a_vote_of_the_judge_for_a_refusal_is_told(page: TestClient) -> None:
+    """How many voted, and no questions."""
+    questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
+
+    found = why(Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions}))
+
+    assert found.facts == [("Votes", "2 of 3 for a refusal")]
+    assert not found.lines
+    assert page.get("/a/none").status_code == 404
+
+
+def test_sampling_is_told_in_words(week: Week) -> None:
+    """Also of what nobody has looked at, and for a reason of another version."""
+    undecided = week.store.sheet(week.seeded.exchanges[-1].id)
+    drawn = week.store.sheet(picked(week, low)[0].id)
+    assert undecided is not None
+    assert drawn is not None
+
+    assert sampled(undecided) == "Nobody has decided yet whether it is scored."
+    assert sampled(drawn) == "Drawn by lot, with a probability of 0.80: it stands for 1.25 answers."
