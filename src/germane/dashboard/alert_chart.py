@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from germane.alert import Alert
+from germane.baseline import OTHER
 from germane.dashboard.charts import ChartMark, Trend, points_of, trend_figure
 from germane.dashboard.view import View
 from germane.dashboard.words import plain
@@ -24,42 +26,88 @@ MARKS: Final = 12
 """Deploys and the like that are shown."""
 
 
-def chart_of(store: Store, alert: Alert, now: datetime, zone: ZoneInfo | None, root: str) -> Markup | None:
-    """Return the trend of the scorer around an alert; None of what is about no scorer alone.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownChart:
+    """A trend, and of what."""
+
+    of: str
+    """A route, or in words all of a service."""
+    figure: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What a chart is of."""
+
+    route: str | None
+    level: float | None
+    """Of the dashed line."""
+    level_name: str
+    name: str
+    """Its id on the page."""
+
+
+def charts_of(store: Store, alert: Alert, now: datetime, zone: ZoneInfo | None, root: str) -> list[ShownChart]:
+    """Return the trend of the scorer around an alert, and of the route where most of a drop sits.
 
     Args:
         store: Where scores are.
-        alert: The alert.
+        alert: The alert; of one that is about no scorer alone there is no chart.
         now: UTC.
         zone: In which moments are written.
         root: Before every link.
     """
-    if alert.scorer is None:
-        return None
     since, until = window_of(alert, now)
+    marks = [*_own_marks(alert), *_deploys(store, alert, since, until)]
+    found = []
+    for place in _places(alert):
+        figure = _figure(store, alert, place, (since, until), zone, root, marks)
+        found.append(ShownChart(of=place.route or f"all routes of {alert.service}", figure=figure))
+    return found
+
+
+def _places(alert: Alert) -> Iterator[_Place]:
+    if alert.scorer is None:
+        return
+    level, name = _level(alert)
+    yield _Place(route=alert.route, level=level, level_name=name, name="around")
+    largest = next((one for one in alert.shifts if one.kind == "route" and one.name != OTHER), None)
+    if alert.route is None and largest is not None:
+        yield _Place(route=largest.name, level=largest.before.mean, level_name="baseline", name="where")
+
+
+def _figure(
+    store: Store,
+    alert: Alert,
+    place: _Place,
+    window: tuple[datetime, datetime],
+    zone: ZoneInfo | None,
+    root: str,
+    marks: Sequence[ChartMark],
+) -> Markup:
+    since, until = window
     bucket = View(span="", since=since, until=until).bucket
     buckets = store.trend(
-        scorer=alert.scorer,
+        scorer=alert.scorer or "",
         bucket=bucket,
         since=since,
         until=until,
-        route=alert.route,
+        route=place.route,
         service=alert.service or None,
         histograms=False,
     )
-    baseline, name = _level(alert)
     return trend_figure(
         Trend(
             points=points_of(buckets),
             since=since,
             until=until,
             bucket=bucket,
-            title=f"{plain(alert.scorer)} of {alert.route or alert.service}",
-            name="around",
+            title=f"{plain(alert.scorer or '')} of {place.route or alert.service}",
+            name=place.name,
             zone=zone,
-            baseline=baseline,
-            baseline_name=name,
-            marks=[*_own_marks(alert), *_deploys(store, alert, since, until)],
+            baseline=place.level,
+            baseline_name=place.level_name,
+            marks=marks,
             root=root,
         )
     )

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.alert import Alert, Event
 from germane.dashboard.alert_acts import SPANS
-from germane.dashboard.alert_chart import chart_of
+from germane.dashboard.alert_chart import ShownChart, charts_of
 from germane.dashboard.desk import Desk
 from germane.dashboard.person import name_of
 from germane.dashboard.place import root_of
@@ -92,8 +91,8 @@ class AlertPage:
     """How many of the worst are not stored any more."""
     shifts: Sequence[ShownShift]
     """The largest first."""
-    chart: Markup | None
-    """None of what no score belongs to."""
+    charts: Sequence[ShownChart]
+    """Of what it is about, and of the route where most of a drop sits; none of what no score belongs to."""
 
     @property
     def alert(self) -> Alert:
@@ -145,7 +144,7 @@ def read(desk: Desk, alert: Alert, view: View, root: str) -> AlertPage:
             )
             for one in alert.shifts
         ],
-        chart=chart_of(store, alert, now, view.zone, root),
+        charts=charts_of(store, alert, now, view.zone, root),
     )
 
 

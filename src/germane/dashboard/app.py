@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from germane.dashboard import alerts, answer, answers, first_run, login, metrics, overview, route, theme
+from germane.dashboard import alerts, answer, answers, first_run, login, metrics, overview, route, theme, worker
 from germane.dashboard.attempts import Attempts
 from germane.dashboard.desk import Desk
 from germane.dashboard.errors import HANDLERS
@@ -38,6 +38,7 @@ async def healthz(_: Request) -> Response:
 SCREENS: tuple[BaseRoute, ...] = (
     *overview.ROUTES,
     *alerts.ROUTES,
+    *worker.ROUTES,
     *answers.ROUTES,
     *answer.ROUTES,
     *route.ROUTES,

@@ -1,0 +1,224 @@
+"""What the page of workers shows: who scores, what runs, what waits, what it cost, what failed, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from germane.dashboard.desk import Desk
+from germane.dashboard.health import Health, health_of
+from germane.dashboard.view import View
+from germane.dashboard.words import marked
+from germane.settings import Budget
+from germane.storage import (
+    AnswerFilter,
+    Coverage,
+    JobRuns,
+    Lane,
+    LimitUse,
+    Manner,
+    OpenTasks,
+    Posted,
+    Spent,
+    Trouble,
+    Worker,
+    shares,
+)
+
+ROWS: Final = 80
+"""Routes and scorers whose counts are shown."""
+FAILURES: Final = 12
+"""Kinds of failures of which the error is looked up."""
+DEAD: Final = 20
+DAYS: Final = 14
+READ: Final = 20
+"""Newest answers that are looked at for what redaction left."""
+BEGINNING: Final = 20_000
+"""Characters of each."""
+BAR: Final = (4, 18)
+"""Width and height of a run in a strip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One run in a strip."""
+
+    x: int
+    y: float
+    height: float
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownJob:
+    """A job, and its last runs."""
+
+    job: JobRuns
+
+    @property
+    def failed(self) -> int:
+        """How many of the runs that are known went wrong."""
+        return sum(one.problem is not None for one in self.job.runs)
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest."""
+        return max((one.seconds for one in self.job.runs), default=0.0)
+
+    @property
+    def bars(self) -> Sequence[Bar]:
+        """The runs, oldest first, as high as the root of what they took; one that failed is as high as can be."""
+        width, height = BAR
+        found = []
+        for place, run in enumerate(self.job.runs):
+            share = (run.seconds / self.longest) ** 0.5 if self.longest else 0.0
+            tall = height if run.problem else max(2.0, round(height * share, 1))
+            found.append(Bar(x=place * width, y=height - tall, height=tall, bad=run.problem is not None))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Scores of one scorer that failed for one reason, within the window."""
+
+    scorer: str
+    reason: str
+    n: int
+    error: str | None
+    """Of the newest, in the words of its server."""
+    exchange_id: str | None
+    """The newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """What judging took on one day."""
+
+    spent: Spent
+    share: float
+    """Of the limit that is nearest, or without one of the dearest day's calls; at most 1 is drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What the database holds, and how long."""
+
+    name: str
+    size: int
+    """Bytes."""
+    revision: str | None
+    manner: Manner
+    redacted: int
+    """Of the newest answers that were read, how many have places that redaction left."""
+    read: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPage:
+    """All of it."""
+
+    health: Health
+    process: Worker | None
+    """Whose jobs are shown."""
+    jobs: Sequence[ShownJob]
+    queue: Sequence[OpenTasks]
+    troubles: Sequence[Trouble]
+    failures: Sequence[Failure]
+    """The most common first."""
+    more_failures: int
+    days: Sequence[Day]
+    """The newest first."""
+    limits: Sequence[LimitUse]
+    coverage: Sequence[Coverage]
+    more_coverage: int
+    lanes: Sequence[Lane]
+    dead: Sequence[Posted]
+    kept: Kept
+
+
+def read(desk: Desk, view: View, process: str | None) -> WorkerPage:
+    """Read the page for a window, with the jobs of one process."""
+    store, health = desk.store, health_of(desk)
+    coverage = [one for one in store.coverage(since=view.since, until=view.until) if one.seen]
+    failures = _failures(coverage)
+    chosen = _process(health, process)
+    return WorkerPage(
+        health=health,
+        process=chosen,
+        jobs=[ShownJob(job=one) for one in store.jobs() if chosen is not None and one.process == chosen.id],
+        queue=store.outstanding().tasks,
+        troubles=store.troubles(),
+        failures=[_failure(desk, view, *one) for one in failures[:FAILURES]],
+        more_failures=max(0, len(failures) - FAILURES),
+        days=_days(store.spending(DAYS), desk.settings.budget),
+        limits=store.limit_uses(),
+        coverage=sorted(coverage, key=lambda one: -one.seen)[:ROWS],
+        more_coverage=max(0, len(coverage) - ROWS),
+        lanes=store.lanes(),
+        dead=store.notifications(status="dead", limit=DEAD),
+        kept=_kept(desk),
+    )
+
+
+def _process(health: Health, asked: str | None) -> Worker | None:
+    everybody = (*health.alive, *health.silent)
+    return next((one for one in everybody if one.id == asked), everybody[0] if everybody else None)
+
+
+def _failures(coverage: Sequence[Coverage]) -> list[tuple[str, str, int]]:
+    """Return scorers and reasons with how much failed, the most common first."""
+    found: dict[tuple[str, str], int] = {}
+    for one in coverage:
+        for reason, count in one.failed.items():
+            found[one.scorer, reason] = found.get((one.scorer, reason), 0) + count
+    return sorted(((*names, count) for names, count in found.items()), key=lambda one: (-one[2], one[:2]))
+
+
+def _failure(desk: Desk, view: View, scorer: str, reason: str, count: int) -> Failure:
+    chosen = AnswerFilter(since=view.since, until=view.until, scorer=scorer, state="failed", reason=reason)
+    found = next(iter(desk.store.answers(chosen, sort="newest", limit=1).answers), None)
+    error = None if found is None or found.work is None else found.work.error
+    id_ = None if found is None else found.exchange.id
+    return Failure(scorer=scorer, reason=reason, n=count, error=error, exchange_id=id_)
+
+
+def _days(spending: Sequence[Spent], budget: Budget | None) -> list[Day]:
+    most = max((one.calls for one in spending), default=0)
+    return [Day(spent=one, share=_share(one, budget, most)) for one in reversed(spending)]
+
+
+def _share(spent: Spent, budget: Budget | None, most: int) -> float:
+    of_limits: Mapping[str, float] = {} if budget is None else shares(spent.expense, budget)
+    return max(of_limits.values(), default=spent.calls / most if most else 0.0)
+
+
+def _kept(desk: Desk) -> Kept:
+    store = desk.store
+    newest = store.exchanges(limit=READ)
+    texts = [" ".join((one.question or "", one.answer or ""))[:BEGINNING] for one in newest]
+    return Kept(
+        name=store.name,
+        size=store.size(),
+        revision=store.revision(),
+        manner=store.manner(),
+        redacted=sum('class="redacted"' in marked(text) for text in texts),
+        read=len(texts),
+    )
+
+
+def size_of(count: float) -> str:
+    """Return "3.2 MB": bytes, in powers of a thousand."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1_000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1_000
+    return f"{count:,.1f} TB"
+
+
+def took(seconds: float) -> str:
+    """Return "12 ms" or "3.4 s"."""
+    if seconds < 0.9995:
+        return f"{seconds * 1_000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{timedelta(seconds=round(seconds))}"
