@@ -204,8 +204,10 @@ def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open,
     assert "<h1>handbook</h1>" in first
     assert 'href="/?service=mobile">mobile</a>' in first
     assert "<h1>mobile</h1>" in other
-    assert "docs-search" not in other
+    assert 'href="/r/docs-search' not in other
     assert "fell on" not in words(other)
+    assert "Also open: answer_relevancy of service handbook dropped" in words(other)
+    assert "Also open" not in words(first)
 
 
 def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: Store) -> None:

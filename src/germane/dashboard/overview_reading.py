@@ -59,6 +59,8 @@ class Overview:
     recent: Recent
     situation: Situation
     verdict: Verdict
+    elsewhere: Sequence[Alert]
+    """Open alerts of other services."""
     buckets: Sequence[Bucket]
     """Of the window of the view."""
     cards: Sequence[Card]
@@ -119,6 +121,7 @@ def read(desk: Desk, view: View) -> Overview:
         recent=recent,
         situation=situation,
         verdict=verdict,
+        elsewhere=[one for one in alerts if one.service not in {"", recent.service}],
         buckets=buckets,
         cards=cards[:CARDS],
         unseen=[one.route for one in cards[CARDS:]],
