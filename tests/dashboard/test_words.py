@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from germane.dashboard.words import ago, cut, exact, interval, marked, number, percent, plain, route_path, signed
+from germane.dashboard.words import (
+    ago,
+    cut,
+    exact,
+    interval,
+    marked,
+    number,
+    percent,
+    plain,
+    route_path,
+    signed,
+    visible,
+)
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 
@@ -66,6 +78,12 @@ def test_what_is_cut_is_one_short_line(text: str, limit: int) -> None:
     assert len(line) <= limit
     assert len(line.split("\n")) == 1
     assert line.endswith("\u2026") or line == " ".join(text.split())
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    """A link of spaces, or of letters without a width, would have no name."""
+    assert [visible(one) for one in (" ", "\u200b\u2066\u00a0", "", None)] == ["(blank)"] * 4
+    assert visible("a", "nothing") == "a"
 
 
 def test_redaction_can_be_seen() -> None:

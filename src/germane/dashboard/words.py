@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
+from unicodedata import category
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
@@ -94,6 +95,11 @@ def cut(text: str | None, limit: int = 160) -> str:
     return line if len(line) <= limit and len(text or "") <= 4 * limit else line[: limit - 1].rstrip() + "\u2026"
 
 
+def visible(text: str | None, otherwise: str = "(blank)") -> str:
+    """Return a text; where nothing of it can be seen, so that nothing could be clicked, what is said otherwise."""
+    return text if text and any(category(one)[0] not in "CZ" for one in text) else otherwise
+
+
 def marked(text: str) -> Markup:
     """Return captured text, escaped, with what redaction left in it set apart."""
     parts, end = [], 0
@@ -116,5 +122,5 @@ def route_path(name: str) -> str:
 
 FILTERS: Final[Mapping[str, Any]] = {
     one.__name__: one
-    for one in (number, signed, interval, percent, count, ago, clock, exact, plain, cut, marked, route_path)
+    for one in (number, signed, interval, percent, count, ago, clock, exact, plain, cut, visible, marked, route_path)
 }
