@@ -335,7 +335,7 @@ def test_each_rule_says_what_stands_in_its_way(seeded: Store) -> None:
         text = client.get("/alerts/preview?route=support/eu").text
         other = client.get("/alerts/preview?route=ask").text
 
-    assert re.search(r"the mean is 0\.\d\d, not under 0\.1", text)
+    assert re.search(r"the mean is 0\.\d\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\), not under 0\.1", text)
     assert "silenced until" in text
     assert "switched off" in text
     assert "its patterns leave this one out" in text
@@ -377,3 +377,14 @@ def test_without_any_alert_the_page_says_what_is_missing(store: Store) -> None:
     assert "Nothing is measured yet." in text
     assert "No process watches now" in tried
     assert FINGERPRINTS["faithfulness"] not in text
+
+
+def test_a_rule_that_would_fire_at_the_next_look_says_so(seeded: Store) -> None:
+    """Nothing is in its way, and what it sees is under its floor; times are in the visitor's zone."""
+    with visiting(seeded, rules=[{"kind": "floor", "threshold": 0.7}]) as client:
+        client.cookies.set("germane_zone", "Asia/Tokyo")
+        text = client.get("/alerts/preview?route=docs-search").text
+
+    assert re.search(r'<span class="tag bad">would fire</span>', text)
+    assert re.search(r"Route docs-search of handbook: the mean is 0\.\d\d \(.*\), under 0\.7\.", text)
+    assert re.search(r"faithfulness of handbook: learning until [^;]+ JST", text)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from germane.alert import Alert, Silence
 from germane.dashboard.desk import Desk
 from germane.dashboard.health import health_of
 from germane.dashboard.telling import length
-from germane.dashboard.words import clock, number, percent
+from germane.dashboard.view import View
+from germane.dashboard.words import clock, interval, number, percent
 from germane.settings import AnyRule, Drop, Floor, LowRate, NoncommittalRate, Windowed
 from germane.storage import BaselineVersion, RouteMean, RouteSummary
 
+Said = tuple[Literal["hindrance", "good", "bad"], str]
+"""A sentence: of what stands in the way, or of what the rule sees there."""
 ALARMING: Final = frozenset({"drop", "floor", "low_rate", "noncommittal_rate"})
 """Kinds that look at scores."""
 
@@ -27,6 +30,8 @@ class Place:
     until: datetime
     service: str | None = None
     route: str | None = None
+    view: View | None = None
+    """In whose zone moments are written."""
 
     def fits(self, service: str, route: str | None) -> bool:
         """Whether something of a service, or of one of its routes, is about it."""
@@ -57,6 +62,10 @@ class Rehearsed:
     enabled: bool
     hindrances: Sequence[str]
     """Sentences; empty where nothing does."""
+    sees: Sequence[str]
+    """What it looks at, in sentences, as far as that is known at once."""
+    bad: bool
+    """Whether something of that is bad enough."""
     alert: Alert | None
     """Which is open by it."""
 
@@ -67,7 +76,9 @@ class Rehearsed:
             return "off"
         if self.alert is not None:
             return self.alert.state
-        return "held back" if self.hindrances else "all is well"
+        if self.hindrances:
+            return "held back"
+        return "would fire" if self.bad else "all is well"
 
 
 def read(desk: Desk, place: Place) -> tuple[Facts, list[Rehearsed]]:
@@ -90,29 +101,41 @@ def read(desk: Desk, place: Place) -> tuple[Facts, list[Rehearsed]]:
 
 
 def _rehearsed(desk: Desk, rule: AnyRule, place: Place, facts: Facts, *, enabled: bool) -> Rehearsed:
-    hindrances = [] if enabled else ["It is switched off: enabled = false in the settings."]
-    hindrances += _of_the_rule(desk, rule, place, facts)
-    hindrances += list(_silenced(rule, place, facts))
+    said = [] if enabled else [_hindrance("It is switched off: enabled = false in the settings.")]
+    said += [*_of_the_rule(desk, rule, place, facts), *map(_hindrance, _silenced(rule, place, facts))]
     if not facts.watching:
-        hindrances.append("No process watches now: rules are looked at by the processes that score.")
+        said.append(_hindrance("No process watches now: rules are looked at by the processes that score."))
     open_ = next((one for one in facts.alerts if one.rule == rule.name), None)
-    return Rehearsed(rule=rule, enabled=enabled, hindrances=hindrances, alert=open_)
+    return Rehearsed(
+        rule=rule,
+        enabled=enabled,
+        hindrances=[words for kind, words in said if kind == "hindrance"],
+        sees=[words for kind, words in said if kind != "hindrance"],
+        bad=any(kind == "bad" for kind, _ in said),
+        alert=open_,
+    )
 
 
-def _of_the_rule(desk: Desk, rule: AnyRule, place: Place, facts: Facts) -> list[str]:
+def _hindrance(words: str) -> Said:
+    return "hindrance", words
+
+
+def _of_the_rule(desk: Desk, rule: AnyRule, place: Place, facts: Facts) -> Iterator[Said]:
     if place.route is not None and not rule.takes(place.route):
-        return ["It looks at other routes: its patterns leave this one out."]
-    if rule.kind == "budget_exhausted":
-        return [] if desk.settings.budget else ["There is no budget in the settings that could be spent."]
+        yield _hindrance("It looks at other routes: its patterns leave this one out.")
+        return
     means = [one for one in facts.means if rule.scorer in {None, one.scorer} and rule.takes(one.route)]
-    if rule.kind in ALARMING and not means:
-        return [f"There is no score{f' of {rule.scorer}' if rule.scorer else ''} in this time."]
-    if isinstance(rule, Drop):
-        return list(_drop(rule, means, facts))
-    return list(_windows(desk, rule, place)) if isinstance(rule, Windowed) else []
+    if rule.kind == "budget_exhausted" and desk.settings.budget is None:
+        yield _hindrance("There is no budget in the settings that could be spent.")
+    elif rule.kind in ALARMING and not means:
+        yield _hindrance(f"There is no score{f' of {rule.scorer}' if rule.scorer else ''} in this time.")
+    elif isinstance(rule, Drop):
+        yield from map(_hindrance, _drop(rule, means, place, facts))
+    elif isinstance(rule, Windowed):
+        yield from _windows(desk, rule, place)
 
 
-def _drop(rule: Drop, means: Sequence[RouteSummary], facts: Facts) -> Iterator[str]:
+def _drop(rule: Drop, means: Sequence[RouteSummary], place: Place, facts: Facts) -> Iterator[str]:
     for names in sorted({(one.service, one.scorer) for one in means}):
         routes = [one.route for one in means if (one.service, one.scorer) == names]
         known = [one for one in facts.versions if one.key[:2] == names and bool(one.key.scope) == bool(rule.attributes)]
@@ -122,45 +145,52 @@ def _drop(rule: Drop, means: Sequence[RouteSummary], facts: Facts) -> Iterator[s
             for route in sorted(set(routes) - watched):
                 yield f"{about}: route {route} is not in its baseline yet; it joins once there is enough of it."
         else:
-            yield f"{about}: {_unlearned(names, facts)}; drops are noticed from then on."
+            yield f"{about}: {_unlearned(names, place, facts)}; drops are noticed from then on."
 
 
-def _unlearned(names: tuple[str, str], facts: Facts) -> str:
+def _unlearned(names: tuple[str, str], place: Place, facts: Facts) -> str:
     until = max((one.until for one in facts.learning if one.key[:2] == names), default=None)
-    return "nothing is learned, as no process has watched it yet" if until is None else f"learning until {clock(until)}"
+    if until is None:
+        return "nothing is learned, as no process has watched it yet"
+    return f"learning until {clock(until, place.view)}"
 
 
-def _windows(desk: Desk, rule: Windowed, place: Place) -> Iterator[str]:
+def _windows(desk: Desk, rule: Windowed, place: Place) -> Iterator[Said]:
     """Say of each route what its window holds."""
     window = timedelta(seconds=rule.window)
-    chosen = {"route": place.route, "service": place.service}
     if rule.scorer is None or rule.attributes:
         return
     found = desk.store.means(
-        scorer=rule.scorer, since=place.until - window, until=place.until, histograms=False, **chosen
+        scorer=rule.scorer,
+        since=place.until - window,
+        until=place.until,
+        route=place.route,
+        service=place.service,
+        histograms=False,
     )
     for mean in found:
         if mean.newest and rule.takes(mean.route):
-            said = _window(rule, mean, window)
-            if said is not None:
-                yield f"Route {mean.route} of {mean.service}: {said}."
+            kind, said = _window(rule, mean, window)
+            yield kind, f"Route {mean.route} of {mean.service}: {said}."
 
 
-def _window(rule: Windowed, mean: RouteMean, window: timedelta) -> str | None:
-    """Say why it does not fire, as far as its value tells: of the interval of a share nothing is said."""
+def _window(rule: Windowed, mean: RouteMean, window: timedelta) -> Said:
+    """Say what one route's window holds, beside what the rule asks."""
     if mean.n < rule.min_count:
         longer = "it looks back further until it holds enough"
-        return f"n={mean.n} in {length(window)}, and it needs {rule.min_count}: {longer}"
+        return "hindrance", f"n={mean.n} in {length(window)}, and it needs {rule.min_count}: {longer}"
     if isinstance(rule, Floor):
+        said = f"the mean is {number(mean.mean)} (95 % interval {interval(mean.interval)}, n={mean.n:,})"
         if mean.mean >= rule.threshold:
-            return f"the mean is {number(mean.mean)}, not under {rule.threshold:g}"
-        sure = mean.interval is None or mean.interval[1] >= rule.threshold
-        return f"the mean is {number(mean.mean)}, but its interval reaches {rule.threshold:g}" if sure else None
-    if isinstance(rule, (LowRate, NoncommittalRate)):
-        share = mean.low_share if isinstance(rule, LowRate) else mean.noncommittal_share
-        most = rule.threshold
-        return None if share > most else f"the share is {percent(share)}, not above {percent(most)}"
-    return None
+            return "good", f"{said}, not under {rule.threshold:g}"
+        reaches = mean.interval is None or mean.interval[1] >= rule.threshold
+        bad = "which may reach" if reaches else "under"
+        return ("good" if reaches else "bad"), f"{said}, {bad} {rule.threshold:g}"
+    if not isinstance(rule, (LowRate, NoncommittalRate)):
+        return "good", f"n={mean.n:,}"
+    share = mean.low_share if isinstance(rule, LowRate) else mean.noncommittal_share
+    said, most = f"the share is {percent(share)} (n={mean.n:,})", percent(rule.threshold)
+    return ("bad", f"{said}, above {most}") if share > rule.threshold else ("good", f"{said}, not above {most}")
 
 
 def _silenced(rule: AnyRule, place: Place, facts: Facts) -> Iterator[str]:
@@ -181,4 +211,5 @@ def _silenced(rule: AnyRule, place: Place, facts: Facts) -> Iterator[str]:
         told_apart = {name: one for name, one in silence.matchers.items() if name in {"rule", *known}}
         if replace(silence, matchers=told_apart).covers(found, facts.now):
             some = "" if len(told_apart) == len(silence.matchers) else " of some of it"
-            yield f"Nobody is told{some}: silenced until {clock(silence.ends_at)}. It fires and ends as ever."
+            until = clock(silence.ends_at, place.view)
+            yield f"Nobody is told{some}: silenced until {until}. It fires and ends as ever."

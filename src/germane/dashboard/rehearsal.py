@@ -57,7 +57,7 @@ def rehearsal(request: Request, desk: Desk) -> Response:
     """Answer why nothing alerts, for a route and a time."""
     view = view_of(request, desk.now())
     route, asked = request.query_params.get("route") or None, request.query_params.get("replay")
-    place = Place(since=view.since, until=view.until, service=view.service, route=route)
+    place = Place(since=view.since, until=view.until, service=view.service, route=route, view=view)
     facts, rules = read(desk, place)
     chosen = next((one.rule for one in rules if one.rule.name == asked), None)
     told: dict[str, Any] = {
