@@ -205,7 +205,7 @@ def _taking(name: str, forecasts: Sequence[Forecast]) -> str:
     if one is None:
         return ", requests unknown"
     dollars = "" if one.dollars is None else f", about ${one.dollars:,.4f}"
-    return f", about {one.calls:,.0f} requests{dollars}"
+    return f", about {counted(round(one.calls), 'request')}{dollars}"
 
 
 _SAID: Final = {

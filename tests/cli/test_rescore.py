@@ -1,0 +1,195 @@
+"""`germane rescore`."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.storage import Presence, Store
+
+Call = Callable[..., Any]
+Scored = Callable[..., list[Exchange]]
+LEASE = timedelta(minutes=1)
+NOTHING = {"ready": 0, "waiting": 0, "erased": 0, "left_out": 0, "unknown": 0}
+
+
+@pytest.fixture(autouse=True)
+def worker(store: Store) -> None:
+    """A process that scores, and tells with what."""
+    store.beat(
+        Presence(id="w", host="h", pid=1, service="shop", version="1", scorers={"answer_relevancy": "f1"}),
+        [],
+        lease=LEASE,
+    )
+
+
+def ready(store: Store, fingerprint: str = "f1") -> set[str]:
+    """Return which exchanges are to be scored."""
+    claims = store.claim("me", {"answer_relevancy": fingerprint}, limit=100, lease=LEASE)
+    return {claim.exchange.id for claim in claims}
+
+
+def test_what_failed_is_scored_again(call: Call, store: Store, scored: Scored) -> None:
+    """All of it, or for one reason; scores are left alone."""
+    made = scored(store, [0.9, Reason.JUDGE_REJECTED, Reason.UNPARSABLE])
+
+    one = call("rescore", "--failed", "judge_rejected", "--json").content
+    assert (one["answers"], one["outcome"]) == (1, NOTHING | {"ready": 1})
+    assert ready(store) == {made[1].id}
+
+    rest = call("rescore", "--failed", "--json").content
+    assert (rest["answers"], rest["outcome"]) == (1, NOTHING | {"ready": 1})
+    assert ready(store) == {made[2].id}
+    assert [one.value for one in store.scores_of([made[0].id])[made[0].id]] == [0.9]
+
+
+def test_without_an_option_all_are_scored_again(call: Call, store: Store, scored: Scored) -> None:
+    """What has a score, and what failed, since then; what waits already is counted."""
+    scored(store, [0.1], started_at=datetime.now(UTC) - timedelta(days=2))
+    made = scored(store, [0.9, 0.2, Reason.UNPARSABLE])
+
+    first = call("rescore")
+    second = call("rescore", "--json").content
+
+    assert first.code == 0
+    assert "3 to score again:" in first.out
+    assert "answer_relevancy: 3 answers, about 3 requests" in first.out
+    assert "3 are scored by whoever scores next" in first.out
+    assert second["outcome"] == NOTHING | {"waiting": 2}
+    assert ready(store) == {one.id for one in made}
+
+
+def test_scores_below_a_value_can_be_chosen(call: Call, store: Store, scored: Scored) -> None:
+    """Of a route and a scorer; and it is said that this bends the mean."""
+    made = scored(store, [0.9, 0.2], route="ask")
+    scored(store, [0.1], route="search")
+
+    ended = call("rescore", "--below", "0.5", "--route", "ask", "--scorer", "answer_relevancy")
+
+    assert "1 to score again" in ended.out
+    assert "the mean rises a little with them" in ended.out
+    assert ready(store) == {made[1].id}
+
+
+def test_a_dry_run_changes_nothing(call: Call, store: Store, scored: Scored) -> None:
+    """It says what would be asked."""
+    scored(store, [0.9, 0.2])
+
+    content = call("rescore", "--dry-run", "--json").content
+
+    assert content["dry_run"]
+    assert content["outcome"] is None
+    (of_scorer,) = content["scorers"]
+    assert (of_scorer["scorer"], of_scorer["fingerprint"], of_scorer["answers"]) == ("answer_relevancy", "f1", 2)
+    assert of_scorer["requests"] == 2
+    assert ready(store) == set()
+    assert "are scored by" not in call("rescore", "--dry-run").out
+
+
+def test_another_judge_scores_beside_the_old_one(call: Call, store: Store, scored: Scored) -> None:
+    """Under the fingerprint that the running process tells of."""
+    made = scored(store, [0.9], fingerprint="old")
+
+    assert call("rescore", "--json").content["outcome"] == NOTHING | {"ready": 1}
+
+    (claim,) = store.claim("me", {"answer_relevancy": "f1"}, limit=9, lease=LEASE)
+    store.complete("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.4)) for task in claim.tasks])
+    assert sorted((one.fingerprint, one.value) for one in store.scores_of([made[0].id])[made[0].id]) == [
+        ("f1", 0.4),
+        ("old", 0.9),
+    ]
+
+
+def test_a_limit_takes_the_newest(call: Call, store: Store, scored: Scored) -> None:
+    """And says that there are more."""
+    now = datetime.now(UTC)
+    made = [scored(store, [0.5], started_at=now - timedelta(minutes=minutes))[0] for minutes in (5, 3, 1)]
+
+    content = call("rescore", "--limit", "2", "--json").content
+
+    assert (content["answers"], content["more"]) == (2, True)
+    assert ready(store) == {made[1].id, made[2].id}
+
+
+def test_erased_text_is_left_out_with_a_count(call: Call, store: Store, scored: Scored) -> None:
+    """There is nothing that a judge could be shown."""
+    scored(store, [0.5, 0.6])
+    store.prune(texts_before=datetime.now(UTC))
+
+    assert "2 have no text any more" in call("rescore").out
+
+
+def test_without_a_process_the_settings_say_what_is_in_force(
+    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is said that nobody scores."""
+    store.dismiss("w")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    made = scored(store, [0.5], fingerprint="of another judge")
+
+    ended = call("rescore", "--scorer", "answer_relevancy")
+
+    assert "1 are scored by whoever scores next" in ended.out
+    assert "no process scores now. Start one: germane worker" in ended.out
+    sheet = store.sheet(made[0].id)
+    assert sheet is not None
+    assert [one.state for one in sheet.works] == ["done", "pending"]
+
+
+def test_nothing_to_do_is_no_error(call: Call, store: Store) -> None:
+    """And what cannot be meant is refused."""
+    assert call("rescore").out == "Nothing to score again.\n"
+    assert call("rescore", "--below", "0.5", "--failed").code == 2
+    assert call("rescore", "--failed", "bored").code == 2
+    unknown = call("rescore", "--scorer", "nobody")
+    assert unknown.code == 1
+    assert "in force are answer_relevancy" in unknown.err
+    assert store.counts().pending == 0
+
+
+def _spoken(answer: str, environment: dict[str, str]) -> tuple[int, str]:
+    """Run it on a terminal, and answer its question."""
+    near, far = pty.openpty()
+    command = [sys.executable, "-m", "germane", "rescore"]
+    with subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment, close_fds=True) as process:
+        os.close(far)
+        os.write(near, answer.encode())
+        text = "".join(_read(near))
+        code = process.wait(30)
+    os.close(near)
+    return code, text
+
+
+def _read(near: int) -> Iterator[str]:
+    while True:
+        try:
+            part = os.read(near, 4096)
+        except OSError:  # the other end is closed
+            return
+        if not part:
+            return
+        yield part.decode()
+
+
+def test_who_sits_at_a_terminal_is_asked_first(store: Store, scored: Scored, environment: dict[str, str]) -> None:
+    """After being told what it takes; programs are not asked, as the tests above show."""
+    made = scored(store, [0.5])
+
+    code, text = _spoken("n\n", environment)
+
+    assert code == 130
+    assert "about 1 request," in text
+    assert "Score these again?" in text
+    assert ready(store) == set()
+    code, _ = _spoken("y\n", environment)
+    assert code == 0
+    assert ready(store) == {made[0].id}
