@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos check coverage bench build lock clean
+.PHONY: help demo test chaos check coverage docs bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and be told
 	$(BIN)/germane demo $(ARGS)
@@ -29,6 +29,9 @@ coverage: $(READY)  ## Run the tests and print the branches they leave out
 	-$(BIN)/coverage run $(BIN)/pytest $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+docs: $(READY)  ## Build the site of docs/ into build/docs; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
 
 bench: $(READY)  ## List the benchmarks
 	@for file in benchmarks/*.py; do printf '%s  ' "$(BIN)/python $$file"; sed -n '1s/"""//gp' "$$file"; done

@@ -192,7 +192,7 @@ def start(
 
     Args:
         redact: Called with each text before it goes anywhere; a text for which it fails is dropped.
-        on_alert: Called with each :class:`~germane.monitor.Alert`, sync or async, in the background. Of several
+        on_alert: Called with each :class:`~germane.alert.Alert`, sync or async, in the background. Of several
             processes one watches: what is found by one without such a function is told by other channels alone.
         tracer_provider: Spans go here, instead of to the global provider.
         **settings: Any of :class:`germane.settings.Settings`; they win over the environment and the files.

@@ -30,7 +30,7 @@ def collect(**settings: Any) -> Iterator[list[Exchange]]:
                 yield exchanges
 
     Args:
-        settings: Any of those of :class:`germane.tracer.connection.Connection`, such as ``provider``, ``capture`` or
+        settings: Any of the arguments of ``germane.tracer.connect``, such as ``provider``, ``capture`` or
             ``redact``. Spans do not wait for scores unless ``hold=True``.
     """
     exchanges: list[Exchange] = []

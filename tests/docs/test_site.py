@@ -1,0 +1,81 @@
+"""The site that is made of the documents."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import germane
+import germane.testing
+
+DOCS = Path(__file__).parents[2] / "docs"
+LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "link": "href"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as make docs builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", str(DOCS), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Loaded(HTMLParser):
+    """Addresses from which a page loads something by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep the address of a script, a picture, a style."""
+        self.found += [value for name, value in attrs if value and name == LOADED.get(tag)]
+
+
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
+    """No link leads nowhere, no page is missing from the contents, every public name that is mentioned is there."""
+    assert (site / "index.html").is_file()
+    assert {path.stem for path in DOCS.glob("*.md")} - {"README"} <= {path.stem for path in site.glob("*.html")}
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    """Who reads the site without a network, or does not want to be seen reading, misses nothing."""
+    outside = re.compile(r"(https?:)?//")
+    for page in site.rglob("*.html"):
+        parser = Loaded()
+        parser.feed(page.read_text(encoding="utf-8"))
+        assert [address for address in parser.found if outside.match(address)] == [], page.name
+    for style in site.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        assert re.findall(r"""url\(\s*["']?(?:https?:)?//|@import""", text) == [], style.name
+
+
+def test_the_search_knows_the_pages(site: Path) -> None:
+    """Search is a file beside the pages, which asks nobody."""
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
+    pages = [found["docnames"][number] for number in _listed(found["terms"]["fingerprint"])]
+
+    assert {"trends", "numbers", "baselines"} <= set(pages)
+
+
+def _listed(numbers: int | list[int]) -> list[int]:
+    return [numbers] if isinstance(numbers, int) else numbers
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    """What can be imported is told of."""
+    page = (site / "python.html").read_text(encoding="utf-8")
+    names = [f"germane.{name}" for name in germane.__all__]
+    names += [f"germane.testing.{name}" for name in germane.testing.__all__]
+
+    assert [name for name in names if f'id="{name}"' not in page] == []
