@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from tests.cli.conftest import write
 
 from germane.annotation import Mark
+from germane.cli.report import found, plain
+from germane.cli.report.found import Of
+from germane.cli.terminal import Terminal, fitted
 from germane.storage import Store
 
 Call = Callable[..., Any]
@@ -169,3 +173,19 @@ def test_a_file_that_cannot_be_written_is_told(call: Call, database: str) -> Non
 
     assert ended.code == 1
     assert "cannot be written" in ended.err
+
+
+def test_on_a_terminal_it_fits(week: Store) -> None:
+    """A table for each scorer, and no line wider than the screen; routes of wide letters stand in their columns."""
+    write(week, GOOD, route="\u5e97\u8217" * 4, scorer="a_scorer_with_quite_a_long_name")
+
+    text = plain.written(
+        found.read(week, datetime.now(UTC) - timedelta(hours=2), Of(None, None)), Terminal(watched=True)
+    )
+
+    lines = text.splitlines()
+    assert all(fitted(line, 80).rstrip() == line for line in lines)
+    assert "answer_relevancy" in lines
+    wide = next(line for line in lines if line.startswith("\u5e97"))
+    heading = lines[lines.index(wide) - 1]
+    assert cell_len(wide) == cell_len(heading)

@@ -24,10 +24,19 @@ class Terminal:
     """Columns."""
     fancy: bool = False
     """Whether lines may be drawn and coloured; else plain ASCII."""
+    watched: bool = False
+    """Whether a person looks: long lines are folded, and tables made to fit."""
 
     def styled(self, text: str, **style: Any) -> str:
         """Return text in a colour, or as it is."""
         return click.style(text, **style) if self.fancy else text
+
+    def folded(self, line: str, indent: int) -> str:
+        """Return a line as several, where a person looks and it is too long; ``indent`` is of all but the first."""
+        if not self.watched:
+            return line
+        first, *others = wrapped(line, self.width, " " * indent)
+        return "\n".join([first, *others])
 
     def chosen(self, drawn: str, plain: str) -> str:
         """Return what is drawn, or what stands for it in ASCII."""
@@ -41,7 +50,7 @@ def terminal() -> Terminal:
     width = min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    return Terminal(width, fancy=encoding == "utf8" and not plain)
+    return Terminal(width, fancy=encoding == "utf8" and not plain, watched=True)
 
 
 def fitted(text: str, width: int) -> str:
@@ -53,9 +62,9 @@ def fitted(text: str, width: int) -> str:
     return set_cell_size(text, width - 3) + "..." if width > 3 else set_cell_size(text, width)
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Return text in lines of at most so many columns."""
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Return text in lines of at most so many columns; ``indent`` stands before all but the first."""
     from rich.cells import chop_cells
 
-    lines = [part for line in textwrap.wrap(text, width) for part in chop_cells(line, width)]
-    return lines or [""]
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [part for line in lines for part in chop_cells(line, width)] or [""]

@@ -114,8 +114,11 @@ def _on_show(store: Store, asked: _Asked) -> _Asked:
 
 
 def _is_of(alert: Alert, asked: _Asked) -> bool:
-    of = ((alert.scorer, asked.scorer), (alert.service, asked.service), (alert.route, asked.route))
-    return all(one in {None, wanted} or wanted is None for one, wanted in of)
+    from germane.dashboard.happened import concerns
+
+    if alert.scorer not in {None, asked.scorer} or asked.service not in {None, alert.service}:
+        return False
+    return asked.route is None or concerns(alert, asked.service, asked.route)
 
 
 def _baseline(store: Store, asked: _Asked, buckets: Sequence[Bucket]) -> float | None:
@@ -135,7 +138,7 @@ def _lines(found: _Found) -> Iterator[str]:
         terminal=where, since=asked.since, until=asked.until, bucket=asked.bucket, baseline=found.baseline
     )
     of = where.styled(harmless(asked.scorer, 60), bold=True)
-    yield f"{of}{_of(asked)}, since {asked.since:%Y-%m-%d %H:%M} UTC, by {_span(asked.bucket)}"
+    yield f"{of}{_of(asked)}, since {asked.since:%b %d %H:%M} UTC, by {_span(asked.bucket)}"
     yield ""
     if asked.by is not None:
         yield from drawn.by_group(picture, found.buckets)

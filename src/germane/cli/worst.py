@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from germane.cli.opening import opened
 from germane.cli.output import Since, as_json, database, harmless, print_json
+from germane.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from germane.score import Score
     from germane.storage import Scored
+
+
+_INDENT: Final = 17
+"""Columns before a text."""
 
 
 @click.command("worst")
@@ -37,10 +42,11 @@ def command(
     if as_json:
         print_json({"since": since, "answers": [_as_dict(scored) for scored in found]})
         return
+    where = terminal()
     if not found:
         click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC.")
     for scored in found:
-        click.echo("\n".join([*describe(scored), ""]))
+        click.echo("\n".join(where.folded(line, _INDENT) for line in describe(scored)) + "\n")
 
 
 def describe(scored: Scored) -> list[str]:

@@ -17,6 +17,7 @@ from germane.cli.report import found as finding
 from germane.cli.report import plain
 from germane.cli.report.found import Found, Of
 from germane.cli.since import Marked, SinceMark, Span, moment_of
+from germane.cli.terminal import Terminal, terminal
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def command(
         earlier = None if before is None else (moment - before, moment)
         if compares:
             found = replace(found, comparisons=store.compare(since=moment, before=earlier, **asked), mark=mark)
-        text = _written(kind, store, found, settings_for(database))
+        where = terminal() if output is None else Terminal()
+        text = _written(kind, store, found, settings_for(database), where)
     _put(text, output)
     codes = {0 if fail_under is None else _code(found, fail_under)}
     codes |= {compared.code(found.comparisons)} if found.comparisons is not None and fail_on_drop else set()
@@ -96,11 +98,11 @@ _SHORT: Final = {"md": "markdown"}
 _PAGES: Final = ("markdown", "html")
 
 
-def _written(kind: str, store: Store, found: Found, settings: Settings) -> str:
+def _written(kind: str, store: Store, found: Found, settings: Settings, where: Terminal) -> str:
     if kind == "json":
         return dumped(finding.as_dict(found)) + "\n"
     if kind not in _PAGES:
-        return plain.written(found)
+        return plain.written(found, where)
     from germane.cli.report.pictured import look
 
     pictured = look(store, settings, found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from germane.cli.usual import usual_mean
 from germane.dashboard.charts import ChartMark, Trend, points_of
 from germane.dashboard.desk import Desk
-from germane.dashboard.happened import chart_marks
+from germane.dashboard.happened import chart_marks, concerns
 from germane.dashboard.headline import scorer_on_show, service_on_show
 from germane.dashboard.overview_reading import read
 from germane.dashboard.verdict import Verdict
@@ -82,7 +82,8 @@ def _trend(store: Store, found: Found, view: View, service: str, scorer: str) ->
     alerts = [
         one
         for one in store.alerts(since=view.since, limit=_MARKS)
-        if one.service == service and one.scorer in {None, scorer} and found.of.route in {None, one.route}
+        if one.service == service and one.scorer in {None, scorer}
+        if found.of.route is None or concerns(one, service, found.of.route)
     ]
     marks = chart_marks(alerts, store.marks(**window, service=service, limit=_MARKS), route=found.of.route)
     title = f"{plain(scorer)} of {service}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
@@ -11,23 +12,26 @@ import click
 from germane.cli import compared, covered, learned
 from germane.cli.output import harmless, print_table
 from germane.cli.report.cells import HEADINGS, cells
+from germane.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from germane.cli.report.found import Found
 
 
-def written(found: Found) -> str:
-    """Return all of it."""
+def written(found: Found, where: Terminal) -> str:
+    """Return all of it, as it is to look there."""
     with redirect_stdout(io.StringIO()) as text:
-        _print(found)
+        _print(found, where)
     return text.getvalue()
 
 
-def _print(found: Found) -> None:
+def _print(found: Found, where: Terminal) -> None:
     summaries = found.summaries
     click.echo(f"Answers given since {found.since:%Y-%m-%d %H:%M} UTC\n")
     if not summaries:
         click.echo("No scores.")
+    elif where.watched:
+        _print_by_scorer([cells(one, summaries) for one in summaries], where)
     else:
         print_table(HEADINGS, [cells(one, summaries) for one in summaries])
     for floor in found.calibrations:
@@ -38,9 +42,16 @@ def _print(found: Found) -> None:
     ]
     if missing:
         click.echo("\nWithout a score:")
-        click.echo("\n".join(missing))
+        click.echo("\n".join(where.folded(line, 4) for line in missing))
     if found.learning:
         click.echo()
-        click.echo("\n".join(learned.line(one, found.now) for one in found.learning))
+        click.echo("\n".join(where.folded(learned.line(one, found.now), 4) for one in found.learning))
     if found.comparisons is not None:
         compared.show(found.comparisons, found.mark)
+
+
+def _print_by_scorer(rows: Sequence[Sequence[str]], where: Terminal) -> None:
+    """Print a table for each scorer, which fits a screen and has routes below one another that can be compared."""
+    for place, scorer in enumerate(dict.fromkeys(row[1] for row in rows)):
+        click.echo(("\n" if place else "") + where.styled(scorer, bold=True), color=where.fancy)
+        print_table((HEADINGS[0], *HEADINGS[2:]), [(row[0], *row[2:]) for row in rows if row[1] == scorer])
