@@ -141,6 +141,7 @@ def test_times_are_those_of_the_visitor() -> None:
     given = a_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
     assert "since about 19 Nov 00:30" in verdict_of(given).text
+    assert "since about 19 Nov. See" in verdict_of(replace(given, onset_step=DAY)).text
 
 
 def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
@@ -349,6 +350,14 @@ def test_a_drop_began_where_two_levels_fit_best() -> None:
     assert onset_of(buckets(0.4, 0.5, 0.8), "f1") is None
     assert onset_of(buckets(0.4), "f1") is None
     assert onset_of([], "f1") is None
+
+
+def test_a_drop_that_is_older_than_the_chart_has_no_beginning_there() -> None:
+    """What the chart shows before the split must be more like what was usual than like what is now."""
+    line = buckets(0.8, 0.82, 0.4, 0.45)
+
+    assert onset_of(line, "f1", usual=0.85) == NOW + timedelta(hours=12)
+    assert onset_of(buckets(0.45, 0.44, 0.40), "f1", usual=0.85) is None
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))

@@ -95,9 +95,18 @@ class Overview:
 
     @property
     def change_tone(self) -> str:
-        """Whether it is for sure worse, or better."""
-        finding = "" if self.change is None else self.change.finding
-        return {"dropped": "bad", "higher": "good"}.get(finding, "")
+        """Whether it is worse, or better: for sure, and by as much as the verdict asks for."""
+        change = self.change
+        if change is None or abs(change.difference or 0.0) < self.situation.min_drop:
+            return ""
+        return {"dropped": "bad", "higher": "good"}.get(change.finding, "")
+
+    @property
+    def change_note(self) -> str:
+        """Why it is neither; empty where it is."""
+        if self.change is None or self.change_tone:
+            return ""
+        return "too little to matter" if self.change.finding in {"dropped", "higher"} else "not for sure"
 
 
 def read(desk: Desk, view: View) -> Overview:
@@ -158,7 +167,8 @@ def _situation(
         before=recent.before,
         comparisons=recent.comparisons,
         min_drop=MIN_DROP if rule is None else rule.min_drop,
-        onsets=_onsets(view, recent, by_route),
+        onsets=_onsets(recent, by_route),
+        onset_step=view.bucket,
         alerts=[one for one in alerts if one.service in {"", recent.service}],
         coverage=recent.coverage,
         answered_at=frame.health.pulse.captured_at,
@@ -173,12 +183,18 @@ def _mine(recent: Recent) -> list[Any]:
     return [one for one in recent.wide.services if (one.service, one.scorer) == (recent.service, recent.scorer)]
 
 
-def _onsets(view: View, recent: Recent, by_route: Mapping[str, Sequence[Bucket]]) -> dict[str, datetime]:
-    """Return since when about each route is lower; nothing where the window shows too little of the time before."""
-    if recent.current is None or view.since > recent.lately.since - DAY:
+def _onsets(recent: Recent, by_route: Mapping[str, Sequence[Bucket]]) -> dict[str, datetime]:
+    """Return since when about each route is lower than before, where the window of the view shows that."""
+    if recent.current is None or recent.comparisons is None:
         return {}
-    found = {route: onset_of(buckets, recent.current.fingerprint) for route, buckets in by_route.items()}
-    return {route: onset for route, onset in found.items() if onset is not None}
+    fingerprint = recent.current.fingerprint
+    usual = {one.route: one.before for one in recent.comparisons.routes if one.fingerprint == fingerprint}
+    found: dict[str, datetime] = {}
+    for route, buckets in by_route.items():
+        before = usual.get(route)
+        onset = None if before is None else onset_of(buckets, fingerprint, before.mean)
+        found |= {} if onset is None else {route: onset}
+    return found
 
 
 def _cards(

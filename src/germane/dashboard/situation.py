@@ -54,6 +54,8 @@ class Situation:
     """A mean that moved by less did not change."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
     """By route, since when about its scores are lower."""
+    onset_step: timedelta = timedelta(hours=1)
+    """How exact these are."""
     alerts: Sequence[Alert] = ()
     """Open ones of the service, that somebody was told of."""
     coverage: Sequence[Coverage] = ()
@@ -99,20 +101,32 @@ def _turned(one: Comparison) -> Comparison:
     return replace(one, before=one.after, after=one.before, difference=difference, interval=interval)
 
 
-def onset_of(buckets: Iterable[Bucket], fingerprint: str) -> datetime | None:
+def onset_of(buckets: Iterable[Bucket], fingerprint: str, usual: float | None = None) -> datetime | None:
     """Return since when scores are lower: where two levels, split there, fit the means best; None if none is lower.
 
     Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
+
+    Args:
+        buckets: Of one route.
+        fingerprint: Only this one's.
+        usual: The mean before. Where the level before the split is not nearer to it than the one behind, the drop is
+            older than the buckets.
     """
     line = sorted((one for one in buckets if one.fingerprint == fingerprint), key=lambda one: one.start)
-    splits = [_gain(line[:place], line[place:]) for place in range(1, len(line))]
-    best = max(range(len(splits)), key=splits.__getitem__, default=None)
-    return None if best is None or splits[best] <= 0 else line[best + 1].start
+    splits = [(_gain(line[:place], line[place:]), place) for place in range(1, len(line))]
+    gain, place = max(splits, default=(0.0, 0))
+    if gain <= 0:
+        return None
+    before, after = _mean(line[:place]), _mean(line[place:])
+    return None if usual is not None and before - after < usual - before else line[place].start
 
 
 def _gain(earlier: Sequence[Bucket], later: Sequence[Bucket]) -> float:
     """Return how much of the squares a split takes away; 0 where the later part is not lower."""
     n, m = sum(one.n for one in earlier), sum(one.n for one in later)
-    before = sum(one.n * one.mean for one in earlier) / n
-    after = sum(one.n * one.mean for one in later) / m
+    before, after = _mean(earlier), _mean(later)
     return 0.0 if after >= before else n * m / (n + m) * (before - after) ** 2
+
+
+def _mean(buckets: Sequence[Bucket]) -> float:
+    return sum(one.n * one.mean for one in buckets) / sum(one.n for one in buckets)

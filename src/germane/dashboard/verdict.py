@@ -184,9 +184,11 @@ def _how_far(given: Situation, fall: _Fall) -> Iterator[Piece]:
     if before is not None:
         window = given.before if isinstance(before, Estimate) else None
         yield Piece(f" against {known(before, window, moments)}")
-    since = (fall.alert.onset if fall.alert else None) or given.onsets.get(fall.route or "")
-    if since is not None:
-        yield Piece(f", since about {moments.clock(since)}")
+    told, seen = fall.alert.onset if fall.alert else None, given.onsets.get(fall.route or "")
+    if told is not None:
+        yield Piece(f", since about {moments.clock(told)}")
+    elif seen is not None:
+        yield Piece(f", since about {moments.day(seen) if given.onset_step >= DAY else moments.clock(seen)}")
 
 
 def _links(falls: Sequence[_Fall]) -> Iterator[Piece]:
