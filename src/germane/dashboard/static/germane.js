@@ -171,6 +171,7 @@ function stepChart(svg, key) {
 let drawer = null;
 let opener = null;
 const home = location.pathname + location.search;
+const wasDrawer = Boolean(history.state?.depth); // loaded anew while the drawer was open: now it is a page of its own
 
 async function parsed(address) {
   const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
@@ -243,9 +244,13 @@ function closeDrawer() {
 }
 
 function followHistory(event) {
-  if (event.state?.depth) fillDrawer(location.href).catch(() => location.reload());
-  else if (drawer?.open) closeDrawer();
-  else if (location.pathname + location.search !== home) location.reload(); // the page under it was loaded anew
+  const isHome = location.pathname + location.search === home;
+  if (event.state?.depth && !wasDrawer) {
+    fillDrawer(location.href).catch(() => location.reload());
+    return;
+  }
+  if (drawer?.open) closeDrawer();
+  if (!isHome) location.reload(); // what lies under the drawer is another page than the address says
 }
 
 // --- fresh numbers: parts that carry data-live are replaced by what the server says now ---
