@@ -19,6 +19,7 @@ from germane.storage.lowest import lowest
 from germane.storage.readings import exchanges_of, scores_of
 from germane.storage.review import labels_of, works_of
 from germane.storage.rows import batched, score_of
+from germane.storage.summands import Unsought
 from germane.storage.tables import exchange, feedback, score, scoring_task
 
 FEW: Final = 40_000
@@ -209,10 +210,12 @@ def _unscored(connection: Connection, chosen: AnswerFilter, after: Place | None,
     behind = [] if after is None else [_behind(None, exchange.c.started_at, exchange.c.id, after, after.id)]
     few = None if chosen.state == "any" else _few(connection, chosen)
     if few is not None:
+        inside = [*_window(chosen, by_id=True), *_of_exchange(chosen, exchange.c.id)]
         parts = (_exchanges(connection, [*inside, *behind, exchange.c.id.in_(ids)], limit) for ids in batched(few))
         return sorted((row for part in parts for row in part), key=_age, reverse=True)[:limit], None
     until = [] if after is None else [exchange.c.started_at <= after.at]
-    floor = _floor(connection, exchange.c.started_at, [*_window(chosen), *until], LOOKED)
+    sought = _window(replace(chosen, service=None))  # of which the index tells
+    floor = _floor(connection, exchange.c.started_at, [*sought, *until], LOOKED)
     since = [] if floor is None else [exchange.c.started_at >= floor]
     return _exchanges(connection, [*inside, *behind, *since, *_has_task(chosen)], limit), floor
 
@@ -221,10 +224,13 @@ def _age(row: Row) -> tuple[datetime, str]:
     return row["started_at"], row["id"]
 
 
-def _window(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
+def _window(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[bool]]:
+    """Return what holds for the exchange; ``by_id`` in a way that invites no index but that of ids."""
     named = {"service": chosen.service, "route": chosen.route}
-    equal = [exchange.c[name] == value for name, value in named.items() if value is not None]
-    return [*chosen.of_scores.window(exchange.c.started_at), *equal]
+    columns = {name: exchange.c[name] for name in (*named, "started_at")}
+    sought = {name: Unsought(column) for name, column in columns.items()} if by_id else columns
+    equal = [sought[name] == value for name, value in named.items() if value is not None]
+    return [*chosen.of_scores.window(sought["started_at"]), *equal]
 
 
 def _few(connection: Connection, chosen: AnswerFilter) -> list[str] | None:
