@@ -6,25 +6,18 @@ import importlib.util
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from opentelemetry import trace
+from tests.docs.blocks import PAGES, of
 
 import germane
 from germane.testing import FakeJudge
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-CODE = re.compile(r"(?ms)^[ ]*```python\n(.*?)^[ ]*```")
-BLOCKS = [
-    pytest.param(textwrap.dedent(block), id=f"{page.name}-{number}")
-    for page in PAGES
-    for number, block in enumerate(CODE.findall(page.read_text(encoding="utf-8")), 1)
-]
+BLOCKS = [pytest.param(block.text, id=block.name) for block in of("python")]
 
 
 @pytest.fixture
