@@ -27,6 +27,8 @@ from germane.settings import load
 from germane.storage import Comparison, Key, Store
 
 DAY = timedelta(days=1)
+HALF = timedelta(minutes=30)
+"""To the next whole hour: what is compared with is of whole hours."""
 RELEVANCY = "answer_relevancy"
 Open = Callable[..., TestClient]
 
@@ -114,7 +116,7 @@ def test_the_change_is_the_one_that_a_comparison_finds(week: Week) -> None:
 
     expected = week.store.compare(**windows, service=SERVICE, scorer=RELEVANCY)
 
-    assert (before.baseline, before.until) == (2, NOW - 2 * DAY)
+    assert (before.baseline, before.until) == (2, NOW - 2 * DAY + HALF)
     assert found.change is not None
     for one, other in [
         (found.change, expected.services[0]),
@@ -218,7 +220,7 @@ def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: St
     found = reading(seeded).recent.before
 
     assert found is not None
-    assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY, NOW - DAY)
+    assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
 
 
 def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: Store) -> None:

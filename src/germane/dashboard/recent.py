@@ -23,7 +23,8 @@ from germane.storage import (
 )
 
 WEEK: Final = timedelta(days=7)
-LEAST: Final = timedelta(hours=1)
+HOUR: Final = timedelta(hours=1)
+LEAST: Final = HOUR
 """A shorter time before is none to compare with."""
 
 
@@ -121,12 +122,20 @@ def _earlier(desk: Desk, view: View, current: ServiceSummary, now: datetime) -> 
 
 
 def _times(desk: Desk, view: View, current: ServiceSummary, now: datetime) -> Sequence[Before]:
-    until = now - DAY
-    usual = Before(since=view.since if view.since <= until - LEAST else now - WEEK, until=until)
+    """Return the times to compare with, the best first: of whole hours, which are read much faster than parts."""
+    until = (now - DAY).replace(minute=0, second=0, microsecond=0)
+    usual = Before(since=_up(view.since if view.since <= until - LEAST else now - WEEK), until=until)
     version = _baseline(desk, current)
-    if version is None or min(version.until, until) - version.since < LEAST:
+    if version is None:
         return [usual]
-    return [Before(since=version.since, until=min(version.until, until), baseline=version.number), usual]
+    learned = Before(since=_up(version.since), until=min(_up(version.until), until), baseline=version.number)
+    return [learned, usual] if learned.until - learned.since >= LEAST else [usual]
+
+
+def _up(moment: datetime) -> datetime:
+    """Return the next whole hour."""
+    floor = moment.replace(minute=0, second=0, microsecond=0)
+    return floor if floor == moment else floor + HOUR
 
 
 def _baseline(desk: Desk, current: ServiceSummary) -> BaselineVersion | None:
