@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week, now
+from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import TEXTS
-from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE
+from tests.dashboard.seeding import FINGERPRINTS, NOW
+from tests.dashboard.visiting import an_alert, post, seal, visiting
 
-from germane.alert import Alert, Change, Event, Silence, key_of
-from germane.dashboard import create_app
-from germane.dashboard.desk import Desk
-from germane.dashboard.hindrances import Place
-from germane.dashboard.refusal import Refusal
-from germane.dashboard.rehearsal import replay
-from germane.settings import Drop, Floor, load
-from germane.storage import Advance, Store
-
-Ask = Callable[..., Any]
-
-
-@contextmanager
-def visiting(store: Store, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
-    """Ask for pages over a store. It follows no redirect."""
-    app = create_app(load(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
-    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
-        yield client
-
-
-def seal(client: TestClient, path: str) -> str:
-    """Return what the forms of a page carry."""
-    found = re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)
-    assert found is not None
-    return found[1]
-
-
-def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
-    """Send a form as the page has it."""
-    return client.post(path, data={"csrf": seal(client, page), **fields})
-
-
-def an_alert(store: Store, name: str, **given: Any) -> Alert:
-    """Write an alert of the rule floor."""
-    labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
-    told = {"rule": "floor", "kind": "floor", "state": "firing", "starts_at": NOW, "fired_at": NOW, **given}
-    alert = Alert(id=name, key=key_of(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
-    event = Event(id=f"e{name}", alert_id=name, at=NOW, what="fired", after=alert.state)
-    assert store.advance(Advance(changes=[Change(alert=alert, event=event)]))
-    return alert
+from germane.alert import Silence
+from germane.storage import Store
 
 
 def test_open_and_closed_alerts_stand_apart_with_who_was_told(page: TestClient, week: Week) -> None:
@@ -233,6 +193,32 @@ def test_a_silence_without_an_end_to_come_is_refused(page: TestClient, week: Wee
     assert week.store.silences() == []
 
 
+def test_a_silence_may_begin_later(page: TestClient, week: Week) -> None:
+    """Before a deploy that is planned; it is listed with its beginning. One that ends before it begins is refused."""
+    page.cookies.set("germane_zone", "UTC")
+    post(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
+    [silence] = week.store.silences()
+
+    assert (silence.starts_at, silence.ends_at) == (NOW + timedelta(hours=22.5), NOW + timedelta(hours=30.5))
+    assert "Sat 21 Nov 2026, 09:00 UTC" in page.get("/alerts").text
+    refused = post(page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
+    assert (refused.status_code, len(week.store.silences())) == (409, 1)
+
+
+def test_of_very_many_open_alerts_the_newest_are_shown(store: Store) -> None:
+    """A hundred, and how many there are beside."""
+    for number in range(103):
+        an_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
+    with visiting(store) as client:
+        found = client.get("/alerts.json").json()
+        text = client.get("/alerts").text
+
+    assert [one["id"] for one in found["open"]] == [f"a{number:03d}" for number in range(100)]
+    assert found["more_open"] == 3
+    assert "and 3 more, which are older" in text
+    assert len(text.encode()) < 200_000
+
+
 def test_everything_is_silenced_only_when_that_is_ticked(page: TestClient, week: Week) -> None:
     """And it can be ended from the page; a second time changes nothing."""
     post(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
@@ -322,51 +308,6 @@ def test_hostile_names_are_shown_and_do_nothing(store: Store) -> None:
     assert "1 more is not kept any more" in pages[1]
 
 
-def test_each_rule_says_what_stands_in_its_way(seeded: Store) -> None:
-    """What is off, too few, on the good side, silenced or not learned yet."""
-    until = NOW + timedelta(hours=3)
-    seeded.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
-    rules = [
-        {"kind": "floor", "threshold": 0.1, "min_count": 2, "name": "many", "window": 86_400 * 3},
-        {"kind": "floor", "threshold": 0.9, "min_count": 5_000, "name": "few", "routes": ["ask"]},
-        {"kind": "low_rate", "threshold": 0.3, "name": "none", "enabled": False, "routes": ["nowhere"]},
-    ]
-    with visiting(seeded, rules=rules) as client:
-        text = client.get("/alerts/preview?route=support/eu").text
-        other = client.get("/alerts/preview?route=ask").text
-
-    assert re.search(r"the mean is 0\.\d\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\), not under 0\.1", text)
-    assert "silenced until" in text
-    assert "switched off" in text
-    assert "its patterns leave this one out" in text
-    assert "faithfulness of handbook: learning until" in text
-    assert re.search(r"n=\d+ in 24 h, and it needs 5000", other)
-
-
-def test_a_rule_is_replayed_over_the_time_in_the_address(seeded: Store) -> None:
-    """A floor that was broken says when it would have fired; nothing is written."""
-    floor = Floor(threshold=0.7, routes=("docs-search",), window=6 * 3600.0, min_count=10)
-    before = seeded.counts()
-    with visiting(seeded, rules=[floor.model_dump()]) as client:
-        text = client.get("/alerts/preview?window=24h&replay=floor").text
-
-    assert re.search(r"<b>floor</b> would have fired (once|twice|\d times)", text)
-    assert "route docs-search in handbook is below 0.7" in text
-    assert seeded.counts() == before
-    assert len(seeded.open_alerts()) == 1
-
-
-def test_a_replay_of_too_much_is_left_to_the_command_line(seeded: Store) -> None:
-    """A page does not read more scores than it may."""
-    desk = Desk(store=seeded, settings=load(database="sqlite://"), now=now)
-    place = Place(since=NOW - timedelta(days=7), until=NOW)
-    with pytest.raises(Refusal, match="scores are too many") as refused:
-        replay(desk, Drop(), place, most=1_000)
-
-    assert refused.value.status == 413
-    assert "germane alerts preview --rule drop" in refused.value.next_step
-
-
 def test_without_any_alert_the_page_says_what_is_missing(store: Store) -> None:
     """An empty database has no alert, no baseline, and says what comes next."""
     with visiting(store) as client:
@@ -377,14 +318,3 @@ def test_without_any_alert_the_page_says_what_is_missing(store: Store) -> None:
     assert "Nothing is measured yet." in text
     assert "No process watches now" in tried
     assert FINGERPRINTS["faithfulness"] not in text
-
-
-def test_a_rule_that_would_fire_at_the_next_look_says_so(seeded: Store) -> None:
-    """Nothing is in its way, and what it sees is under its floor; times are in the visitor's zone."""
-    with visiting(seeded, rules=[{"kind": "floor", "threshold": 0.7}]) as client:
-        client.cookies.set("germane_zone", "Asia/Tokyo")
-        text = client.get("/alerts/preview?route=docs-search").text
-
-    assert re.search(r'<span class="tag bad">would fire</span>', text)
-    assert re.search(r"Route docs-search of handbook: the mean is 0\.\d\d \(.*\), under 0\.7\.", text)
-    assert re.search(r"faithfulness of handbook: learning until [^;]+ JST", text)

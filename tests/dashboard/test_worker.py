@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, hostile
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.test_alerts import post, visiting
+from tests.dashboard.visiting import post, visiting
 
 from germane.dashboard.sampling_words import in_fact, limits, rule
 from germane.dashboard.worker_reading import ShownJob, size_of, took

@@ -89,9 +89,10 @@ def add_silence(request: Request, desk: Desk) -> Response:
     if not matchers and form(request).get("all") != "yes":
         step = "Name a rule, a service, a route or a scorer, or tick that nobody is to be told of anything."
         raise Refusal(400, "The silence says of nothing what it is about.", step)
-    until = _until(request, desk)
+    until, by, comment = _until(request, desk), given_name(request), _text(request, "comment")
+    since = _moment(form(request).get("since", "").strip(), view_of(request, desk.now()).zone)
     with _refusing():
-        acts.silence(desk.store, matchers, until=until, by=given_name(request), comment=_text(request, "comment"))
+        acts.silence(desk.store, matchers, since=since, until=until, by=by, comment=comment)
     return back_to(request, "/alerts#silences")
 
 

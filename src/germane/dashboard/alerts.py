@@ -23,6 +23,8 @@ from germane.settings import AnyRule
 
 PAGE: Final = 25
 """Alerts that are over, on one page."""
+OPEN: Final = 100
+"""Alerts that are open, the newest first: of more only the number is told."""
 SCHEMA_VERSION: Final = 1
 STATES: Final = ("open", "over")
 Which = Literal["open", "over"]
@@ -81,7 +83,9 @@ class AlertsPage:
 
     filter: Filter
     open: Sequence[ShownAlert]
-    """The newest first; all that fit."""
+    """The newest first; a hundred at most."""
+    more_open: int
+    """How many are open beside these."""
     over: Sequence[ShownAlert]
     """The newest first; one page of them."""
     onward: str | None
@@ -106,12 +110,13 @@ def read(desk: Desk, wanted: Filter) -> AlertsPage:
     silences = store.silences()
     open_ = [one for one in store.open_alerts() if wanted.takes(one)] if wanted.state != "over" else []
     over = _over(desk, wanted) if wanted.state != "open" else []
-    shown = shown_alerts(store, [*reversed(open_), *over[:PAGE]], silences, now)
+    shown = shown_alerts(store, [*open_[: -OPEN - 1 : -1], *over[:PAGE]], silences, now)
     onward = over[PAGE - 1] if len(over) > PAGE else None
     watched = desk.settings.watched
     return AlertsPage(
         filter=wanted,
         open=[one for one in shown if one.alert.is_open],
+        more_open=max(0, len(open_) - OPEN),
         over=[one for one in shown if not one.alert.is_open],
         onward=None if onward is None else f"{onward.starts_at.isoformat()}~{onward.id}",
         silences=silences,
@@ -149,6 +154,7 @@ def alerts_as_json(request: Request, desk: Desk) -> Response:
             "schema_version": SCHEMA_VERSION,
             "open": list(map(_as_dict, page.open)),
             "over": list(map(_as_dict, page.over)),
+            "more_open": page.more_open,
             "after": page.onward,
             "silences": list(map(_silence_as_dict, page.silences)),
             "learning": [

@@ -1,0 +1,47 @@
+"""Visits to pages over a store, forms as browsers send them, and alerts to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.testclient import TestClient
+from tests.dashboard.conftest import now
+from tests.dashboard.seeding import NOW, SERVICE
+
+from germane.alert import Alert, Change, Event, key_of
+from germane.dashboard import create_app
+from germane.settings import load
+from germane.storage import Advance, Store
+
+
+@contextmanager
+def visiting(store: Store, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
+    """Ask for pages over a store. It follows no redirect."""
+    app = create_app(load(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
+        yield client
+
+
+def seal(client: TestClient, path: str) -> str:
+    """Return what the forms of a page carry."""
+    found = re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)
+    assert found is not None
+    return found[1]
+
+
+def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
+    """Send a form as the page has it."""
+    return client.post(path, data={"csrf": seal(client, page), **fields})
+
+
+def an_alert(store: Store, name: str, **given: Any) -> Alert:
+    """Write an alert of the rule floor."""
+    labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
+    told = {"rule": "floor", "kind": "floor", "state": "firing", "starts_at": NOW, "fired_at": NOW, **given}
+    alert = Alert(id=name, key=key_of(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
+    event = Event(id=f"e{name}", alert_id=name, at=NOW, what="fired", after=alert.state)
+    assert store.advance(Advance(changes=[Change(alert=alert, event=event)]))
+    return alert
