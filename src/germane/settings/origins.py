@@ -70,16 +70,14 @@ def valued(settings: Settings, arguments: Mapping[str, Any]) -> list[Valued]:
 def _parts(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Return a setting, or its parts where it has some."""
     parts: Mapping[str, Any] = {}
-    if path[0] in _BY_PART:
-        parts = {name: getattr(value, name) for name in type(value).model_fields} if _is_model(value) else value or {}
+    if path[0] in _BY_PART and isinstance(value, BaseModel):
+        parts = {name: getattr(value, name) for name in type(value).model_fields}
+    elif path[0] in _BY_PART:
+        parts = value or {}
     for name, part in parts.items():
         yield (*path, name), part
     if not parts:
         yield path, value
-
-
-def _is_model(value: Any) -> bool:
-    return isinstance(value, BaseModel)
 
 
 def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[Kind, Mapping[str, Any], Path | None]]:
@@ -88,7 +86,7 @@ def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[Kind, Mapping[str, A
     yield "argument", arguments, None
     yield "variable", EnvSettingsSource(Settings)(), None
     yield "germane.toml", toml.toml_data, Path(str(Settings.model_config.get("toml_file"))).absolute()
-    yield "pyproject.toml", pyproject.toml_data, pyproject.toml_file_path
+    yield "pyproject.toml", pyproject.toml_data, Path("pyproject.toml").absolute()
 
 
 def _origin(path: tuple[str, ...], places: Sequence[tuple[Kind, Mapping[str, Any], Path | None]]) -> Origin:
@@ -99,13 +97,12 @@ def _origin(path: tuple[str, ...], places: Sequence[tuple[Kind, Mapping[str, Any
     return Origin("variable", variable=inherited[0]) if inherited else Origin("default")
 
 
-def _holds(content: Mapping[str, Any], path: Sequence[str]) -> bool:
+def _holds(content: Any, path: Sequence[str]) -> bool:
     for name in path:
-        if _is_model(content):
-            content = content.model_dump(exclude_unset=True)  # type: ignore[attr-defined]  # an argument may be a model
-        if not isinstance(content, Mapping) or name not in content:
+        held = content.model_dump(exclude_unset=True) if isinstance(content, BaseModel) else content
+        if not isinstance(held, Mapping) or name not in held:
             return False
-        content = content[name]
+        content = held[name]
     return True
 
 
