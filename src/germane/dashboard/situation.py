@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from germane.alert import Alert
 from germane.storage import Bucket, Comparison, Comparisons, Coverage, Estimate, ServiceSummary
+from germane.storage.comparison import judged
 
 DAY: Final = timedelta(hours=24)
 """What is called now."""
@@ -89,8 +90,6 @@ class Situation:
 
 def risen(found: Comparisons) -> list[Comparison]:
     """Return what rose for sure, also among as many comparisons: as a drop is found, with both sides exchanged."""
-    from germane.storage.comparison import judged
-
     turned = [_turned(one) for one in (*found.services, *found.routes)]
     return [_turned(one) for one in judged(turned, found.min_drop) if one.finding == "dropped"]
 
