@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from germane.dashboard import theme, words
+from germane.dashboard.compiled import Compiled
 from germane.dashboard.desk import Desk
 from germane.dashboard.form import csrf
 from germane.dashboard.frame import frame_of
@@ -75,6 +76,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        bytecode_cache=Compiled(),
     )
     made.filters |= {**words.FILTERS, "age": age}
     made.globals |= {"csrf": csrf, "asset": asset}
