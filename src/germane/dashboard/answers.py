@@ -13,7 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from germane.dashboard.asked import LABELS, SORTS, STATES, Asked, asked_of
 from germane.dashboard.desk import Desk
-from germane.dashboard.finding import find, on_show
+from germane.dashboard.finding import find
+from germane.dashboard.headline import scorer_on_show
 from germane.dashboard.plain import COLUMNS, SCHEMA_VERSION, cells, row_of
 from germane.dashboard.rendering import render
 from germane.dashboard.screen import screen
@@ -60,7 +61,8 @@ def _of_one_scorer(request: Request, desk: Desk) -> Asked:
     asked = asked_of(request, view_of(request, desk.now()))
     if asked.view.scorer:
         return asked
-    return asked.of(on_show(desk.store.overall(since=asked.view.since, until=asked.view.until), None))
+    overall = desk.store.overall(since=asked.view.since, until=asked.view.until)
+    return asked.of(scorer_on_show(overall.services))
 
 
 def _file(parts: Iterator[str], kind: str, name: str) -> Response:

@@ -9,6 +9,7 @@ from typing import Final
 
 from germane.dashboard.asked import Asked
 from germane.dashboard.desk import Desk
+from germane.dashboard.headline import scorer_on_show
 from germane.storage import Answer, Estimate, Overall, Place, Total
 
 PAGE: Final = 50
@@ -43,7 +44,7 @@ class Found:
 def find(desk: Desk, asked: Asked, *, limit: int = PAGE) -> Found:
     """Look for answers."""
     overall = desk.store.overall(since=asked.view.since, until=asked.view.until)
-    scorer = on_show(overall, asked.view.scorer)
+    scorer = scorer_on_show(overall.services, asked.view.scorer)
     asked = asked.of(scorer)
     page = desk.store.answers(asked.chosen, sort=asked.sort, after=asked.after, limit=limit)
     return Found(
@@ -61,18 +62,6 @@ def find(desk: Desk, asked: Asked, *, limit: int = PAGE) -> Found:
 
 def _names(found: Iterable[str]) -> list[str]:
     return sorted({name for name in found if name})
-
-
-USUAL: Final = ("answer_relevancy", "question_answer_similarity")
-
-
-def on_show(overall: Overall, asked: str | None) -> str | None:
-    """Return whose scores are shown: the asked one's, else the usual ones' or those of which there are most."""
-    counts: dict[str, int] = {}
-    for line in overall.services:
-        counts[line.scorer] = counts.get(line.scorer, 0) + line.n
-    usual = next((name for name in USUAL if name in counts), None)
-    return asked or usual or max(sorted(counts), key=lambda name: counts[name], default=None)
 
 
 def _mean(desk: Desk, asked: Asked, overall: Overall, scorer: str | None) -> Estimate | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from germane.annotation import RECORDED
 from germane.dashboard.asked import Asked
 from germane.dashboard.desk import Desk
-from germane.dashboard.finding import USUAL
+from germane.dashboard.headline import RELEVANCY, SIMILARITY
 from germane.dashboard.why import Why, is_refusal, why
 from germane.exchange import Context, Exchange
 from germane.score import Score
@@ -123,7 +123,7 @@ def _main(scores: Sequence[Judged], works: Sequence[Work], asked: str | None) ->
     None where that scorer failed or is still at it: another one's score would hide that.
     """
     missing = {one.scorer for one in works if one.state in {"failed", *OPEN} and not one.again}
-    for name in (asked, *USUAL, *sorted({one.score.scorer for one in scores})):
+    for name in (asked, RELEVANCY, SIMILARITY, *sorted({one.score.scorer for one in scores})):
         found = [one for one in scores if one.score.scorer == name]
         if found:
             return max(found, key=lambda one: one.score.scored_at or datetime.min.replace(tzinfo=UTC))
