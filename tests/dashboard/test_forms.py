@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -19,6 +21,7 @@ from tests.dashboard.filled import seal_of, send
 from germane.dashboard.crowd import AT_ONCE, Crowd
 from germane.dashboard.desk import Desk
 from germane.dashboard.refusal import Refusal
+from germane.dashboard.server import Server
 from germane.storage import Store
 
 
@@ -166,6 +169,22 @@ def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: Store) -> None:
     assert "hide" not in answer.text
     assert "Traceback" not in answer.text
     assert 'href="/"' in answer.text
+
+
+def test_a_fault_of_ours_is_logged_by_its_place_alone(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """The log names the kind of exception and the line; its words may be somebody's question."""
+
+    def fails(request: Request, desk: Desk) -> Response:
+        raise ValueError("How do I hide this?")
+
+    server = Server(a_dashboard(store, fails), host="127.0.0.1", port=0)
+    with server.running():
+        answer = httpx2.get(f"{server.address}/written", headers=PAGE)
+
+    assert answer.status_code == 500
+    assert re.search(r"a page could not be made: ValueError at test_forms\.py:\d+", caplog.text)
+    assert "hide" not in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_a_form_that_was_sent_is_read_from_a_page(store: Store) -> None:

@@ -55,10 +55,12 @@ def _show(database: str) -> None:
     """Serve the pages over what was captured, until a signal comes."""
     from germane.dashboard import create_app
     from germane.dashboard.server import Server
+    from germane.demo.run import RULE, SCORER
     from germane.settings import load
 
+    settings = load(database=database, token=None, rules=[{"scorer": SCORER, **RULE}])
     with listening() as ending:
-        server = Server(create_app(load(database=database, token=None)), host="127.0.0.1", port=0)
+        server = Server(create_app(settings), host="127.0.0.1", port=0)
         with server.running():
             address = f"{server.address}/?window=24h"
             click.echo(f"\nLook at it: {address}\nCtrl-C ends it.")
