@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -67,6 +67,7 @@ def create_app(
     token: str | SecretStr | None = None,
     hosts: Collection[str] = (),
     trusted: bool = False,
+    refresh: timedelta = timedelta(seconds=30),
 ) -> Starlette:
     """Return the dashboard as an ASGI application: to be served, or mounted in another one.
 
@@ -81,6 +82,7 @@ def create_app(
         token: What visitors have to show; by default the setting ``token``.
         hosts: Names under which it is asked for, beside the setting ``host_names`` and addresses in numbers.
         trusted: Whether the application in which it is mounted asks itself who comes.
+        refresh: How often an open page asks for what is new.
 
     Raises:
         SettingsError: a setting is wrong or unknown.
@@ -91,7 +93,7 @@ def create_app(
     settings = settings or load()
     own = store is None
     store = store or Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
-    desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only)
+    desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only, refresh=refresh)
     secret = SecretStr(token) if isinstance(token, str) else token or settings.token
     access = Access(token=secret, hosts=(*hosts, *settings.host_names), trusted=trusted)
     return _assembled(desk, access, closing=own)

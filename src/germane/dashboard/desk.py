@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,3 +21,5 @@ class Desk:
     now: Callable[[], datetime]
     read_only: bool = False
     """Whether nothing may be written."""
+    refresh: timedelta = timedelta(seconds=30)
+    """How often an open page asks for what is new."""

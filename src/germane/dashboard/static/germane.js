@@ -5,7 +5,7 @@
 const page = document.documentElement;
 const root = page.dataset.root || "";
 const SVG = "http://www.w3.org/2000/svg";
-const EVERY = 30_000;
+const EVERY = 1000 * page.dataset.refresh;
 
 // --- cookies: the visitor's zone and theme ---
 

@@ -1,0 +1,105 @@
+"""A browser, and pages over a week that are served to it from a database of either kind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+from tests.browser.sites import Site, served
+from tests.browser.visitor import Visitor, visiting
+from tests.conftest import PostgreSQL
+from tests.dashboard.conftest import Original, week_on_postgresql, week_on_sqlite
+from tests.dashboard.door import Clock
+
+__all__ = ["week_on_postgresql", "week_on_sqlite"]
+BOTH = ["sqlite", "postgresql"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium; not one for the session, for its loop would be in the way of tests with their own."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no Chromium on this machine: apt install chromium")
+    with ExitStack() as opened:
+        try:
+            playwright = opened.enter_context(sync_playwright())
+            chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except (Error, OSError) as error:
+            pytest.skip(f"no Chromium can run on this machine: {str(error).splitlines()[0]}")
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No variable that germane reads, and an empty folder to run in."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in [name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_"))]:
+            patch.delenv(variable)
+        folder = tmp_path_factory.mktemp("alone")
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
+    """A week on show, in which no test writes."""
+    with _copy(request, alone) as (url, original), served(url, original.seeded, Clock()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
+    """The same where the kind of the database makes no difference."""
+    original: Original = request.getfixturevalue("week_on_sqlite")
+    with served(f"sqlite:///{original.place}", original.seeded, Clock()) as running:
+        yield running
+
+
+@pytest.fixture(params=BOTH)
+def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Serves a week that is this test's own, to be written into; takes what ``create_app`` takes."""
+    with ExitStack() as opened:
+        url, original = opened.enter_context(_copy(request, tmp_path))
+        yield lambda **given: opened.enter_context(served(url, original.seeded, Clock(), **given))
+
+
+@contextmanager
+def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, Original]]:
+    original: Original = request.getfixturevalue(f"week_on_{request.param}")
+    if isinstance(original.place, Path):
+        yield f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}", original
+        return
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    name = f"{original.place}_{'shown' if request.scope == 'module' else 'own'}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE {original.place}")
+    try:
+        yield server.url(name), original
+    finally:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Brings a visitor to a site, who has had no trouble when the test ends; takes options of the context."""
+    with ExitStack() as opened:
+        yield lambda site, **options: opened.enter_context(visiting(browser, site.address, **options))
+
+
+@pytest.fixture
+def page(visitor: Callable[..., Visitor], site: Site) -> Page:
+    """A tab, at the first page."""
+    return visitor(site).look(site.url())
+
+
+@pytest.fixture
+def width_of() -> Callable[[Page], Any]:
+    """Tells by how many pixels a page is wider than the screen."""
+    return lambda page: page.evaluate("document.scrollingElement.scrollWidth - innerWidth")

@@ -1,0 +1,123 @@
+"""Everything can be done with the keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.browser.sites import Site
+from tests.browser.visitor import Visitor
+
+Visits = Callable[..., Visitor]
+
+
+@pytest.fixture
+def page(visitor: Visits, one_site: Site) -> Page:
+    """A tab, at the first page; what keys do is no matter of the database."""
+    return visitor(one_site).look(one_site.url())
+
+
+def focused(page: Page) -> Any:
+    """Return the text of what has the focus."""
+    return page.evaluate("document.activeElement.innerText.trim().split('\\n')[0]")
+
+
+def test_the_first_stop_skips_the_bar(page: Page) -> None:
+    """It is seen as soon as it has the focus, and the next stop is in the content."""
+    page.keyboard.press("Tab")
+    link = page.get_by_role("link", name="Skip to the content")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_stops_come_in_the_order_of_the_page(page: Page) -> None:
+    """Brand, screens, tools, then the content; each can be seen to have the focus."""
+    stops = []
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        stops.append(focused(page))
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert stops[:4] == ["Skip to the content", "germane", "Overview", "Answers"]
+    assert [text.split()[0] for text in stops[4:]] == ["Alerts", "Worker"]
+
+
+def test_the_drawer_keeps_the_focus_and_gives_it_back(page: Page) -> None:
+    """However often one goes on, what lies below is not reached; Escape leads back to the link."""
+    link = page.locator("#worst a[data-drawer]").nth(1)
+    link.focus()
+    page.keyboard.press("Enter")
+    drawer = page.get_by_role("dialog", name="Answer")
+    expect(drawer.get_by_role("button", name="Close")).to_be_focused()
+    stops = drawer.locator("a[href], button, input:not([type=hidden]), summary").count()
+    for _ in range(stops + 3):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement === document.body || !!document.activeElement.closest('dialog')")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(link).to_be_focused()
+
+
+def test_arrows_walk_through_a_chart_as_through_its_table(page: Page) -> None:
+    """The crosshair says mean, interval and n of each row of the table beside it, and reads them out."""
+    figure = page.locator("#trend-panel .chart").first
+    chart = figure.locator("svg[data-points]").first
+    figure.locator("details").evaluate("one => { one.open = true; }")
+    rows = [_numbers(row) for row in figure.locator("tbody tr").all()]
+    chart.focus()
+    seen = []
+    for _ in rows:
+        page.keyboard.press("ArrowRight")
+        said = figure.locator(".readout").inner_text()
+        expect(page.get_by_role("status").last).to_have_text(re.compile(re.escape(said.split("\n")[1])))
+        seen.append(re.findall(r"mean (\S+), 95% CI (\S+) to (\S+)\nn=(\d+)", said)[0])
+    assert [tuple(row) for row in reversed(rows)] == seen
+    page.keyboard.press("Home")
+    first = figure.locator(".readout").inner_text()
+    page.keyboard.press("End")
+    assert figure.locator(".readout").inner_text() != first
+    page.keyboard.press("Tab")
+    expect(figure.locator(".readout")).to_have_count(0)
+
+
+def _numbers(row: Locator) -> list[str]:
+    """Return mean, low, high and n of a row."""
+    mean, interval, n, _ = row.locator("td").all_inner_texts()
+    return [mean, *interval.split("\u2013"), n.split()[0]]
+
+
+def test_letters_go_through_a_list_and_to_screens(page: Page, one_site: Site) -> None:
+    """j and k, the slash, g and a letter, and the question mark, which tells all of them."""
+    links = page.locator("main a[data-drawer]")
+    page.keyboard.press("j")
+    expect(links.first).to_be_focused()
+    page.keyboard.press("j")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    expect(links.first).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page).to_have_url(one_site.url("/answers"))
+    page.keyboard.press("/")
+    expect(page.get_by_label("Text in question or answer")).to_be_focused()
+    page.keyboard.type("gj?")
+    expect(page.get_by_label("Text in question or answer")).to_have_value("gj?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_pointer_shows_the_values_where_it_is(page: Page) -> None:
+    """And takes them away when it goes."""
+    figure = page.locator("#trend-panel .chart").first
+    figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
+    expect(figure.locator(".readout")).to_contain_text("95% CI")
+    page.get_by_role("heading", level=1).hover()
+    expect(figure.locator(".readout")).to_have_count(0)

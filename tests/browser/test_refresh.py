@@ -1,0 +1,86 @@
+"""An open page shows what is new without being loaded anew, and does not disturb who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from playwright.sync_api import Page, expect
+from tests.browser.sites import Site
+from tests.browser.visitor import Visitor
+from tests.dashboard.seeding import FINGERPRINTS, SEARCH, SERVICE
+
+from germane.exchange import Exchange
+from germane.score import Score, band
+from germane.storage import Decision, Store
+
+Visits = Callable[..., Visitor]
+SOON = timedelta(milliseconds=100)
+NEW = "Where do I read what is new?"
+_FIVE_TIMES = f"""() => new Promise((done) => {{
+  let times = 0;
+  const id = setInterval(() => ++times < 5 || (clearInterval(id), done()), {SOON / timedelta(milliseconds=1)});
+}})"""
+"""Timers of one length take turns: by then a refresh was due four times at least."""
+
+
+def write_an_answer(store: Store) -> None:
+    """Have an answer captured and scored: the worst of all."""
+    at, fingerprint = store.now() - timedelta(seconds=2), FINGERPRINTS["answer_relevancy"]
+    who = {"id": "f" * 32, "trace_id": "f" * 32, "span_id": "f" * 16}
+    given = Exchange(**who, service=SERVICE, route=SEARCH, question=NEW, answer="No.", started_at=at)
+    score = Score(scorer="answer_relevancy", fingerprint=fingerprint, value=0.001, label=band(0.001))
+    only = {"answer_relevancy": fingerprint}
+    store.add([given])
+    store.assign([Decision(given.id, 1.0, "always")], only)
+    claims = store.claim("new", only, limit=100, lease=timedelta(hours=1))
+    tasks = [task for claim in claims for task in claim.tasks if task.exchange_id == given.id]
+    store.complete("new", [(task, score) for task in tasks])
+    store.release("new")
+
+
+def test_a_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
+    """Captured and scored while the page is open, it is among the worst, and counted, without a click."""
+    site = own(refresh=SOON)
+    page = visitor(site).look(site.url("/?window=24h"))
+    expect(page.locator("#worst")).not_to_contain_text(NEW)
+    before = page.locator("#tiles").inner_text()
+    write_an_answer(site.store)
+    expect(page.locator("#worst")).to_contain_text(NEW)
+    expect(page.get_by_role("contentinfo")).to_contain_text("last answer 2 s ago")
+    assert page.locator("#tiles").inner_text() != before
+
+
+def test_who_reads_is_not_disturbed(own: Callable[..., Site], visitor: Visits) -> None:
+    """A part that has the focus stays as it is, and nothing is asked for while the drawer is open."""
+    site = own(refresh=SOON)
+    page = visitor(site).look(site.url())
+    link = page.locator("#worst a[data-drawer]").first
+    link.focus()
+    page.evaluate("document.activeElement.dataset.mine = '1'")
+    write_an_answer(site.store)
+    expect(page.get_by_role("contentinfo")).to_contain_text("last answer 2 s ago")
+    expect(page.locator("[data-mine]")).to_be_focused()
+    link.click()
+    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
+    asked = _asked_from_now_on(page)
+    page.evaluate(_FIVE_TIMES)
+    assert asked == []
+
+
+def _asked_from_now_on(page: Page) -> list[str]:
+    asked: list[str] = []
+    page.on("request", lambda request: request.resource_type == "fetch" and asked.append(request.url))
+    return asked
+
+
+def test_a_server_that_is_away_is_told_of(own: Callable[..., Site], visitor: Visits) -> None:
+    """What is on the page stays, and it says since when it is old; it goes on as soon as the server answers."""
+    site = own(refresh=SOON)
+    one = visitor(site, refused=True)
+    page = one.look(site.url())
+    page.route("**/*", lambda route: route.fulfill(status=503))
+    expect(page.get_by_text("Not refreshed since")).to_be_visible()
+    expect(page.locator("#worst a[data-drawer]").first).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_text("Not refreshed since")).to_have_count(0)
