@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos check coverage docs bench build lock clean
+.PHONY: help demo test chaos check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and be told
 	$(BIN)/germane demo $(ARGS)
@@ -32,6 +32,9 @@ coverage: $(READY)  ## Run the tests and print the branches they leave out
 
 docs: $(READY)  ## Build the site of docs/ into build/docs; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
+
+pictures: $(READY)  ## Make the pictures of the pages anew (needs Chromium)
+	$(BIN)/python docs/pictures.py
 
 bench: $(READY)  ## List the benchmarks
 	@for file in benchmarks/*.py; do printf '%s  ' "$(BIN)/python $$file"; sed -n '1s/"""//gp' "$$file"; done

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
@@ -62,7 +64,13 @@ def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lin
         lines[:] = GoogleDocstring(lines, Config(), what=what).lines()
 
 
+def bring_pictures(app: Any, _exception: object) -> None:
+    """Put the pictures beside the pages: elements of HTML, which know light and dark, name them."""
+    shutil.copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
+
+
 def setup(app: Any) -> None:
     """Tell Sphinx of it."""
+    app.connect("build-finished", bring_pictures)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", structure)

@@ -79,3 +79,22 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     names += [f"germane.testing.{name}" for name in germane.testing.__all__]
 
     assert [name for name in names if f'id="{name}"' not in page] == []
+
+
+def test_every_picture_of_a_page_is_there(site: Path) -> None:
+    """Also those that the pages name for one theme only."""
+    for page in site.rglob("*.html"):
+        parser = Loaded()
+        parser.feed(page.read_text(encoding="utf-8"))
+        pictures = [address for address in parser.found if "pictures/" in address]
+        assert [address for address in pictures if not (page.parent / address).is_file()] == []
+
+
+def test_pictures_are_light_to_load() -> None:
+    """Each is there in light and dark, none above 200 kB, all of them below 3 MB."""
+    sizes = {path.stem: path.stat().st_size for path in (DOCS / "pictures").glob("*.png")}
+    names = {name.rpartition("-")[0] for name in sizes}
+
+    assert sizes.keys() == {f"{name}-{theme}" for name in names for theme in ("light", "dark")}
+    assert max(sizes.values()) < 200_000
+    assert sum(sizes.values()) < 3_000_000

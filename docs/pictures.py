@@ -1,0 +1,199 @@
+"""Makes the pictures of the pages in pictures/. Run: make pictures
+
+The pages are the real ones, over the made-up week that tests work with, at a moment that is always the same; Chromium
+looks at them. Where no page has changed, the pictures are those of before, but for the fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from palette import png
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, seed  # noqa: E402 - from the checkout
+
+from germane.dashboard import create_app  # noqa: E402
+from germane.dashboard.server import Server  # noqa: E402
+from germane.settings import Budget, Settings, load  # noqa: E402
+from germane.storage import Expense, JobRuns, Presence, Run, Store  # noqa: E402
+
+FOLDER = ROOT / "docs" / "pictures"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+WIDE, NARROW = 1200, 390
+TALLEST = {WIDE: 1400, NARROW: 1700}
+"""Pixels after which a picture ends."""
+BUDGET = Budget(calls_per_day=5_000)
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+Act = Callable[[Page], object]
+
+
+def open_drawer(page: Page) -> None:
+    """Click on the worst answer that the judge wrote questions for."""
+    page.locator("#worst tr", has=page.locator(".meter")).first.locator("a[data-drawer]").click()
+    page.locator("dialog[open] article.answer").wait_for()
+
+
+def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
+    """Return the screens by the names of their pictures: the path, and what is done there."""
+    return {
+        "overview": ("/", None),
+        "drawer": ("/", open_drawer),
+        "answer": ("/", open_full_page),
+        "answers": (f"/answers?window=24h&route={SEARCH}&below=0.5&sort=lowest", None),
+        "route": (f"/r/{SEARCH}", None),
+        "alerts": ("/alerts", None),
+        "alert": (f"/alerts/{seeded.open_alert}", None),
+        "worker": ("/worker", None),
+    }
+
+
+def open_full_page(page: Page) -> None:
+    """Go on from the drawer to the page of that answer."""
+    open_drawer(page)
+    page.locator("dialog[open]").get_by_role("link", name="Full page").click()
+    page.locator("main article.answer").wait_for()
+
+
+@contextmanager
+def served(settings: Settings, store: Store | None = None) -> Iterator[str]:
+    """Serve the pages at an address, at the moment at which the week ends."""
+    server = Server(create_app(settings, store=store, now=lambda: NOW), host="127.0.0.1", port=0)
+    with server.running():
+        yield server.address
+
+
+@contextmanager
+def looked_at(browser: Browser, address: str, theme: Theme, width: int = WIDE) -> Iterator[Page]:
+    """Open a page as a visitor has it who likes this theme, and has been here before: the zone is known."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 800},
+        color_scheme=theme,
+        timezone_id="UTC",
+        locale="en-GB",
+        reduced_motion="reduce",
+    )
+    with closing(context):
+        context.add_cookies([{"name": "germane_zone", "value": "UTC", "url": address}])
+        yield context.new_page()
+
+
+def picture(page: Page, address: str, name: str, act: Act | None = None) -> None:
+    """Take one picture: of the whole page, but of the drawer as it stands on the screen."""
+    page.goto(address, wait_until="networkidle")
+    if act is not None:
+        act(page)
+        page.wait_for_load_state("networkidle")
+    width = page.evaluate("document.documentElement.clientWidth")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    if page.locator("dialog[open]").count() == 0:
+        page.set_viewport_size({"width": width, "height": min(TALLEST[width], height)})
+    taken = page.screenshot(animations="disabled")
+    (FOLDER / f"{name}.png").write_bytes(png(pixels_of(page, taken)))
+
+
+PIXELS = """async (taken) => {
+  const bitmap = await createImageBitmap(await (await fetch("data:image/png;base64," + taken)).blob());
+  const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+  canvas.drawImage(bitmap, 0, 0);
+  const { data } = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+  let text = "";
+  for (let at = 0; at < data.length; at += 30000) text += String.fromCharCode(...data.subarray(at, at + 30000));
+  return [bitmap.height, bitmap.width, btoa(text)];
+}"""
+
+
+def pixels_of(page: Page, taken: bytes) -> np.ndarray:
+    """Return the pixels of a picture that the browser has taken: it knows how to read it."""
+    context = page.context.browser.new_context() if page.context.browser else page.context
+    blank = context.new_page()
+    height, width, data = blank.evaluate(PIXELS, base64.b64encode(taken).decode())
+    context.close()
+    return np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)[:, :, :3]
+
+
+def take(browser: Browser, address: str, empty: str, seeded: Seeded) -> None:
+    """Take all of them."""
+    for theme in THEMES:
+        for name, (path, act) in screens(seeded).items():
+            with looked_at(browser, address, theme) as page:
+                picture(page, address + path, f"{name}-{theme}", act)
+        with looked_at(browser, address, theme, NARROW) as page:
+            picture(page, address + "/", f"narrow-{theme}")
+        with looked_at(browser, empty, theme) as page:
+            picture(page, empty + "/", f"start-{theme}")
+
+
+def furnish(store: Store) -> None:
+    """Have the worker tell of its jobs, and the judge of what it took in the last days."""
+    jobs = [
+        JobRuns(name=name, every=every, runs=tuple(runs(every or 7.0, seconds)))
+        for name, every, seconds in [
+            ("sample", 2.0, 0.012),
+            ("score", None, 1.6),
+            ("watch", 2.0, 0.03),
+            ("roll", 60.0, 0.2),
+        ]
+    ]
+    presence = Presence(
+        id="worker-1", host="lighthouse", pid=4711, service=SERVICE, version="0.1.0", scorers=FINGERPRINTS,
+        concurrency=16, in_flight=2, jobs=jobs,
+    )  # fmt: skip
+    store.beat(presence, [], lease=timedelta(minutes=2))
+    for days, calls in enumerate((431, 1210, 1184, 940, 1302)):
+        with closing(Store("sqlite:///week.db", clock=lambda days=days: NOW - timedelta(days=days))) as then:
+            then.reserve_budget(BUDGET, [Expense(calls=calls, tokens=700.0 * calls, usd=0.00015 * calls)])
+
+
+def runs(every: float, seconds: float) -> Iterator[Run]:
+    """Yield fifty runs, one of which was slow."""
+    for number in range(50):
+        at = NOW - timedelta(seconds=every * (50 - number) - 0.5)
+        yield Run(started_at=at, seconds=seconds * (1 + (number * 7 % 5) / 4) * (4 if number == 23 else 1))
+
+
+def main() -> None:
+    """Seed a database, serve it, and look at it."""
+    for name in [name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_"))]:
+        del os.environ[name]
+    FOLDER.mkdir(exist_ok=True)
+    place = Path(tempfile.gettempdir()) / "handbook"  # pages show where the database is
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    os.chdir(place)
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(Store("sqlite:///week.db", clock=lambda: NOW)))
+        store.migrate()
+        seeded = seed(store, NOW)
+        furnish(store)
+        link = "https://traces.example.com/{trace_id}"
+        settings = load(rate=0.8, trace_link=link, base_url="http://127.0.0.1:9/v1", judge="larch-judge")
+        address = stack.enter_context(served(settings, store))
+        empty = stack.enter_context(served(load()))
+        browser = stack.enter_context(sync_playwright()).chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        take(browser, address, empty, seeded)
+        browser.close()
+    os.chdir(ROOT)
+    shutil.rmtree(place)
+    for path in sorted(FOLDER.glob("*.png")):
+        print(f"{path.stat().st_size / 1000:6.0f} kB  {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
