@@ -92,6 +92,17 @@ def test_one_alert_tells_all_that_is_known_of_it(page: TestClient, week: Week) -
     assert text.count("<svg") > 2
 
 
+def test_where_an_alert_sits_is_told_by_means_with_intervals(page: TestClient, week: Week) -> None:
+    """Before and since have n and interval each; of fewer than 20 answers neither a mean nor a change is told."""
+    text = page.get(f"/alerts/{week.seeded.open_alert}").text
+    rows = re.findall(r"<tr><td>(?:route|scorer|attribute) .*?</tr>", text, re.DOTALL)
+    means = [cell for row in rows for cell in re.findall(r'data-label="(?:Before|Since)">(.*?)<', row)]
+
+    assert len(means) == 2 * len(rows) >= 8
+    assert [cell for cell in means if "95 % interval" not in cell and "not enough data (n=" not in cell] == []
+    assert [row for row in rows if "not enough data" in row and 'class="end"><b' in row] == []
+
+
 def test_an_alert_about_no_scorer_has_no_chart(seeded: Store) -> None:
     """A budget that is spent is told without one."""
     an_alert(seeded, "spent", rule="budget_exhausted", kind="budget_exhausted", labels={}, message="spent.")

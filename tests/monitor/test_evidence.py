@@ -104,6 +104,23 @@ def test_what_a_rule_does_not_look_at_is_no_evidence(store: Store, give: Give, a
     assert found.baseline.mean == pytest.approx(0.8, abs=1e-9)
 
 
+def test_a_mean_over_routes_has_the_interval_of_independent_means(store: Store, give: Give) -> None:
+    """As far from it as the routes' own ends, each by its share, at right angles."""
+    give(-24, [0.9, 0.8, 0.7] * 10, route="support")
+    give(-24, [0.6, 0.5, 0.4] * 10, route="faq")
+    give(1, [0.4, 0.3, 0.2] * 10, route="support")
+    give(1, [0.2, 0.3, 0.1] * 5, route="faq")
+    found = Evidence(store).of(an_alert())
+    whole = next(shift.since for shift in found.shifts if shift.kind == "scorer")
+    support, faq = (next(one.since for one in found.shifts if one.name == name) for name in ("support", "faq"))
+    assert whole.interval is not None
+    assert support.interval is not None
+    assert faq.interval is not None
+    for end in (0, 1):
+        far = ((2 * (support.interval[end] - support.mean)) ** 2 + (faq.interval[end] - faq.mean) ** 2) ** 0.5 / 3
+        assert abs(whole.interval[end] - whole.mean) == pytest.approx(far, abs=1e-9)
+
+
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_answers_that_were_scored_together_later_are_those_of_the_drop(store: Store, give: Give) -> None:
     """An onset is when a score arrived: the answers came up to an hour before it, and are named all the same."""

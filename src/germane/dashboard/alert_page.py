@@ -10,11 +10,12 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from germane.alert import Alert, Event
+from germane.alert import Alert, Event, Level, Shift
 from germane.dashboard.alert_acts import SPANS
 from germane.dashboard.alert_chart import ShownChart, charts_of
 from germane.dashboard.desk import Desk
 from germane.dashboard.person import name_of
+from germane.dashboard.phrases import few
 from germane.dashboard.place import root_of
 from germane.dashboard.refusal import Refusal
 from germane.dashboard.rendering import render
@@ -23,6 +24,7 @@ from germane.dashboard.telling import ShownAlert, Told, amount, level, posted_of
 from germane.dashboard.view import View, view_of
 from germane.exchange import Exchange
 from germane.score import Score
+from germane.storage.estimate import ENOUGH
 
 WORST: Final = 10
 """Exchanges that are shown."""
@@ -73,7 +75,8 @@ class ShownShift:
     name: str
     before: str
     since: str
-    change: float
+    change: float | None
+    """None where there is too little to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,18 +137,21 @@ def read(desk: Desk, alert: Alert, view: View, root: str) -> AlertPage:
         events=[_event(one, alert) for one in store.alert_events(alert.id)],
         worst=worst,
         gone=len(alert.exchange_ids[:WORST]) - len(worst),
-        shifts=[
-            ShownShift(
-                kind=one.kind,
-                name=one.name,
-                before=level("drop", one.before),
-                since=level("drop", one.since),
-                change=one.since.mean - one.before.mean,
-            )
-            for one in alert.shifts
-        ],
+        shifts=[_shift(one) for one in alert.shifts],
         charts=charts_of(store, alert, now, view.zone, root),
     )
+
+
+def _shift(shift: Shift) -> ShownShift:
+    enough = min(shift.before.n, shift.since.n) >= ENOUGH
+    change = shift.since.mean - shift.before.mean if enough else None
+    return ShownShift(
+        kind=shift.kind, name=shift.name, before=_mean(shift.before), since=_mean(shift.since), change=change
+    )
+
+
+def _mean(found: Level) -> str:
+    return level("drop", found) if found.n >= ENOUGH else few(found)
 
 
 def _worst(desk: Desk, alert: Alert) -> list[tuple[Exchange, Score | None]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from math import hypot
 from typing import Any, Final
 
 from germane.alert import Alert, Cause, Level, Shift
@@ -193,19 +194,33 @@ def _fell(shift: Shift) -> float:
 
 def _before(pairs: Sequence[Pair]) -> Level:
     """Return what these routes had before, each as often as it is asked now: another mix is no shift."""
-    if len(pairs) == 1:
-        return _level(pairs[0].before)
-    return Level(mean=_mixed(pairs, lambda pair: pair.before.mean), n=sum(pair.before.n for pair in pairs))
+    return _level([pair.before for pair in pairs], [pair.since.n for pair in pairs])
 
 
 def _since(pairs: Sequence[Pair]) -> Level:
-    if len(pairs) == 1:
-        return _level(pairs[0].since)
-    return Level(mean=_mixed(pairs, lambda pair: pair.since.mean), n=sum(pair.since.n for pair in pairs))
+    return _level([pair.since for pair in pairs], [pair.since.n for pair in pairs])
 
 
-def _level(mean: RouteMean) -> Level:
-    return Level(mean=mean.mean, n=mean.n, interval=mean.interval)
+def _level(means: Sequence[RouteMean], counts: Sequence[int]) -> Level:
+    """Return the mean of means, of which each stands for so many answers."""
+    if len(means) == 1:
+        return Level(mean=means[0].mean, n=means[0].n, interval=means[0].interval)
+    shares = [count / sum(counts) for count in counts]
+    mean = sum(share * one.mean for share, one in zip(shares, means, strict=True))
+    return Level(mean=mean, n=sum(one.n for one in means), interval=_around(mean, shares, means))
+
+
+def _around(mean: float, shares: Sequence[float], means: Sequence[RouteMean]) -> tuple[float, float] | None:
+    """Return the 95 % interval of a mean of independent means; None where one of them has none.
+
+    Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008.
+    """
+    known = [(share, one.mean, one.interval) for share, one in zip(shares, means, strict=True) if one.interval]
+    if len(known) < len(means):
+        return None
+    below = hypot(*(share * (middle - ends[0]) for share, middle, ends in known))
+    above = hypot(*(share * (middle - ends[1]) for share, middle, ends in known))
+    return mean - below, mean + above
 
 
 def _mixed(pairs: Sequence[Pair], value: Callable[[Pair], float]) -> float:
