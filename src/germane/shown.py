@@ -35,11 +35,16 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
 """What a terminal might obey, and what turns the direction of all letters; lines and tabs are left."""
 
 
+def tame(text: str) -> str:
+    """Return text of many lines without control characters: what is printed of it steers no terminal."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
 def cell(text: str) -> str:
     """Return captured text for a cell of CSV: no control characters, and nothing that a spreadsheet reads as a formula.
 
     An apostrophe before it keeps it text, also where what is not seen comes first.
     """
-    text = _CONTROLS.sub("\ufffd", text)
+    text = tame(text)
     first = next((one for one in text if one.isprintable() and not one.isspace()), "")
     return f"'{text}" if first in _FORMULA or text[:1] in {"\t", "\r"} else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 from tests.browser.sites import Site
@@ -109,6 +110,19 @@ def test_a_filter_is_the_address(page: Page, site: Site) -> None:
     page.go_back()
     expect(page).to_have_url(site.url("/answers"))
     expect(page.get_by_label("Route")).to_have_value("")
+
+
+def test_another_window_keeps_what_is_asked_for(page: Page, site: Site) -> None:
+    """The filter and the order stay where only the window is changed."""
+    picker = page.get_by_role("group", name="Window")
+    page.goto(site.url("/answers?route=docs-search&below=0.5&sort=newest"))
+    picker.get_by_role("link", name="24 h").click()
+    expect(page).to_have_url(re.compile("window=24h"))
+    asked = {"window": ["24h"], "route": ["docs-search"], "below": ["0.5"], "sort": ["newest"]}
+    assert parse_qs(urlsplit(page.url).query) == asked
+    page.goto(site.url("/alerts/preview?replay=drop&route=docs-search"))
+    picker.get_by_role("link", name="24 h").click()
+    expect(page.get_by_role("heading", name="Replayed")).to_be_visible()
 
 
 def test_a_heading_sorts_and_sorts_the_other_way(page: Page, site: Site) -> None:

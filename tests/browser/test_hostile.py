@@ -1,0 +1,125 @@
+"""What nobody should be asked or answer is text wherever it is shown, and breaks nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import BOTH
+from tests.browser.sites import Site, served
+from tests.browser.visitor import NARROW, WIDE, Visitor
+from tests.conftest import PostgreSQL, migrated_file
+from tests.dashboard.door import Clock
+from tests.dashboard.hostile import ROUTES, TEXTS, hostile
+from tests.dashboard.seeding import Seeded
+
+from germane.storage import Store
+
+Visits = Callable[..., Visitor]
+_PLACES = "all => all.map((one) => one.href)"
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> Iterator[Site]:
+    """A database of either kind in which nothing means well, on show."""
+    clock = Clock()
+    url = _empty(request, alone, tmp_path_factory)
+    with closing(Store(url, clock=clock)) as store:
+        store.migrate()
+        seeded = Seeded(clock.now, hostile(store, clock.now))
+    with served(url, seeded, clock) as running:
+        yield running
+
+
+def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), folder / 'hostile.db')}"
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    return server.url(server.create())
+
+
+def test_no_text_is_more_than_text(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
+    """On no screen does anything of theirs run, lead elsewhere or push the page sideways, wide or narrow."""
+    page = visitor(site).page()
+    answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
+    page.goto(site.url("/answers"))
+    routes = page.locator("table.answers a.route").evaluate_all(_PLACES)
+    others = ("/", "/answers", "/answers?state=any&sort=newest", "/alerts", "/alerts/preview", "/worker")
+    for address in (*map(site.url, (*others, *answers)), *dict.fromkeys(routes)):
+        page.goto(address)
+        page.locator("main details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+        assert page.evaluate("window.__germane_was_here") is None, address
+        assert page.title().endswith("germane"), address
+        assert _elsewhere(page, site) == [], address
+        for size in (NARROW, WIDE):
+            page.set_viewport_size(size)
+            assert width_of(page) <= 0, (address, size)
+
+
+def _elsewhere(page: Page, site: Site) -> list[str]:
+    found = page.locator("a, form").evaluate_all('all => all.map((one) => one.getAttribute("href") ?? one.action)')
+    resolved = page.evaluate("all => all.map((one) => new URL(one ?? '', location.href).origin)", found)
+    return [one for one, origin in zip(found, resolved, strict=True) if origin != site.address]
+
+
+def test_the_drawer_shows_it_as_text_too(visitor: Visits, site: Site) -> None:
+    """One after the other, from the worst to the best."""
+    page = visitor(site).look(site.url("/answers"))
+    page.locator("table.answers a[data-drawer]").first.click()
+    drawer = page.get_by_role("dialog", name="Answer")
+    expect(drawer).to_be_visible()
+    for _ in range(len(TEXTS) - 1):
+        before = drawer.locator("article").get_attribute("data-answer")
+        drawer.locator("a[rel=next]").click()
+        expect(drawer.locator("article")).not_to_have_attribute("data-answer", str(before))
+        assert page.evaluate("window.__germane_was_here") is None
+
+
+def test_the_text_is_there_to_be_read(visitor: Visits, site: Site) -> None:
+    """A script is shown letter by letter, and what turns letters around ends with the text that holds it."""
+    page = visitor(site).page()
+    script = next(one for one in site.seeded.exchanges if one.answer == TEXTS["script"])
+    page.goto(site.url(f"/a/{script.id}"))
+    expect(page.locator(".said")).to_contain_text(TEXTS["script"])
+    for place in page.locator(".said .text").all():
+        assert place.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
+
+
+def test_every_route_leads_to_its_page(visitor: Visits, site: Site) -> None:
+    """Whatever its name is, the links of the overview and of the list lead to it on this server."""
+    page = visitor(site).page()
+    for start, links in (("/", "#routes a.small, #routes a.route"), ("/answers", "table.answers a.route")):
+        page.goto(site.url(start))
+        page.locator("#routes details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+        found = dict.fromkeys(page.locator(links).evaluate_all(_PLACES))
+        assert len(found) == len(ROUTES)
+        for address in found:
+            response = page.goto(address)
+            assert response is not None
+            assert (response.status, response.url.startswith(site.url("/r/"))) == (200, True), address
+            expect(page.locator("#worst a[data-drawer]").first).to_be_attached()
+
+
+def test_a_file_for_a_spreadsheet_holds_no_formula(visitor: Visits, site: Site) -> None:
+    """No cell begins with what a spreadsheet calculates, but for numbers."""
+    response = visitor(site).context.request.get(site.url("/answers.csv?state=any"))
+    rows = list(csv.reader(io.StringIO(response.text(), newline="")))
+    assert len(rows) == 1 + len(TEXTS)
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert [cell for row in rows for cell in row if cell[:1] in tuple("=+-@\t\r\n|") and not _is_number(cell)] == []
+    assert any("HYPERLINK" in cell for row in rows for cell in row)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""Everything works without the script: pages, links, forms, the theme."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.sites import SCREENS, Site
+from tests.browser.visitor import NARROW, Visitor
+from tests.dashboard.seeding import SEARCH
+
+Visits = Callable[..., Visitor]
+
+
+@pytest.fixture
+def visit(visitor: Visits) -> Visits:
+    """Brings a visitor whose browser runs no script."""
+    return lambda site, **options: visitor(site, java_script_enabled=False, **options)
+
+
+def test_every_screen_opens(visit: Visits, site: Site) -> None:
+    """With a heading, and its charts with their tables."""
+    page = visit(site, viewport=NARROW).page()
+    for path in SCREENS:
+        page.goto(site.url(path))
+        expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    page.goto(site.url())
+    page.locator("#trend-panel summary").first.click()
+    expect(page.locator("#trend-panel tbody tr").first).to_be_visible()
+
+
+def test_links_and_filters_lead_on(visit: Visits, site: Site) -> None:
+    """From the sentence to the route, from the list to the page of an answer, and through the list by its form."""
+    page = visit(site).look(site.url())
+    page.locator("#worst").get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile("/a/[0-9a-f]+$"))
+    expect(page.get_by_role("heading", name="Question")).to_be_visible()
+    route = page.locator(".score-head").get_by_role("link")
+    name = route.inner_text()
+    route.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+    page.goto(site.url("/answers"))
+    page.get_by_label("Route").select_option(SEARCH)
+    page.get_by_role("button", name="Show", exact=True).last.click()
+    expect(page).to_have_url(re.compile("route=docs-search"))
+    page.goto(site.url())
+    page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page).to_have_url(re.compile("scorer=faithfulness"))
+
+
+def test_the_theme_is_switched(visit: Visits, one_site: Site) -> None:
+    """By a form that leads back to where one was."""
+    page = visit(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
+    for chosen in ("light", "dark"):
+        page.get_by_role("button", name="Theme").click()
+        expect(page).to_have_url(one_site.url("/answers?sort=newest"))
+        expect(page.locator("html")).to_have_attribute("data-theme", chosen)
+
+
+def test_people_label_acknowledge_silence_and_accept(visit: Visits, own: Callable[..., Site]) -> None:
+    """By forms alone; the second look at a baseline is a page of its own."""
+    site = own()
+    answer = site.worst()
+    page = visit(site).look(site.url(f"/a/{answer}"))
+    page.get_by_role("button", name="It does answer the question").click()
+    expect(page.get_by_role("status").first).to_contain_text("Kept")
+    page.get_by_role("button", name="Score again").click()
+    expect(page.get_by_role("status").first).to_contain_text("scored again")
+    page.goto(site.url("/alerts/{open}"))
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_role("button", name="Silence").click()
+    expect(page.get_by_role("status").first).to_contain_text("it is silenced")
+    page.get_by_role("link", name="Accept as new baseline").click()
+    page.get_by_role("button", name="Accept as new baseline").click()
+    expect(page).to_have_url(site.url("/alerts/{open}"))
+    sheet, alert = site.store.sheet(answer), site.store.alert(site.seeded.open_alert)
+    assert sheet is not None
+    assert alert is not None
+    assert len(sheet.feedback) == len(site.store.silences()) == 1
+    assert alert.acknowledged_at is not None
+    assert "accepted" in {one.reason for one in site.store.baselines()}

@@ -1,0 +1,71 @@
+"""What nobody should be asked or answer does no harm to a terminal, nor to who opens a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+from tests.cli.conftest import Call
+from tests.dashboard.hostile import hostile
+
+from germane.storage import Store
+
+_TAG = re.compile(r"<(?!/?(?:code|br|details|summary)\b)[a-zA-Z!/][^>]*>")
+
+
+@pytest.fixture
+def database(migrated_url: str) -> str:
+    """A database of either kind in which nothing means well."""
+    with closing(Store(migrated_url)) as store:
+        hostile(store, datetime.now(UTC))
+    return migrated_url
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("worst", "-n", "20"),
+        ("worst", "-n", "20", "--json"),
+        ("trend", "--since", "24h"),
+        ("trend", "--since", "24h", "--by", "route"),
+        ("trend", "--since", "24h", "--by", "model", "--json"),
+        ("report",),
+        ("report", "--json"),
+        ("report", "--format", "markdown"),
+        ("report", "--format", "html"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_steers_a_terminal(call: Call, database: str, command: tuple[str, ...]) -> None:
+    """No escape, no bell, no byte that moves what is read, and no half of a pair."""
+    ended = call(*command, "--database", database)
+    steering = {one for one in ended.out + ended.err if unicodedata.category(one) in {"Cc", "Cs"}} - {"\n"}
+    assert ended.code in {0, 5}
+    assert ended.out
+    assert steering == set()
+    assert "\u202e" not in ended.out
+    if "--json" in command:
+        assert isinstance(json.loads(ended.out), dict)
+
+
+def test_a_report_for_a_browser_holds_no_tag_of_theirs(call: Call, database: str) -> None:
+    """Scripts, handlers and pictures from elsewhere are text, and the page forbids them besides."""
+    page = call("report", "--format", "html", "--database", database).out
+    assert "default-src 'none'" in page
+    for theirs in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
+        assert theirs not in page.replace("&lt;", ""), theirs
+    assert "&lt;script&gt;" in page
+
+
+def test_a_report_for_a_pull_request_holds_no_tag_and_no_link_of_theirs(call: Call, database: str) -> None:
+    """Nor does a text of theirs end a cell of its table."""
+    text = call("report", "--format", "markdown", "--database", database).out
+    outside = re.sub(r"`+[^`]*`+", "", text)
+    assert _TAG.findall(outside.replace("\\<", "")) == []
+    assert not re.search(r"(?<!\\)\]\((?:javascript|http)", outside)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(re.findall(r"\|", rows[1]))}
