@@ -46,7 +46,8 @@ def contents(index: str) -> str:
 
 
 def _tree(caption: str, listed: str) -> str:
-    pages = "\n".join(re.findall(r"(?m)^- \[[^]]+\]\((?!https?:)([^)#]+)\.md\)", listed))
+    found = re.findall(r"(?m)^- \[([^]]+)\]\((?!https?:)([^)#]+)\.md\)", listed)
+    pages = "\n".join(f"{title} <{page}>" for title, page in found)
     return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
 
 
