@@ -1,0 +1,50 @@
+"""How pictures of pages are written."""
+
+from __future__ import annotations
+
+import runpy
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.docs.blocks import DOCS
+
+png = runpy.run_path(str(DOCS / "palette.py"))["png"]
+
+
+def read(picture: bytes) -> Any:
+    """Return the pixels of such a picture, each line of which is without a filter."""
+    parts, at = {}, 8
+    while at < len(picture):
+        (length,) = struct.unpack(">I", picture[at : at + 4])
+        parts[picture[at + 4 : at + 8]] = picture[at + 8 : at + 8 + length]
+        at += 12 + length
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    palette = np.frombuffer(parts[b"PLTE"], np.uint8).reshape(-1, 3)
+    lines = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    return palette[lines[:, 1:]]
+
+
+@pytest.mark.parametrize("colours", [1, 2, 256])
+def test_a_picture_of_few_colours_stays_as_it_is(colours: int) -> None:
+    """Up to 256 nothing is lost."""
+    chance = np.random.default_rng(7)
+    some = chance.integers(0, 256, (colours, 3), np.uint8)
+    pixels = some[chance.integers(0, colours, (30, 50))]
+
+    assert (read(png(pixels)) == pixels).all()
+
+
+def test_of_many_colours_the_frequent_ones_stay() -> None:
+    """What is rare becomes the nearest of them."""
+    chance = np.random.default_rng(7)
+    rare = chance.integers(200, 246, (2, 300, 3), np.uint8)
+    paper = np.full((50, 300, 3), 246, np.uint8)
+    pixels = np.vstack([paper, rare])
+    found = read(png(pixels))
+
+    assert (found[:50] == paper).all()
+    assert len(np.unique(found.reshape(-1, 3), axis=0)) == 256
+    assert np.abs(found[50:].astype(int) - rare).max() <= 20
