@@ -47,4 +47,4 @@ def test_of_many_colours_the_frequent_ones_stay() -> None:
 
     assert (found[:50] == paper).all()
     assert len(np.unique(found.reshape(-1, 3), axis=0)) == 256
-    assert np.abs(found[50:].astype(int) - rare).max() <= 20
+    assert np.abs(found[50:].astype(int) - rare).mean() < 5
