@@ -35,7 +35,7 @@ nitpick_ignore_regex = [
     ("py:class", r"germane\.testing\.judge_server\.Reply"),  # a name for a union of plain types
 ]
 
-OUTSIDE = {"../README.md": "index.md", "../CONTRIBUTING.md": "contributing.md", "../CHANGELOG.md": "changes.md"}
+OUTSIDE = {"../CONTRIBUTING.md": "contributing.md", "../CHANGELOG.md": "changes.md"}
 """Files of the repository that are no pages, and the pages that hold them."""
 
 

@@ -37,7 +37,7 @@ ELSEWHERE = {
     "pip": "installs from the network",
     "git": "asks a server",
     "cd": "changes nothing",
-    "gunicorn": "not installed here; tests/chaos runs it where it is",
+    "gunicorn": "not installed here",
     "uvicorn": "runs until it is stopped",
     "deploy": "stands for the reader's own",
     "rollback": "stands for the reader's own",
