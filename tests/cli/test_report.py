@@ -247,6 +247,26 @@ def test_a_time_that_is_none_is_wrong_usage(call: Call, database: str, since: st
     assert "neither a span such as 24h or 7d nor a moment in ISO 8601" in ended.err
 
 
+@pytest.mark.parametrize("verb", ["report", "trend"])
+def test_a_window_ends_after_it_begins(call: Call, database: str, verb: str) -> None:
+    """And not in the time to come."""
+    turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
+
+    assert (turned.code, late.code) == (2, 2)
+    assert "it is not after --since" in turned.err
+    assert "still to come" in late.err
+
+
+def test_answers_of_later_are_left_out(call: Call, store: Store, scored: Scored) -> None:
+    """What the report is of stands above it."""
+    scored(store, GOOD)
+
+    ended = call("report", "--since", "7d", "--until", "6d")
+
+    assert "No scores." in ended.out
+    assert re.search(r"since \S+ \S+ UTC and before \S+ \S+ UTC", ended.out)
+
+
 def test_reports_are_the_same_on_every_database(call: Call, migrated_url: str, scored: Scored) -> None:
     """SQLite and PostgreSQL tell the same."""
     store = Store(migrated_url)

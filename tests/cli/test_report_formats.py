@@ -101,7 +101,7 @@ def test_json_is_the_alias_that_it_was(call: Call, week: Store, bare: Path) -> N
 
     written = json.loads((bare / "r.json").read_text())
     assert named.code == 0
-    assert {**written, "since": ""} == {**plain, "since": ""}
+    assert {**written, "since": "", "until": ""} == {**plain, "since": "", "until": ""}
     refused = call("report", "--json", "--format", "html")
     assert (refused.code, refused.out) == (2, "")
 

@@ -33,6 +33,7 @@ _BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72
 @click.command("trend")
 @click.argument("scorer", required=False)
 @click.option("--since", type=Past(), default="7d", show_default=True, help="Answers given since then.")
+@click.option("--until", type=Past(), help="Answers given before then; by default until now.")
 @click.option("--bucket", type=Span(), help="How much time one line stands for; by default as fits on a screen.")
 @click.option("--service", help="Only this service.")
 @click.option("--route", help="Only this route.")
@@ -44,6 +45,7 @@ _BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72
 def command(
     scorer: str | None,
     since: datetime,
+    until: datetime | None,
     bucket: timedelta | None,
     service: str | None,
     route: str | None,
@@ -53,8 +55,10 @@ def command(
 ) -> None:
     """Draw the means of SCORER over time. With intervals, gaps, baseline and marks."""
     with opened(database) as store:
-        now = store.now()
-        asked = _Asked(scorer, since, now, bucket or _fitting(now - since), service, route, by)
+        end = until or store.now()
+        if until is not None and until <= since:
+            raise click.BadParameter("it is not after --since", param_hint="--until")
+        asked = _Asked(scorer, since, end, bucket or _fitting(end - since), service, route, by)
         found = _read(store, asked)
     if as_json:
         print_json(_as_dict(found))
@@ -145,6 +149,8 @@ def _lines(found: _Found) -> Iterator[str]:
     else:
         yield from drawn.over_time(picture, found.buckets, _notes(found))
     yield ""
+    if corrected := [one for one in found.buckets if one.correlation is not None]:
+        yield f"{len(corrected)} of {len(found.buckets)} means are corrected by a free local score of all answers"
     if sum(one.enough for one in found.buckets) * 2 < len(found.buckets):
         yield f"Most have fewer than {ENOUGH} scores; longer stretches tell more: --bucket {_longer(asked.bucket)}"
     yield where.styled(drawn.legend(picture, groups=asked.by is not None), dim=True)
@@ -198,6 +204,6 @@ def _as_dict(found: _Found) -> dict[str, Any]:
 
 def _bucket(one: Bucket) -> dict[str, Any]:
     names = ("start", "group", "fingerprint", "begins", "n", "enough", "mean", "interval", "low_share")
-    more = {"noncommittal_share": one.noncommittal_share}
+    more = {"noncommittal_share": one.noncommittal_share, "correlation": one.correlation}
     coverage = None if one.coverage is None else covered.as_dict(one.coverage)
     return {**{name: getattr(one, name) for name in names}, **more, "coverage": coverage}

@@ -16,7 +16,7 @@ from germane.cli.output import as_json, database, dumped
 from germane.cli.report import found as finding
 from germane.cli.report import plain
 from germane.cli.report.found import Found, Of
-from germane.cli.since import Marked, SinceMark, Span, moment_of
+from germane.cli.since import Marked, Past, SinceMark, Span, moment_of
 from germane.cli.terminal import Terminal, terminal
 from germane.errors import UsageError
 
@@ -36,6 +36,7 @@ NOT_ENOUGH_DATA: Final = 5
     show_default=True,
     help="Answers given since then: a span, a moment, mark (the newest) or mark:NAME.",
 )
+@click.option("--until", type=Past(), help="Answers given before then; by default until now.")
 @click.option("--service", help="Only this service, and its marks.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a mean is lower.")
@@ -58,6 +59,7 @@ NOT_ENOUGH_DATA: Final = 5
 def command(
     context: click.Context,
     since: datetime | Marked,
+    until: datetime | None,
     service: str | None,
     route: str | None,
     fail_under: float | None,
@@ -75,8 +77,10 @@ def command(
     compares = compares or fail_on_drop or (isinstance(since, Marked) and kind in _PAGES)
     with opened(database) as store:
         moment, mark = moment_of(store, since, service)
-        found = finding.read(store, moment, Of(service, route))
-        asked: dict[str, Any] = {"service": service, "route": route, "min_drop": min_drop}
+        if until is not None and until <= moment:
+            raise click.BadParameter("it is not after --since", param_hint="--until")
+        found = finding.read(store, moment, Of(service, route), until)
+        asked: dict[str, Any] = {"until": until, "service": service, "route": route, "min_drop": min_drop}
         earlier = None if before is None else (moment - before, moment)
         if compares:
             found = replace(found, comparisons=store.compare(since=moment, before=earlier, **asked), mark=mark)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 HEADINGS: Final = ("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen")
 
+CORRECTED: Final = (
+    "corrected: by a free local score of all answers, which goes with the scores as r says; "
+    "the view answers has the mean of the scores alone."
+)
+"""Said where a mean is."""
+
 
 def cells(found: RouteSummary, summaries: Sequence[RouteSummary]) -> tuple[str, ...]:
     """Return one row; the names in it are harmless in a terminal, and nowhere else."""
@@ -21,6 +27,7 @@ def cells(found: RouteSummary, summaries: Sequence[RouteSummary]) -> tuple[str, 
     if found.n < ENOUGH:
         return name, scorer, str(found.n), "-", f"not enough data (n={found.n}, need {ENOUGH})", "-", "-", seen
     interval = "-" if found.interval is None else f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
+    interval += "" if found.correlation is None else f", corrected (r={found.correlation:.2f})"
     shares = f"{found.low_share:.0%}", f"{found.noncommittal_share:.0%}"
     return name, scorer, str(found.n), f"{found.mean:.3f}", interval, *shares, seen
 

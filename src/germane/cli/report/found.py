@@ -39,19 +39,29 @@ class Found:
     left: Outstanding
     learning: list[BaselineVersion]
     now: datetime
+    """When it was read."""
+    until: datetime
+    """The window is since <= time of the answer < until."""
     comparisons: Comparisons | None = None
     """With the time before, where that was asked for."""
     mark: Mark | None = None
     """What was compared since."""
 
 
-def read(store: Store, since: datetime, of: Of) -> Found:
+def read(store: Store, since: datetime, of: Of, until: datetime | None = None) -> Found:
     """Read all of it but a comparison."""
-    summaries = [found for found in store.summary(since=since, histograms=False) if of.holds(found)]
-    coverage = [found for found in store.coverage(since=since) if of.holds(found) and covered.is_told(found)]
+    window: dict[str, Any] = {"since": since, "until": until}
+    summaries = [found for found in store.summary(**window, histograms=False) if of.holds(found)]
+    coverage = [found for found in store.coverage(**window) if of.holds(found) and covered.is_told(found)]
     learning = [found for found in store.learning() if of.service in {None, found.key.service}]
-    calibrations = _calibrations(store, summaries, since)
-    return Found(of, since, summaries, coverage, calibrations, store.outstanding(), learning, store.now())
+    calibrations, now = _calibrations(store, summaries, since), store.now()
+    return Found(of, since, summaries, coverage, calibrations, store.outstanding(), learning, now, until or now)
+
+
+def window(found: Found) -> str:
+    """Return "since 2026-11-19 10:30 UTC", with the end where that is not now."""
+    end = "" if found.until == found.now else f" and before {found.until:%Y-%m-%d %H:%M} UTC"
+    return f"since {found.since:%Y-%m-%d %H:%M} UTC{end}"
 
 
 def _calibrations(store: Store, summaries: list[RouteSummary], since: datetime) -> list[Calibration]:
@@ -70,6 +80,7 @@ def as_dict(found: Found) -> dict[str, Any]:
     """Return it ready for JSON."""
     return {
         "since": found.since,
+        "until": found.until,
         "enough": ENOUGH,
         "routes": [_route(one) for one in found.summaries],
         "coverage": [covered.as_dict(one) for one in found.coverage],
@@ -91,6 +102,7 @@ def _route(found: RouteSummary) -> dict[str, Any]:
         "enough": found.n >= ENOUGH,
         "mean": found.mean,
         "interval": found.interval,
+        "correlation": found.correlation,
         "low_share": found.low_share,
         "noncommittal_share": found.noncommittal_share,
         "coverage": covered.as_dict(found.coverage),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from germane.cli import compared, covered, learned
-from germane.cli.report.cells import HEADINGS, cells
+from germane.cli.report import found as finding
+from germane.cli.report.cells import CORRECTED, HEADINGS, cells
 from germane.shown import markdown
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def document(found: Found, pictured: Pictured) -> str:
     sections = [
         ["# germane report"],
         [f"**{markdown(pictured.sentence, 1000)}**"],
-        [f"Answers given since {found.since:%Y-%m-%d %H:%M} UTC, as known at {found.now:%Y-%m-%d %H:%M} UTC."],
+        [f"Answers given {finding.window(found)}, as known at {found.now:%Y-%m-%d %H:%M} UTC."],
         *_routes(found),
         *_comparison(found),
         *_worst(pictured),
@@ -38,6 +39,8 @@ def _routes(found: Found) -> Iterator[list[str]]:
     yield ["## Routes"]
     rows = [cells(one, found.summaries) for one in found.summaries]
     yield _table(HEADINGS, rows) if rows else ["No scores."]
+    if any(one.correlation is not None for one in found.summaries):
+        yield [CORRECTED]
     for floor in found.calibrations:
         yield [
             f"Labels and low answers of {markdown(floor.scorer, 40)}: {markdown(str(floor))}; means are of raw values."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from germane.cli import compared, covered, learned
-from germane.cli.report.cells import HEADINGS, cells
+from germane.cli.report.cells import CORRECTED, HEADINGS, cells
 from germane.dashboard.charts import trend_figure
 from germane.dashboard.rendering import environment, version
 from germane.shown import tame
@@ -28,6 +28,7 @@ def page(found: Found, pictured: Pictured) -> str:
         found=found,
         pictured=pictured,
         headings=HEADINGS,
+        corrected=CORRECTED,
         rows=[cells(one, found.summaries) for one in found.summaries],
         charts=[(trend.title, trend_figure(trend)) for trend in pictured.trends],
         compared=compared,

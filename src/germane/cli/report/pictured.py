@@ -36,7 +36,7 @@ class Pictured:
     """What is read for it."""
 
     verdict: Verdict
-    """That of the overview as one opens it: of the last 24 hours."""
+    """That of the overview as one opens it: of the last 24 hours of the window."""
     scorer: str | None
     """Whose worst answers these are."""
     trends: Sequence[Trend]
@@ -57,13 +57,15 @@ def look(store: Store, settings: Settings, found: Found) -> Pictured:
     newest = [one for one in found.summaries if one.newest]
     scorer = scorer_on_show(newest)
     service = service_on_show([one for one in newest if one.scorer == scorer], found.of.service)
-    view = View(span="", since=min(found.since, found.now - _SHORTEST), until=found.now, scorer=scorer, service=service)
-    desk = Desk(store=store, settings=settings, now=lambda: found.now, read_only=True)
+    view = View(
+        span="", since=min(found.since, found.until - _SHORTEST), until=found.until, scorer=scorer, service=service
+    )
+    desk = Desk(store=store, settings=settings, now=lambda: found.until, read_only=True)
     first = (service, scorer)
     pairs = {(one.service, one.scorer) for one in newest}
     ordered = sorted(pairs, key=lambda one: (one != first, one[0] != service, one))
     return Pictured(
-        verdict=read(desk, replace(view, since=found.now - SPANS[USUAL])).verdict,
+        verdict=read(desk, replace(view, since=found.until - SPANS[USUAL])).verdict,
         scorer=scorer,
         trends=[trend for pair in ordered[:CHARTS] for trend in _trend(store, found, view, *pair)],
         worst=_worst(store, found, newest, scorer),
@@ -105,7 +107,8 @@ def _without_link(mark: ChartMark) -> ChartMark:
 def _worst(store: Store, found: Found, newest: Sequence[RouteSummary], scorer: str | None) -> list[Worst]:
     """Return the lowest of the newest fingerprints: as in the overview a few refusals, which all have 0, and others."""
     fingerprints = sorted({one.fingerprint for one in newest if one.scorer == scorer})
-    of: dict[str, Any] = {"scorer": scorer, "service": found.of.service, "route": found.of.route, "since": found.since}
+    of: dict[str, Any] = {"scorer": scorer, "service": found.of.service, "route": found.of.route}
+    of |= {"since": found.since, "until": found.until}
 
     def lowest(label: str | None) -> list[Scored]:
         return [

@@ -11,7 +11,8 @@ import click
 
 from germane.cli import compared, covered, learned
 from germane.cli.output import harmless, print_table
-from germane.cli.report.cells import HEADINGS, cells
+from germane.cli.report import found as finding
+from germane.cli.report.cells import CORRECTED, HEADINGS, cells
 from germane.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ def written(found: Found, where: Terminal) -> str:
 
 def _print(found: Found, where: Terminal) -> None:
     summaries = found.summaries
-    click.echo(f"Answers given since {found.since:%Y-%m-%d %H:%M} UTC\n")
+    click.echo(f"Answers given {finding.window(found)}\n")
     if not summaries:
         click.echo("No scores.")
     elif where.watched:
         _print_by_scorer([cells(one, summaries) for one in summaries], where)
     else:
         print_table(HEADINGS, [cells(one, summaries) for one in summaries])
+    if any(one.correlation is not None for one in summaries):
+        click.echo(f"\n{CORRECTED}")
     for floor in found.calibrations:
         click.echo(f"\nLabels and low answers of {harmless(floor.scorer, 40)}: {floor}; means are of raw values")
     missing = [

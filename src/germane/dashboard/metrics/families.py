@@ -36,6 +36,10 @@ MEANS: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
         f"Upper end of the 95 % interval of the mean score{{of}}; {ENOUGH}",
         lambda one: one.interval and one.interval[1],
     ),
+    "score_correlation": (
+        "Correlation of score and free local score{of}, by which the mean is corrected; absent where it is not",
+        lambda one: one.correlation,
+    ),
     "low_ratio": (
         f"Share of answers in the lowest band{{of}}, in [0, 1], {BY_ANSWER}; {ENOUGH}",
         lambda one: one.low_share,

@@ -1,0 +1,323 @@
+"""One window has one number, whoever is asked: pages, command line, gauges, the view, and the store itself."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+from tests.dashboard.scraped import Scraped, scraped
+
+from germane.cli.main import group
+from germane.dashboard import create_app
+from germane.dashboard.words import count as counted
+from germane.dashboard.words import interval, number, percent
+from germane.exchange import Exchange
+from germane.score import LOWEST, Reason, Score, band
+from germane.settings import load
+from germane.shown import harmless
+from germane.storage import Decision, Store
+from germane.storage.tables import metadata
+
+UNTIL = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+"""A day that is over: a trend by days has one point of it."""
+SINCE = UNTIL - timedelta(days=1)
+SCORER, FINGERPRINT, SERVICE = "answer_relevancy", "5d0c1f27a9be", "shop"
+ONLY = {SCORER: FINGERPRINT}
+LEASE = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer, how probable it was that it would be scored, and what its score is."""
+
+    route: str
+    probability: float
+    value: float | None
+    """None of one that was not drawn."""
+    at: datetime
+    proxy: float | None = None
+
+
+def write(store: Store, answers: Sequence[Given]) -> None:
+    """Write answers with their scores; what was not drawn is skipped."""
+    made = {f"{number:032x}": one for number, one in enumerate(answers)}
+    store.add([_exchange(id_, one) for id_, one in made.items()])
+    store.assign([_decision(id_, one) for id_, one in made.items()], ONLY)
+    claims = store.claim("me", ONLY, limit=len(made) + 1, lease=LEASE)
+    store.complete("me", [(task, _score(made[task.exchange_id])) for claim in claims for task in claim.tasks])
+    store.release("me")
+
+
+def _exchange(id_: str, one: Given) -> Exchange:
+    who = {"id": id_, "trace_id": id_, "span_id": id_[16:]}
+    return Exchange(**who, service=SERVICE, route=one.route, question="q", answer="a", started_at=one.at)
+
+
+def _decision(id_: str, one: Given) -> Decision:
+    skip = {SCORER: Reason.NOT_DRAWN} if one.value is None else {}
+    chance = None if one.proxy is None else 1.0
+    return Decision(id_, one.probability, "drawn", skip, proxy=one.proxy, proxy_probability=chance)
+
+
+def _score(one: Given) -> Score:
+    assert one.value is not None
+    label = "noncommittal" if one.value == 0 else band(one.value)
+    return Score(scorer=SCORER, fingerprint=FINGERPRINT, value=one.value, label=label, scored_at=one.at)
+
+
+@dataclass(frozen=True)
+class Views:
+    """All that show the window."""
+
+    url: str
+    page: TestClient
+
+    def report(self, *more: str) -> str:
+        """Return what the command line reports of the window."""
+        return self._germane("report", *more)
+
+    def trend(self, *more: str) -> Mapping[str, Any]:
+        """Return the one point of a trend by days."""
+        found = json.loads(self._germane("trend", SCORER, "--bucket", "1d", "--json", *more))
+        (bucket,) = found["buckets"]
+        point: Mapping[str, Any] = bucket
+        return point
+
+    def _germane(self, *arguments: str) -> str:
+        window = ("--since", SINCE.isoformat(), "--until", UNTIL.isoformat(), "--database", self.url)
+        done = CliRunner().invoke(group, [*arguments, *window], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    def gauges(self) -> Scraped:
+        """Return the gauges, whose window ends with the same minute."""
+        found = scraped(self.page.get("/metrics").text)
+        assert found.one("germane_window_begin_timestamp_seconds", window="24h") == SINCE.timestamp()
+        assert found.one("germane_window_end_timestamp_seconds", window="24h") == UNTIL.timestamp()
+        return found
+
+    def tiles(self, address: str) -> dict[str, str]:
+        """Return the texts of the tiles of a page, by their heads."""
+        text = self.page.get(address).text
+        found = re.findall(r'<div class="tile[^"]*"><dt>(.*?)</dt><dd>(.*?)</dd></div>', text, re.DOTALL)
+        return {head: _plain(body) for head, body in found}
+
+    def cards(self) -> dict[str, str]:
+        """Return the texts of the cards of the overview, by route."""
+        found = re.findall(r'<a class="small[^"]*".*?</a>', self.page.get("/").text, re.DOTALL)
+        return {match[1]: _plain(one) for one in found if (match := re.search("<code[^>]*>(.*?)</code>", one))}
+
+    def view(self, of: str = "1 = 1") -> tuple[float, int]:
+        """Return mean and n by the statement of the documents, of the view ``answers``."""
+        asked = (
+            "SELECT sum(weight * value) / sum(weight), count(*) FROM answers WHERE value IS NOT NULL"
+            f" AND started_at >= '{SINCE:%Y-%m-%d}' AND started_at < '{UNTIL:%Y-%m-%d}' AND {of}"
+        )
+        connect: Callable[[], Any] = partial(psycopg.connect, self.url)
+        if self.url.startswith("sqlite"):
+            connect = partial(sqlite3.connect, self.url.removeprefix("sqlite:///"))
+        else:
+            asked = "SET TIME ZONE 'UTC'; " + asked
+        with closing(connect()) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(asked)
+            while cursor.description is None:
+                cursor.nextset()
+            mean, n = cursor.fetchone()
+        return float(mean), n
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", text, flags=re.DOTALL).split())
+
+
+@pytest.fixture
+def shop(migrated_url: str, bare: Path) -> Iterator[Store]:
+    """An empty database of either kind, in which it is midnight."""
+    with closing(Store(migrated_url, clock=lambda: UNTIL)) as store:
+        yield store
+
+
+@contextmanager
+def viewed(store: Store, url: str) -> Iterator[Views]:
+    """Show it."""
+    app = create_app(load(database="sqlite://"), store=store, now=lambda: UNTIL)
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
+        yield Views(url, page)
+
+
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=st.randoms(use_true_random=False))
+def test_one_window_has_one_number(shop: Store, migrated_url: str, chance: random.Random) -> None:
+    """Whatever routes, weights and scores there are: mean, interval, n, shares and counts are those of every view."""
+    _forget(shop)
+    inside = [_drawn(chance) for _ in range(chance.randrange(60, 120))]
+    enough = [Given("ask", 0.5, 0.25 + one / 50, SINCE + timedelta(minutes=one)) for one in range(25)]
+    outside = [Given("ask", 0.1, 0.01, at) for at in (SINCE - timedelta(seconds=1), UNTIL + timedelta(seconds=1))]
+    write(shop, [*inside, *enough, *outside])
+    with viewed(shop, migrated_url) as views:
+        _compare(views, [*inside, *enough])
+
+
+def _drawn(chance: random.Random) -> Given:
+    value = chance.choices([0.0, round(chance.uniform(0.001, 1.0), 6), None], [1, 6, 2])[0]
+    route, at = chance.choice(["ask", "docs-search", "support/eu"]), SINCE + timedelta(seconds=chance.randrange(86_400))
+    return Given(route, chance.uniform(0.02, 1.0), value, at)
+
+
+def _forget(store: Store) -> None:
+    with store._database.write() as connection:
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(table.delete())
+
+
+def _compare(views: Views, answers: Sequence[Given]) -> None:
+    report = json.loads(views.report("--json"))
+    routes = {one["route"]: one for one in report["routes"]}
+    text, gauges, cards = views.report(), views.gauges(), views.cards()
+    markdown, html = views.report("--format", "markdown"), _plain(views.report("--format", "html"))
+    by_route = {one.route: [other for other in answers if other.route == one.route] for one in answers}
+    for route, mine in by_route.items():
+        if not any(one.value is not None for one in mine):
+            assert route not in routes
+            continue
+        _compare_route(views, routes[route], mine, gauges, cards[route])
+        for shown in (text, markdown.replace("\\", ""), html):
+            assert _row(routes[route]) in " ".join(shown.replace("|", " ").split())
+    _compare_service(views, answers, gauges)
+
+
+def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given], gauges: Scraped, card: str) -> None:
+    """The report says what the scores say; gauges, trend, view and pages say what the report says."""
+    route, labels = found["route"], {"route": found["route"], "window": "24h", "newest": "true"}
+    scored = [(one.value, 1 / one.probability) for one in mine if one.value is not None]
+    weight = sum(weight for _, weight in scored)
+    assert found["mean"] == pytest.approx(sum(value * one for value, one in scored) / weight, abs=1e-9)
+    assert found["low_share"] == pytest.approx(
+        sum(one for value, one in scored if band(value) == LOWEST) / weight, abs=1e-9
+    )
+    assert found["n"] == len(scored)
+    assert (found["coverage"]["scored"], found["coverage"]["seen"]) == (len(scored), len(mine))
+    assert views.view(f"route = '{route}'") == (pytest.approx(found["mean"], abs=1e-9), found["n"])
+    _same(views.trend("--route", route), found)
+    assert gauges.one("germane_scores", **labels) == found["n"]
+    assert gauges.one("germane_exchanges_seen", route=route, window="24h") == len(mine)
+    tiles = views.tiles(f"/r/{route}?window=24h")
+    if found["enough"]:
+        _same(_gauged(gauges, "germane_", labels), found)
+        shown = f"{number(found['mean'])} 95% CI {interval(tuple(found['interval']))}, n={counted(found['n'])}"
+        assert tiles["Answer relevancy"] == shown
+        assert tiles["Low answers"].startswith(percent(found["low_share"]))
+        assert card.startswith(f"{route} {shown.split()[0]}")
+        assert shown.split(" ", 1)[1] in card
+    else:
+        assert not gauges.all("germane_score_mean", **labels)
+        assert tiles["Answer relevancy"] == f"\u2013 not enough data (n={found['n']}, need 20)"
+    assert tiles["Sampled"].startswith(f"{counted(len(scored))} of {counted(len(mine))}")
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    for name in ("n", "mean", "low_share", "noncommittal_share", "correlation"):
+        assert one[name] == pytest.approx(other[name], abs=1e-9), name
+    assert one["interval"] == pytest.approx(other["interval"], abs=1e-9)
+
+
+def _gauged(gauges: Scraped, prefix: str, labels: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return gauges by the names that a report has for them."""
+    correlation = gauges.all(f"{prefix}score_correlation", **labels)
+    ends = [gauges.one(f"{prefix}score_mean_{end}", **labels) for end in ("lower", "upper")]
+    return {
+        "n": gauges.one(f"{prefix}scores", **labels),
+        "mean": gauges.one(f"{prefix}score_mean", **labels),
+        "low_share": gauges.one(f"{prefix}low_ratio", **labels),
+        "noncommittal_share": gauges.one(f"{prefix}noncommittal_ratio", **labels),
+        "interval": ends,
+        "correlation": next(iter(correlation.values()), None),
+    }
+
+
+def _row(found: Mapping[str, Any]) -> str:
+    """Return a row of a report's table."""
+    n, (scored, seen) = found["n"], (found["coverage"]["scored"], found["coverage"]["seen"])
+    head, end = f"{harmless(found['route'])} {SCORER} {n}", f"{scored} of {seen}"
+    if not found["enough"]:
+        return f"{head} - not enough data (n={n}, need 20) - - {end}"
+    low, high = found["interval"]
+    corrected = "" if found["correlation"] is None else f", corrected (r={found['correlation']:.2f})"
+    shares = f"{found['low_share']:.0%} {found['noncommittal_share']:.0%}"
+    return f"{head} {found['mean']:.3f} {low:.3f} to {high:.3f}{corrected} {shares} {end}"
+
+
+def _compare_service(views: Views, answers: Sequence[Given], gauges: Scraped) -> None:
+    """All routes together: gauges, trend and the first page."""
+    point, labels = views.trend(), {"service": SERVICE, "window": "24h", "newest": "true"}
+    scored = sum(one.value is not None for one in answers)
+    _same(_gauged(gauges, "germane_service_", labels), point)
+    assert point["n"] == scored
+    assert (point["coverage"]["scored"], point["coverage"]["seen"]) == (scored, len(answers))
+    if point["correlation"] is None:
+        assert views.view() == (pytest.approx(point["mean"], abs=1e-9), scored)
+    corrected = "" if point["correlation"] is None else f" , corrected (r={number(point['correlation'])})"
+    tiles = views.tiles("/")
+    expected = f"{number(point['mean'])} 95% CI {interval(tuple(point['interval']))}, n={counted(scored)}{corrected}"
+    assert tiles["Relevancy, 24 h"] == expected
+    assert tiles["Low answers, 24 h"].startswith(percent(point["low_share"]))
+    assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
+
+
+def test_a_corrected_mean_is_the_same_everywhere_and_called_so(shop: Store, migrated_url: str) -> None:
+    """The view has the mean of the scores alone, which is another number: all others say so, with the correlation."""
+    chance = random.Random(7)
+    write(shop, [_with_proxy(chance, SINCE + timedelta(minutes=2 * place)) for place in range(600)])
+    with viewed(shop, migrated_url) as views:
+        _compare_corrected(views)
+
+
+def _with_proxy(chance: random.Random, at: datetime) -> Given:
+    quality = chance.betavariate(5, 2)
+    proxy = min(1.0, max(0.0, quality + chance.gauss(0, 0.03)))
+    return Given("ask", 0.15, quality if chance.random() < 0.15 else None, at, proxy)
+
+
+def _compare_corrected(views: Views) -> None:
+    (found,) = json.loads(views.report("--json"))["routes"]
+    gauges, (alone, n) = views.gauges(), views.view()
+    assert found["correlation"] > 0.9
+    assert abs(found["mean"] - alone) > 1e-3
+    assert n == found["n"]
+    _same(views.trend(), found)
+    for prefix in ("germane_", "germane_service_"):
+        _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
+    said = f"corrected (r={found['correlation']:.2f})"
+    for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
+        shown = views.tiles(address)[tile]
+        assert shown.startswith(f"{number(found['mean'])} 95% CI {interval(tuple(found['interval']))}, n={n}")
+        assert shown.endswith(said)
+    for format_ in ("text", "markdown", "html"):
+        text = views.report("--format", format_).replace("\\", "")
+        assert said in text
+        assert "the view answers has the mean of the scores alone" in text
+
+
+def test_what_is_drawn_in_grafana_are_these_gauges(shop: Store, migrated_url: str) -> None:
+    """The dashboard asks for means that are shown here, by the names that they have here."""
+    write(shop, [Given("ask", 1.0, 0.5, SINCE + timedelta(minutes=one)) for one in range(30)])
+    dashboard = CliRunner().invoke(group, ["grafana", "--print", "dashboard"], catch_exceptions=False).stdout
+    with viewed(shop, migrated_url) as views:
+        for name in ("germane_score_mean", "germane_scores", "germane_low_ratio"):
+            assert views.gauges().samples[name]
+            assert re.search(rf"\b{name}{{", dashboard)
