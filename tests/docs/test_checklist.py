@@ -1,0 +1,33 @@
+"""The checklist names what there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from tests.docs.blocks import DOCS, ROOT
+
+TEXT = (DOCS / "checklist.md").read_text(encoding="utf-8")
+POINTS = re.split(r"(?m)^## ", TEXT)[1:]
+TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)
+
+
+def test_there_are_twenty_points_in_order() -> None:
+    """None is left out."""
+    assert [int(point.partition(".")[0]) for point in POINTS] == list(range(1, 21))
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.partition("\n")[0])
+def test_each_point_has_something_that_shows_it(point: str) -> None:
+    """A test at least."""
+    assert re.search(r"`tests/[\w/]+\.py::\w+`", point)
+
+
+@pytest.mark.parametrize("path", sorted({path for path, _ in TESTS}))
+def test_each_test_that_is_named_is_there(path: str) -> None:
+    """By its file and its name: a test that was renamed takes the page along."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+    assert {name for file, name in TESTS if file == path} - there == set()
