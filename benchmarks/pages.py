@@ -35,7 +35,6 @@ SMALL = 5_000
 """Scores of the small database."""
 WINDOWS = ("24h", "7d", "30d", "90d")
 PAGES = ("/answers", "/answers?sort=newest", "/r/{route}", "/a/{answer}", "/alerts", "/worker", "/metrics")
-STARTS = 7
 MB, KB = 1e6, 1e3
 
 
@@ -85,10 +84,10 @@ def serving(url: str) -> Iterator[Server]:
         process.communicate(timeout=30)
 
 
-def look_at_start(url: str, name: str, goals: Goals) -> None:
+def look_at_start(url: str, name: str, starts: int, goals: Goals) -> None:
     """Start several times, and ask for one page each time."""
     seconds, memory = [], []
-    for _ in range(STARTS):
+    for _ in range(starts):
         with serving(url) as server:
             httpx2.get(server.address).raise_for_status()
             seconds.append(time.perf_counter() - server.began)
@@ -168,6 +167,7 @@ def main() -> int:
     parser.add_argument("--scores", type=int, default=10_000_000)
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--starts", type=int, default=7)
     parser.add_argument("--database", choices=(*SERVERS, "both"), default="both")
     parser.add_argument("--keep", type=Path, help="a folder for the files, shared with benchmarks/queries.py")
     given = parser.parse_args()
@@ -177,23 +177,25 @@ def main() -> int:
         folder = given.keep or Path(temporary)
         small = f"sqlite:///{temporary}/small.db"
         made(small, History(SMALL, 7, last_hour()), Path(temporary) / "small.until")
-        look_at_start(small, "small", goals)
+        look_at_start(small, "small", given.starts, goals)
         with serving(small) as server:
             look_with_browser(server, _paths(small), goals)
         for name in SERVERS if given.database == "both" else [given.database]:
-            look_at_large(name, History(given.scores, given.days, last_hour()), folder, given.runs, goals)
+            history = History(given.scores, given.days, last_hour())
+            look_at_large(name, history, folder, (given.starts, given.runs), goals)
     print("missed: " + ", ".join(goals.missed) if goals.missed else "All goals are met.")
     return 1 if goals.missed else 0
 
 
-def look_at_large(name: str, history: History, folder: Path, runs: int, goals: Goals) -> None:
-    """Fill one database, and look at all of its pages."""
+def look_at_large(name: str, history: History, folder: Path, times: tuple[int, int], goals: Goals) -> None:
+    """Fill one database, and look at all of its pages; it is started and asked so many times."""
+    starts, runs = times
     place = folder.absolute() / f"{name}-{history.scores}-{history.days}"
     place.mkdir(parents=True, exist_ok=True)
     with SERVERS[name](place) as url:
         made(url, history, folder / f"{place.name}.until")
         paths = _paths(url)
-        look_at_start(url, name, goals)
+        look_at_start(url, name, starts, goals)
         with serving(url) as server:
             look_at_times(server, name, paths, runs, goals)
             look_at_sizes(server, name, paths, goals)

@@ -131,7 +131,8 @@ def _damage(connection: Connection, *, quick: bool) -> list[str]:
         return [line for line in said if line != "ok"]
     query = text(
         "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
-        "WHERE NOT indisvalid AND indrelid = ANY (SELECT to_regclass(name) FROM unnest(CAST(:tables AS text[])) AS name)"
+        "WHERE NOT indisvalid AND indrelid = ANY "
+        "(SELECT to_regclass(name) FROM unnest(CAST(:tables AS text[])) AS name)"
     )
     found = connection.execute(query, {"tables": list(metadata.tables)}).scalars()
     return [f"the index {name} is not valid: REINDEX INDEX {name}" for name in found]

@@ -1,0 +1,32 @@
+"""The benchmark of pages does what it says, on a small scale; its times are for whoever runs it."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from pages import KB, PAGES, SIZE_GOAL, WINDOWS, main
+
+
+def test_every_page_is_asked_for_and_weighed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each has a line with its times and its size, no page is too large, and none asks another machine."""
+    asked = ["--scores", "2000", "--days", "1", "--runs", "1", "--starts", "1", "--database", "sqlite"]
+    monkeypatch.setattr(sys, "argv", ["pages.py", *asked])
+
+    code = main()
+
+    printed = capsys.readouterr().out
+    sizes = [float(one) for one in re.findall(r": size of \S+\s+(\S+) kB", printed)]
+    assert code in {0, 1}
+    for window in WINDOWS:
+        assert f"sqlite: overview, {window}, p95" in printed
+    assert len(re.findall(r"sqlite: /\S*, p95", printed)) == len(PAGES)
+    assert len(sizes) == len(PAGES) + 1
+    assert max(sizes) <= SIZE_GOAL
+    assert min(sizes) * KB > 1_000
+    assert "missed: " in printed or "All goals are met." in printed
+    if "requests to other machines" in printed:
+        assert re.search(r"requests to other machines, of \d+ +0 ", printed)
