@@ -1,7 +1,8 @@
 """Makes the pictures of the pages in pictures/. Run: make pictures
 
 The pages are the real ones, over the made-up week that tests work with, at a moment that is always the same; Chromium
-looks at them. Where no page has changed, the pictures are those of before, but for the fonts of the machine.
+looks at them. Where no page has changed, the pictures are those of before, but for the fonts of the machine, and now
+and then a pixel at the edge of a letter.
 """
 
 from __future__ import annotations
