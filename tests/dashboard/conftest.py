@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import PostgreSQL
@@ -45,7 +46,7 @@ class Week:
 
 @dataclass(frozen=True)
 class Original:
-    """A database with a week in it, to be copied: writing it takes two seconds, and copying it a tenth of one."""
+    """A database with a week in it, to be copied: writing it takes two seconds, and copying it a part of one."""
 
     place: Any
     seeded: Seeded
@@ -71,25 +72,55 @@ def week_on_postgresql(postgresql: PostgreSQL) -> Original:
     return Original(name, _written(postgresql.url(name)))
 
 
+@dataclass
+class Copy:
+    """A copy on the server that serves test after test, and is made anew once something was written on the server.
+
+    Only what writes takes a number of a transaction there, through whichever connection and process.
+    """
+
+    server: PostgreSQL
+    original: str
+    numbers: int | None = None
+
+    def url(self) -> str:
+        """Return the URL of a copy that is as the original."""
+        name = f"{self.original}_copy"
+        if self.numbers != self._numbers():
+            self.server.execute(
+                f"DROP DATABASE IF EXISTS {name} WITH (FORCE)",
+                f"CREATE DATABASE {name} TEMPLATE {self.original} STRATEGY file_copy",
+            )
+            self.numbers = self._numbers()
+        return self.server.url(name)
+
+    def _numbers(self) -> int:
+        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+            (number,) = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone() or ("",)
+        return int(number)
+
+
+@pytest.fixture(scope="session")
+def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: Original) -> Copy:
+    """The week's copy for tests."""
+    return Copy(postgresql, str(week_on_postgresql.place))
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def week(request: pytest.FixtureRequest, tmp_path: Path, bare: Path) -> Iterator[Week]:
-    """A week in a database of either kind; what a test writes into it is gone afterwards."""
+    """A week in a database of either kind; the next test does not see what a test writes into it."""
     original: Original = request.getfixturevalue(f"week_on_{request.param}")
-    url, done = _copied(request, original, tmp_path)
-    with closing(Store(url, clock=now)) as opened:
+    with closing(Store(_copied(request, original, tmp_path), clock=now)) as opened:
         yield Week(opened, original.seeded)
-    done()
+    (tmp_path / "week.db").unlink(missing_ok=True)
 
 
-def _copied(request: pytest.FixtureRequest, original: Original, folder: Path) -> tuple[str, Callable[[], None]]:
-    """Return the URL of a copy, and what takes it away."""
+def _copied(request: pytest.FixtureRequest, original: Original, folder: Path) -> str:
+    """Return the URL of a copy."""
     if isinstance(original.place, Path):
-        path = shutil.copy(original.place, folder / "week.db")
-        return f"sqlite:///{path}", path.unlink
-    server: PostgreSQL = request.getfixturevalue("postgresql")
-    name = f"{original.place}_copy"
-    server.execute(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name} TEMPLATE {original.place}")
-    return server.url(name), lambda: server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        return f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}"
+    copy: Copy = request.getfixturevalue("copy_on_postgresql")
+    return copy.url()
 
 
 @pytest.fixture
