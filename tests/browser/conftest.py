@@ -100,6 +100,12 @@ def page(visitor: Callable[..., Visitor], site: Site) -> Page:
 
 
 @pytest.fixture
+def one_page(visitor: Callable[..., Visitor], one_site: Site) -> Page:
+    """A tab, at the first page, where the kind of the database makes no difference."""
+    return visitor(one_site).look(one_site.url())
+
+
+@pytest.fixture
 def width_of() -> Callable[[Page], Any]:
     """Tells by how many pixels a page is wider than the screen."""
     return lambda page: page.evaluate("document.scrollingElement.scrollWidth - innerWidth")

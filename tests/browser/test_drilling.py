@@ -27,67 +27,67 @@ def test_the_sentence_leads_to_the_route_that_fell(page: Page, site: Site) -> No
     assert set(page.locator("table.answers .route").all_inner_texts()) == {SEARCH}
 
 
-def test_a_small_chart_leads_to_its_route(page: Page) -> None:
+def test_a_small_chart_leads_to_its_route(one_page: Page) -> None:
     """The route that fell is the first of them, and marked."""
-    first = page.locator("#routes a.small").first
+    first = one_page.locator("#routes a.small").first
     expect(first).to_have_class(re.compile(r"\bbad\b"))
     first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
-    page.locator("#worst").get_by_role("link").first.click()
-    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
+    expect(one_page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
+    one_page.locator("#worst").get_by_role("link").first.click()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_a_worst_answer_opens_beside_the_list(page: Page, site: Site) -> None:
+def test_a_worst_answer_opens_beside_the_list(one_page: Page, one_site: Site) -> None:
     """The address is that of the answer while it is open; Escape closes it, and the link has the focus again."""
-    link = page.locator("#worst a[data-drawer]").first
+    link = one_page.locator("#worst a[data-drawer]").first
     address = link.get_attribute("href")
     link.click()
-    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
-    expect(page).to_have_url(site.address + str(address))
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Answer")).to_be_hidden()
-    expect(page).to_have_url(site.url())
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+    expect(one_page).to_have_url(one_site.address + str(address))
+    one_page.keyboard.press("Escape")
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_hidden()
+    expect(one_page).to_have_url(one_site.url())
     expect(link).to_be_focused()
 
 
-def test_back_closes_the_drawer_and_forward_opens_it(page: Page, site: Site) -> None:
+def test_back_closes_the_drawer_and_forward_opens_it(one_page: Page, one_site: Site) -> None:
     """As if it were a page, and the list below is where it was."""
-    page.locator("#worst a[data-drawer]").nth(2).click()
-    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
-    page.go_back()
-    expect(page.get_by_role("dialog", name="Answer")).to_be_hidden()
-    expect(page).to_have_url(site.url())
-    page.go_forward()
-    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
+    one_page.locator("#worst a[data-drawer]").nth(2).click()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+    one_page.go_back()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_hidden()
+    expect(one_page).to_have_url(one_site.url())
+    one_page.go_forward()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_the_address_of_a_drawer_opens_the_same_as_a_page(visitor: Visits, page: Page, site: Site) -> None:
+def test_the_address_of_a_drawer_opens_the_same_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
     """Sent to somebody else, or loaded anew: score, question, answer and why are the same."""
-    page.locator("#worst a[data-drawer]").last.click()
-    shown = page.get_by_role("dialog", name="Answer")
+    one_page.locator("#worst a[data-drawer]").last.click()
+    shown = one_page.get_by_role("dialog", name="Answer")
     said = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
-    other = visitor(site).look(page.url)
+    other = visitor(one_site).look(one_page.url)
     assert (other.locator("main .said").inner_text(), other.locator("main .score-head").inner_text()) == said
-    page.reload()
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert page.locator("main .said").inner_text() == said[0]
+    one_page.reload()
+    expect(one_page.get_by_role("heading", level=1)).to_be_visible()
+    assert one_page.locator("main .said").inner_text() == said[0]
 
 
-def test_one_walks_through_the_worst_in_the_drawer(page: Page, site: Site) -> None:
+def test_one_walks_through_the_worst_in_the_drawer(one_page: Page, one_site: Site) -> None:
     """From one to the next and back, and the close button leads to where it was opened at one stroke."""
-    page.goto(site.url("/answers?route=docs-search"))
-    links = page.locator("table.answers a[data-drawer]")
+    one_page.goto(one_site.url("/answers?route=docs-search"))
+    links = one_page.locator("table.answers a[data-drawer]")
     addresses = [str(link.get_attribute("href")).split("?")[0] for link in links.all()[:3]]
     links.first.click()
-    shown = page.get_by_role("dialog", name="Answer")
+    shown = one_page.get_by_role("dialog", name="Answer")
     for address in addresses[1:]:
         shown.locator("a[rel=next]").click()
-        expect(page).to_have_url(re.compile(re.escape(address)))
+        expect(one_page).to_have_url(re.compile(re.escape(address)))
         expect(shown.locator("article")).to_have_attribute("data-answer", address.removeprefix("/a/"))
     shown.locator("a[rel=prev]").click()
-    expect(page).to_have_url(re.compile(re.escape(addresses[1])))
+    expect(one_page).to_have_url(re.compile(re.escape(addresses[1])))
     shown.get_by_role("button", name="Close").click()
-    expect(page).to_have_url(site.url("/answers?route=docs-search"))
+    expect(one_page).to_have_url(one_site.url("/answers?route=docs-search"))
     expect(shown).to_be_hidden()
 
 
@@ -112,17 +112,17 @@ def test_a_filter_is_the_address(page: Page, site: Site) -> None:
     expect(page.get_by_label("Route")).to_have_value("")
 
 
-def test_another_window_keeps_what_is_asked_for(page: Page, site: Site) -> None:
+def test_another_window_keeps_what_is_asked_for(one_page: Page, one_site: Site) -> None:
     """The filter and the order stay where only the window is changed."""
-    picker = page.get_by_role("group", name="Window")
-    page.goto(site.url("/answers?route=docs-search&below=0.5&sort=newest"))
+    picker = one_page.get_by_role("group", name="Window")
+    one_page.goto(one_site.url("/answers?route=docs-search&below=0.5&sort=newest"))
     picker.get_by_role("link", name="24 h").click()
-    expect(page).to_have_url(re.compile("window=24h"))
+    expect(one_page).to_have_url(re.compile("window=24h"))
     asked = {"window": ["24h"], "route": ["docs-search"], "below": ["0.5"], "sort": ["newest"]}
-    assert parse_qs(urlsplit(page.url).query) == asked
-    page.goto(site.url("/alerts/preview?replay=drop&route=docs-search"))
+    assert parse_qs(urlsplit(one_page.url).query) == asked
+    one_page.goto(one_site.url("/alerts/preview?replay=drop&route=docs-search"))
     picker.get_by_role("link", name="24 h").click()
-    expect(page.get_by_role("heading", name="Replayed")).to_be_visible()
+    expect(one_page.get_by_role("heading", name="Replayed")).to_be_visible()
 
 
 def test_a_heading_sorts_and_sorts_the_other_way(page: Page, site: Site) -> None:

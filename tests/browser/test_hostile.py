@@ -24,6 +24,8 @@ from germane.storage import Store
 
 Visits = Callable[..., Visitor]
 _PLACES = "all => all.map((one) => one.href)"
+on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+"""How long it takes is much, and what databases differ in is not asked."""
 
 
 @pytest.fixture(scope="module", params=BOTH)
@@ -45,13 +47,14 @@ def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) 
     return server.url(server.create())
 
 
+@on_one
 def test_no_text_is_more_than_text(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
     """On no screen does anything of theirs run, lead elsewhere or push the page sideways, wide or narrow."""
     page = visitor(site).page()
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
     page.goto(site.url("/answers"))
     routes = page.locator("table.answers a.route").evaluate_all(_PLACES)
-    others = ("/", "/answers", "/answers?state=any&sort=newest", "/alerts", "/alerts/preview", "/worker")
+    others = ("/", "/answers?state=any&sort=newest", "/alerts", "/worker")
     for address in (*map(site.url, (*others, *answers)), *dict.fromkeys(routes)):
         page.goto(address)
         page.locator("main details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
@@ -82,6 +85,7 @@ def test_the_drawer_shows_it_as_text_too(visitor: Visits, site: Site) -> None:
         assert page.evaluate("window.__germane_was_here") is None
 
 
+@on_one
 def test_the_text_is_there_to_be_read(visitor: Visits, site: Site) -> None:
     """A script is shown letter by letter, and what turns letters around ends with the text that holds it."""
     page = visitor(site).page()
@@ -92,6 +96,7 @@ def test_the_text_is_there_to_be_read(visitor: Visits, site: Site) -> None:
         assert place.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
 
 
+@on_one
 def test_every_route_leads_to_its_page(visitor: Visits, site: Site) -> None:
     """Whatever its name is, the links of the overview and of the list lead to it on this server."""
     page = visitor(site).page()

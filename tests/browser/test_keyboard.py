@@ -15,9 +15,9 @@ Visits = Callable[..., Visitor]
 
 
 @pytest.fixture
-def page(visitor: Visits, one_site: Site) -> Page:
+def page(one_page: Page) -> Page:
     """A tab, at the first page; what keys do is no matter of the database."""
-    return visitor(one_site).look(one_site.url())
+    return one_page
 
 
 def focused(page: Page) -> Any:
@@ -75,7 +75,7 @@ def test_arrows_walk_through_a_chart_as_through_its_table(page: Page) -> None:
         page.keyboard.press("ArrowRight")
         said = figure.locator(".readout").inner_text()
         expect(page.get_by_role("status").last).to_have_text(re.compile(re.escape(said.split("\n")[1])))
-        seen.append(re.findall(r"mean (\S+), 95% CI (\S+) to (\S+)\nn=(\d+)", said)[0])
+        seen.append(re.findall(r"mean (\S+), 95 % interval (\S+) to (\S+)\nn=(\d+)", said)[0])
     assert [tuple(row) for row in reversed(rows)] == seen
     page.keyboard.press("Home")
     first = figure.locator(".readout").inner_text()
@@ -118,6 +118,6 @@ def test_the_pointer_shows_the_values_where_it_is(page: Page) -> None:
     """And takes them away when it goes."""
     figure = page.locator("#trend-panel .chart").first
     figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
-    expect(figure.locator(".readout")).to_contain_text("95% CI")
+    expect(figure.locator(".readout")).to_contain_text("95 % interval")
     page.get_by_role("heading", level=1).hover()
     expect(figure.locator(".readout")).to_have_count(0)

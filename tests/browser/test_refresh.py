@@ -48,7 +48,7 @@ def test_a_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None
     write_an_answer(site.store)
     expect(page.locator("#worst")).to_contain_text(NEW)
     expect(page.get_by_role("contentinfo")).to_contain_text("last answer 2 s ago")
-    assert page.locator("#tiles").inner_text() != before
+    expect(page.locator("#tiles")).not_to_have_text(before, use_inner_text=True)
 
 
 def test_who_reads_is_not_disturbed(own: Callable[..., Site], visitor: Visits) -> None:

@@ -27,11 +27,11 @@ def test_every_screen_opens_without_trouble(visitor: Visits, site: Site) -> None
         expect(page.get_by_role("contentinfo")).to_contain_text("last answer 25 s ago")
 
 
-def test_nothing_is_wider_than_a_phone(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
+def test_nothing_is_wider_than_a_phone(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
     """At 390 px no screen scrolls sideways, and each part of the navigation can be reached."""
-    page = visitor(site, viewport=NARROW, has_touch=True).page()
+    page = visitor(one_site, viewport=NARROW, has_touch=True).page()
     for path in SCREENS:
-        page.goto(site.url(path))
+        page.goto(one_site.url(path))
         assert width_of(page) <= 0, path
     for name in NAVIGATION:
         page.get_by_role("navigation", name="Screens").get_by_role("link", name=name).tap()

@@ -20,13 +20,13 @@ def visit(visitor: Visits) -> Visits:
     return lambda site, **options: visitor(site, java_script_enabled=False, **options)
 
 
-def test_every_screen_opens(visit: Visits, site: Site) -> None:
+def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
     """With a heading, and its charts with their tables."""
-    page = visit(site, viewport=NARROW).page()
+    page = visit(one_site, viewport=NARROW).page()
     for path in SCREENS:
-        page.goto(site.url(path))
+        page.goto(one_site.url(path))
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    page.goto(site.url())
+    page.goto(one_site.url())
     page.locator("#trend-panel summary").first.click()
     expect(page.locator("#trend-panel tbody tr").first).to_be_visible()
 
