@@ -116,7 +116,7 @@ def test_a_mean_stands_only_where_it_is_one(page: TestClient, week: Week) -> Non
     assert f"<b>{line.mean:.2f}</b>" in text
     assert f"n={line.n}" in text
     for picked in ("below=0.5", "text=a", "labelled=yes", "state=failed", "label=off", "low=1"):
-        assert "95% CI" not in page.get(f"/answers?route=ask&{picked}", headers=HTML).text, picked
+        assert "95 % interval" not in page.get(f"/answers?route=ask&{picked}", headers=HTML).text, picked
     assert "n=" in page.get("/answers?route=ask&model=larch-2", headers=HTML).text
 
 

@@ -9,7 +9,7 @@ import pytest
 from germane.alert import Alert, Level, Shift
 from germane.annotation import Mark
 from germane.dashboard.happened import chart_marks, concerns, routes_of
-from germane.dashboard.sampling_rule import sampling_rule
+from germane.dashboard.sampling import sampling_rule
 from germane.dashboard.worst import reads_like
 from germane.score import Score
 from germane.settings import Budget, load
@@ -63,10 +63,10 @@ def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
 @pytest.mark.parametrize(
     ("rate", "skipped", "words"),
     [
-        (1.0, {}, "every answer is drawn"),
+        (1.0, {}, "all drawn"),
         (1.0, {"not_drawn": 20}, "80 % drawn"),
-        (0.5, {"budget": 3}, "picked within the budget, by what they tell"),
-        (1.0, {"filtered": 10}, "every answer is drawn, of what its filter takes"),
+        (0.5, {"budget": 3}, "picked by what they tell, within a budget"),
+        (1.0, {"filtered": 10}, "all drawn, of those that the filters take"),
     ],
 )
 def test_what_was_counted_goes_before_settings(rate: float, skipped: dict[str, int], words: str) -> None:
@@ -79,7 +79,7 @@ def test_without_counts_the_settings_say_it() -> None:
     """Before the first answer the rule is what the settings of this process say."""
     assert sampling_rule(load(database="sqlite://", rate=0.25)) == "25 % drawn"
     budget = load(database="sqlite://", budget=Budget(calls_per_day=100))
-    assert sampling_rule(budget) == "picked within the budget, by what they tell"
+    assert sampling_rule(budget) == "picked by what they tell, within the budget: 100 calls a day"
 
 
 def test_a_bad_answer_reads_like_its_farthest_question() -> None:

@@ -99,9 +99,9 @@ def test_tiles_show_what_was_read(page: TestClient, seeded: Store) -> None:
     assert change is not None
     assert change.interval is not None
     coverage = current.coverage
-    assert f"Relevancy, 24 h {number(current.mean)} 95% CI {interval(current.interval)}, n={current.n}" in text
-    assert f"Faithfulness, 24 h {number(second.mean)} 95% CI {interval(second.interval)}, n={second.n}" in text
-    assert f"Change \u25bc {signed(change.difference)} 95% CI {interval(change.interval)}" in text
+    assert f"Relevancy, 24 h {number(current.mean)} 95 % interval {interval(current.interval)}, n={current.n}" in text
+    assert f"Faithfulness, 24 h {number(second.mean)} 95 % interval {interval(second.interval)}, n={second.n}" in text
+    assert f"Change \u25bc {signed(change.difference)} 95 % interval {interval(change.interval)}" in text
     assert f"Low answers, 24 h {percent(current.low_share)} under 0.50; n={current.n}, weighted" in text
     assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
     assert "Worker running" in text
@@ -292,8 +292,11 @@ def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, s
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"budget": {"calls_per_day": 400}}, "budget: 400 calls a day"),
-        ({"budget": {"usd_per_hour": 0.5, "calls_per_day": 1000}}, "budget: 1,000 calls a day, $0.50 an hour"),
+        ({"budget": {"calls_per_day": 400}}, "picked by what they tell, within the budget: 400 calls a day"),
+        (
+            {"budget": {"usd_per_hour": 0.5, "calls_per_day": 1000}},
+            "within the budget: 1,000 calls a day, $0.50 an hour",
+        ),
     ],
 )
 def test_the_sampling_rule_is_said_in_words(

@@ -33,7 +33,7 @@ def test_each_metric_has_a_chart_of_its_own(page: TestClient) -> None:
     """All scorers of the route over time, each by its own name, that on show first; every mean with n and interval."""
     text = page.get("/r/docs-search").text
     titles = re.findall(r'<h2 id="scorer-\d-title">([^<]+)</h2>\s*<p><span class="mean"><b>[\d.]+</b> '
-                        r'<span class="ci">95% CI [\d.]+\u2013[\d.]+, n=\d+</span>', text)  # fmt: skip
+                        r'<span class="ci">95 % interval [\d.]+\u2013[\d.]+, n=\d+</span>', text)  # fmt: skip
     assert titles == ["Answer relevancy", "Context relevance", "Faithfulness"]
     assert text.count("data-points=") == 6
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))

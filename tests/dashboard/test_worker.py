@@ -14,7 +14,7 @@ from tests.dashboard.hostile import TEXTS, hostile
 from tests.dashboard.seeding import FINGERPRINTS, NOW
 from tests.dashboard.visiting import post, visiting
 
-from germane.dashboard.sampling_words import in_fact, limits, rule
+from germane.dashboard.sampling import in_fact, limits, sampling_told
 from germane.dashboard.worker_reading import ShownJob, size_of, took
 from germane.settings import Budget, load
 from germane.storage import Expense, JobRuns, Limit, Manner, Presence, Run, Sampled, Store
@@ -214,17 +214,17 @@ def test_the_rule_of_sampling_says_whose_it_is(seeded: Store) -> None:
     with visiting(seeded, rate=0.25) as client:
         text = words(client.get("/worker").text)
 
-    assert "25 % of answers are drawn for scoring (rate = 0.25). So the settings of this process have it" in text
+    assert "25 % drawn (rate = 0.25). So the settings of this process have it" in text
     assert re.search(r"\d+ drawn \(with probability 0\.8", text)
 
 
 def test_sampling_is_told_in_words() -> None:
     """A rate of one, a rate, and a budget with all its limits; and what was done, with its probabilities."""
-    assert rule(load(database="sqlite://")) == "Every answer is scored (rate = 1)."
+    assert sampling_told(load(database="sqlite://")) == "All drawn (rate = 1)."
     budget = Budget(calls_per_hour=90, tokens_per_day=1_000_000, usd_per_day=2.5)
     assert list(limits(budget)) == ["90 calls an hour", "1,000,000 tokens a day", "$2.50 a day"]
-    told = rule(load(database="sqlite://", budget=budget.model_dump(), always=[{"status": ["error"]}]))
-    assert told.startswith("Answers are picked by what they tell, as many as the budget pays for: 90 calls an hour,")
+    told = sampling_told(load(database="sqlite://", budget=budget.model_dump(), always=[{"status": ["error"]}]))
+    assert told.startswith("Picked by what they tell, within the budget: 90 calls an hour,")
     assert told.endswith("Some are always scored, whatever the draw says.")
     some = [
         Sampled(reason="suspicion", n=3, lowest=0.05, highest=0.5),

@@ -219,7 +219,7 @@ def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given]
     tiles = views.tiles(f"/r/{route}?window=24h")
     if found["enough"]:
         _same(_gauged(gauges, "germane_", labels), found)
-        shown = f"{number(found['mean'])} 95% CI {interval(tuple(found['interval']))}, n={counted(found['n'])}"
+        shown = f"{number(found['mean'])} 95 % interval {interval(tuple(found['interval']))}, n={counted(found['n'])}"
         assert tiles["Answer relevancy"] == shown
         assert tiles["Low answers"].startswith(percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")
@@ -273,7 +273,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: Scraped) ->
         assert views.view() == (pytest.approx(point["mean"], abs=1e-9), scored)
     corrected = "" if point["correlation"] is None else f" , corrected (r={number(point['correlation'])})"
     tiles = views.tiles("/")
-    expected = f"{number(point['mean'])} 95% CI {interval(tuple(point['interval']))}, n={counted(scored)}{corrected}"
+    expected = f"{number(point['mean'])} 95 % interval {interval(tuple(point['interval']))}, n={counted(scored)}{corrected}"
     assert tiles["Relevancy, 24 h"] == expected
     assert tiles["Low answers, 24 h"].startswith(percent(point["low_share"]))
     assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
@@ -305,7 +305,7 @@ def _compare_corrected(views: Views) -> None:
     said = f"corrected (r={found['correlation']:.2f})"
     for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
         shown = views.tiles(address)[tile]
-        assert shown.startswith(f"{number(found['mean'])} 95% CI {interval(tuple(found['interval']))}, n={n}")
+        assert shown.startswith(f"{number(found['mean'])} 95 % interval {interval(tuple(found['interval']))}, n={n}")
         assert shown.endswith(said)
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")

@@ -16,7 +16,7 @@ from germane.dashboard.overview_reading import Card, Overview, read
 from germane.dashboard.phrases import Moments
 from germane.dashboard.place import root_of
 from germane.dashboard.rendering import render
-from germane.dashboard.sampling import sampling_of
+from germane.dashboard.sampling import sampling_rule
 from germane.dashboard.screen import screen
 from germane.dashboard.view import View, view_of
 from germane.dashboard.words import plain
@@ -34,7 +34,7 @@ def overview(request: Request, desk: Desk) -> Response:
         "recent": found.recent,
         "called": called(found.recent.scorer),
         "before": before_of(found, view),
-        "sampling": sampling_of(desk.settings, found.coverage),
+        "sampling": sampling_rule(desk.settings, found.coverage),
         "trend": _trend(found, view, root_of(request.scope)),
         "cards": [(card, _small(card, view, number, floor)) for number, card in enumerate(found.cards)],
         "scorers": found.recent.scorers,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from germane.dashboard.desk import Desk
 from germane.dashboard.rendering import render
 from germane.dashboard.route_readings import known_routes, read_route
-from germane.dashboard.sampling import sampling_of
+from germane.dashboard.sampling import sampling_rule
 from germane.dashboard.screen import screen
 from germane.dashboard.view import view_of
 from germane.dashboard.words import route_path
@@ -33,7 +33,7 @@ def route(request: Request, desk: Desk) -> Response:
         scorer=shown.scorer,
         scorers=shown.scorers,
         services=shown.services,
-        rule=sampling_of(desk.settings, None if shown.first is None else shown.first.summary.coverage),
+        rule=sampling_rule(desk.settings, None if shown.first is None else shown.first.summary.coverage),
     )
 
 

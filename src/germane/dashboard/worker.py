@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from germane.dashboard import sampling_words
 from germane.dashboard.desk import Desk
 from germane.dashboard.form import form
 from germane.dashboard.person import back_to
 from germane.dashboard.refusal import Refusal
 from germane.dashboard.rendering import render
+from germane.dashboard.sampling import in_fact, limits, sampling_told
 from germane.dashboard.screen import screen
 from germane.dashboard.telling import length, span_of
 from germane.dashboard.view import SPANS, view_of
@@ -34,9 +34,9 @@ def worker(request: Request, desk: Desk) -> Response:
     page = read(desk, view, request.query_params.get("process"))
     told: dict[str, Any] = {
         "page": page,
-        "rule": sampling_words.rule(desk.settings),
-        "in_fact": sampling_words.in_fact(page.kept.manner),
-        "limits_in_words": list(sampling_words.limits(desk.settings.budget)) if desk.settings.budget else [],
+        "rule": sampling_told(desk.settings),
+        "in_fact": in_fact(page.kept.manner),
+        "limits_in_words": list(limits(desk.settings.budget)) if desk.settings.budget else [],
         "done": _done(request),
         "length": length,
         "span_of": span_of,

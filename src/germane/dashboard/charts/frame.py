@@ -64,4 +64,4 @@ def described(points: Sequence[Point], baseline: float | None, marks: Sequence[C
 def _mean(point: Point) -> str:
     if point.low is None or point.high is None:
         return f"{point.mean:.2f} (n={point.n})"
-    return f"{point.mean:.2f} (95% CI {point.low:.2f} to {point.high:.2f}, n={point.n})"
+    return f"{point.mean:.2f} (95 % interval {point.low:.2f} to {point.high:.2f}, n={point.n})"

@@ -97,7 +97,7 @@ function number(value) {
 }
 
 function words([from, to, , , mean, low, high, n, enough]) {
-  const interval = low === null ? "interval unknown" : `95% CI ${number(low)} to ${number(high)}`;
+  const interval = low === null ? "interval unknown" : `95 % interval ${number(low)} to ${number(high)}`;
   return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${enough ? "" : ": not enough data (need 20)"}`;
 }
 
