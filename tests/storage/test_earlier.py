@@ -37,6 +37,8 @@ FLEET = "0004"
 """From this revision on there are more exchanges: some in the pool of a budget, or taken out of it."""
 WATCHED = "0005"
 """From this revision on there are rollups, and what watches has its place: alerts, and what is told of them."""
+PAGED = "0006"
+"""From this revision on jobs are told of, and two answers are being scored again."""
 SINCE_WATCHED = pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WATCHED], indirect=True)
 
 
@@ -82,7 +84,7 @@ def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, c
 def test_each_earlier_revision_has_its_databases() -> None:
     """So that none can be forgotten; the newest one may still be in the making."""
     assert list(REVISIONS[: len(EARLIER)]) == EARLIER
-    assert len(EARLIER) >= max(5, len(REVISIONS) - 1)
+    assert len(EARLIER) >= max(6, len(REVISIONS) - 1)
 
 
 def test_everything_reads_the_same(earlier: Store, revision: str) -> None:
@@ -189,7 +191,8 @@ def test_what_was_left_to_do_is_done(earlier: Store, revision: str, clock: Clock
     clock.now += LEASE + timedelta(minutes=1)
     later = done(earlier, clock)
 
-    assert [number(one) for one in sorted(at_once)] == [6, 9, 9, *([13, 13, 16] if revision >= FLEET else [])]
+    again = [2, 4] if revision >= PAGED else []
+    assert [number(one) for one in sorted(at_once)] == [*again, 6, 9, 9, *([13, 13, 16] if revision >= FLEET else [])]
     assert [number(one) for one in sorted(later)] == [7, 7, 8, 8]
     earlier.assign([Decision(one.id, 1.0, "drawn") for one in earlier.unsampled(9)], SCORERS)
     assert len(done(earlier, clock)) == 4
@@ -329,3 +332,23 @@ def delivered(store: Store) -> list[str]:
             assert store.settle_notification(taken.id, "new", Outcome()) == "sent"
             found.append(taken.id)
     return found
+
+
+@pytest.mark.parametrize("revision", [one for one in EARLIER if one >= PAGED], indirect=True)
+def test_what_is_scored_again_keeps_its_score_until_then(earlier: Store, clock: Clock) -> None:
+    """And has one score afterwards; jobs go with the process that told of them."""
+    earlier.migrate()
+    assert scored(earlier) == [0.25]
+    done(earlier, clock)
+
+    assert scored(earlier) == [0.5, 0.5]
+    assert [one.name for one in earlier.jobs()] == ["save", "watch"]
+    earlier.dismiss("idle")
+    assert earlier.jobs() == []
+
+
+def scored(store: Store) -> list[float | None]:
+    """Return the values of what is, or was, scored again."""
+    ids = [f"{one + 1:032x}" for one in (2, 4)]
+    found = store.scores_of(ids)
+    return [one.value for id_ in ids for one in found.get(id_, ()) if one.scorer == "relevancy"]

@@ -196,11 +196,17 @@ def watched() -> dict[str, Any]:
     return runpy.run_path(str(Path(__file__).with_name("fill_watched.py")))
 
 
+def pages() -> dict[str, Any]:
+    """Return the same of the sixth."""
+    return runpy.run_path(str(Path(__file__).with_name("fill_pages.py")))
+
+
 def read(store: Store) -> dict[str, Any]:
     """Return everything that any revision of the Store can read."""
     later = (_read_fleet(store) if hasattr(store, "candidates") else {}) | (
         watched()["read"](store) if hasattr(store, "advance") else {}
     )
+    later |= pages()["read"](store) if hasattr(store, "jobs") else {}
     return later | {
         "exchanges": [asdict(one) for one in store.exchanges(limit=1000)],
         "scores": [{"exchange_id": one.exchange.id, **asdict(one.score)} for one in store.worst(limit=1000)],
@@ -238,6 +244,8 @@ def main() -> None:
         fill_fleet(store, running)
     if hasattr(store, "advance"):
         watched()["fill"](store)
+    if hasattr(store, "jobs"):
+        pages()["fill"](store)
     json.dump(read(store), sys.stdout, default=str, indent=1, sort_keys=True)
     store.close()
 
