@@ -84,7 +84,7 @@ def test_one_alert_tells_all_that_is_known_of_it(page: TestClient, week: Week) -
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text
 
-    for said in ("baseline, version", ">began<", ">fired<", "index v42", "Where it sits", "status 404", "larch-2"):
+    for said in ("baseline 2: ", ">began<", ">fired<", "index v42", "Where it sits", "status 404", "larch-2"):
         assert said in text
     for exchange_id in alert.exchange_ids:
         assert f'href="/a/{exchange_id}"' in text

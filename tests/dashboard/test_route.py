@@ -64,7 +64,7 @@ def test_the_baseline_is_that_of_the_route(week: Week) -> None:
     assert version.baseline is not None
     assert first.usual.mean == version.baseline.routes[SEARCH].mean
     assert first.change == pytest.approx(first.summary.mean - first.usual.mean, abs=1e-9)
-    assert "baseline of 13\u201318 Nov" in first.chart
+    assert "baseline 2, 13 Nov to 18 Nov" in first.chart
 
 
 def test_a_drop_shows_in_model_and_prompt(week: Week) -> None:

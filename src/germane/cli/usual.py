@@ -12,6 +12,8 @@ def usual_mean(
     store: Store, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
 ) -> float | None:
     """Return it, of a route or of the service as a whole; None where there is none, or more than one."""
+    from germane.dashboard.usual import level_of
+
     found = [
         one.baseline
         for one in store.baselines()
@@ -21,7 +23,5 @@ def usual_mean(
     ]
     if len(found) != 1:
         return None
-    if route is None:
-        return found[0].mean
-    of_route = found[0].routes.get(route)
-    return None if of_route is None else of_route.mean
+    level = level_of(found[0], route)
+    return None if level is None else level[0]

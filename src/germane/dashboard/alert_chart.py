@@ -128,7 +128,7 @@ def _level(alert: Alert) -> tuple[float | None, str]:
     if alert.kind != "drop" or alert.baseline is None:
         return None, ""
     version = (alert.details.get("baseline") or {}).get("version")
-    return alert.baseline.mean, "baseline" if version is None else f"baseline, version {version},"
+    return alert.baseline.mean, "baseline" if version is None else f"baseline {version}"
 
 
 def _own_marks(alert: Alert) -> Iterator[ChartMark]:

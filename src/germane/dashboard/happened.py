@@ -8,13 +8,14 @@ from datetime import datetime
 from germane.alert import Alert
 from germane.annotation import Mark
 from germane.dashboard.charts import ChartMark
-from germane.dashboard.words import plain
+from germane.dashboard.phrases import quoted
+from germane.dashboard.words import cut, plain
 
 
 def chart_marks(alerts: Iterable[Alert], marks: Iterable[Mark], *, route: str | None = None) -> tuple[ChartMark, ...]:
     """Return what is marked on a chart, the oldest first; on the chart of one route its name is left out."""
-    found = [ChartMark(began(one), _label(one, route), "alert", f"/alerts/{one.id}") for one in alerts]
-    found += [ChartMark(one.at, one.name, "deploy") for one in marks]
+    found = [ChartMark(began(one), _label(one, route), "alert", f"/alerts/{quoted(one.id)}") for one in alerts]
+    found += [ChartMark(one.at, cut(one.name, 60), "deploy") for one in marks]
     return tuple(sorted(found, key=lambda one: one.at))
 
 
@@ -37,5 +38,5 @@ def concerns(alert: Alert, service: str | None, route: str) -> bool:
 
 
 def _label(alert: Alert, route: str | None) -> str:
-    named = [one for one in routes_of(alert)[:1] if one != route]
-    return " on ".join([f"alert: {plain(alert.rule).lower()}", *named])
+    named = [cut(one, 60) for one in routes_of(alert)[:1] if one != route]
+    return " on ".join([f"alert: {cut(plain(alert.rule), 60).lower()}", *named])

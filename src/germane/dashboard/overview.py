@@ -13,7 +13,7 @@ from germane.dashboard.desk import Desk
 from germane.dashboard.first_run import is_first_run, start
 from germane.dashboard.headline import called
 from germane.dashboard.overview_reading import Card, Overview, read
-from germane.dashboard.phrases import Moments
+from germane.dashboard.phrases import before_named
 from germane.dashboard.place import root_of
 from germane.dashboard.rendering import render
 from germane.dashboard.sampling import sampling_rule
@@ -36,7 +36,9 @@ def overview(request: Request, desk: Desk) -> Response:
         "before": before_of(found, view),
         "sampling": sampling_rule(desk.settings, found.coverage),
         "trend": _trend(found, view, root_of(request.scope)),
-        "cards": [(card, _small(card, view, number, floor)) for number, card in enumerate(found.cards)],
+        "cards": [
+            (card, _small(card, view, number, floor, found.usual_name)) for number, card in enumerate(found.cards)
+        ],
         "scorers": found.recent.scorers,
         "scorer": found.recent.scorer,
     }
@@ -45,11 +47,7 @@ def overview(request: Request, desk: Desk) -> Response:
 
 def before_of(found: Overview, view: View) -> str:
     """Return what the last day is compared with: "baseline 2, 13 Nov to 18 Nov"."""
-    before = found.recent.before
-    if before is None:
-        return ""
-    days = Moments(found.now, view.zone).days(before.since, before.until)
-    return f"before, {days}" if before.baseline is None else f"baseline {before.baseline}, {days}"
+    return "" if found.recent.before is None else before_named(found.recent.before, view)
 
 
 def _trend(found: Overview, view: View, root: str) -> Markup:
@@ -71,13 +69,14 @@ def _trend(found: Overview, view: View, root: str) -> Markup:
     )
 
 
-def _small(card: Card, view: View, number: int, floor: float) -> Markup:
+def _small(card: Card, view: View, number: int, floor: float, name: str) -> Markup:
     return small_chart(
         points_of(card.buckets),
         since=view.since,
         until=view.until,
         bucket=view.bucket,
         baseline=card.usual,
+        baseline_name=name,
         title=f"Scores of {card.route}",
         name=f"route-{number}",
         floor=floor,

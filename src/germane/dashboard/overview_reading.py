@@ -11,15 +11,14 @@ from germane.alert import Alert
 from germane.dashboard.charts import ChartMark
 from germane.dashboard.desk import Desk
 from germane.dashboard.frame import Frame
+from germane.dashboard.happened import began, chart_marks
 from germane.dashboard.health import health_of
-from germane.dashboard.phrases import quoted
 from germane.dashboard.recent import Recent, recent_of, rule_of
 from germane.dashboard.situation import DAY, MEANS, MIN_DROP, RATES, TOLD, Situation, onset_of
 from germane.dashboard.verdict import Verdict, verdict_of
 from germane.dashboard.view import View
-from germane.dashboard.words import cut
-from germane.dashboard.worst import NONCOMMITTAL, Worst, worst_answers
-from germane.storage import Bucket, Comparison, Coverage, RouteSummary
+from germane.dashboard.worst import NONCOMMITTAL, Worst, disagreement_of, worst_answers
+from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
 CARDS: Final = 12
 """Routes that have a chart; the others are listed."""
@@ -70,6 +69,8 @@ class Overview:
     marks: Sequence[ChartMark]
     worst: Sequence[Worst]
     """Of the last day."""
+    disagreement: Disagreement | None
+    """Between people and the judge, of the answers in the window of the view; None where nobody has labelled one."""
     frame: Frame
 
     @property
@@ -86,6 +87,12 @@ class Overview:
     def has_refusals(self) -> bool:
         """Whether some of the worst answers answer nothing."""
         return any(one.score.label == NONCOMMITTAL for one in self.worst)
+
+    @property
+    def usual_name(self) -> str:
+        """What the dashed lines are, in a word: the baseline, or the mean of the time before."""
+        before = self.recent.before
+        return "baseline" if before is not None and before.baseline is not None else "before"
 
     @property
     def change(self) -> Comparison | None:
@@ -135,7 +142,8 @@ def read(desk: Desk, view: View) -> Overview:
         cards=cards[:CARDS],
         unseen=[one.route for one in cards[CARDS:]],
         marks=_marks(desk, view, recent),
-        worst=[] if recent.current is None else worst_answers(desk.store, recent.current, now - DAY, now),
+        worst=[] if recent.current is None else worst_answers(store, recent.current, now - DAY, now),
+        disagreement=None if recent.current is None else disagreement_of(store, recent.current, view.since, view.until),
         frame=frame,
     )
 
@@ -223,22 +231,10 @@ def _place(card: Card, fallen: Sequence[str]) -> tuple[int, float, int]:
     return rank, 3.0 if card.difference is None else card.difference, -n
 
 
-def _marks(desk: Desk, view: View, recent: Recent) -> list[ChartMark]:
+def _marks(desk: Desk, view: View, recent: Recent) -> Sequence[ChartMark]:
     """Return deploys and the alerts about answers that began in the window of the view."""
     marks = desk.store.marks(since=view.since, until=view.until, service=recent.service, limit=_FLAGS)
     alerts = desk.store.alerts(since=view.since - DAY, limit=_FLAGS)
     mine = [one for one in alerts if one.service == recent.service and one.scorer in {None, recent.scorer}]
     told = [one for one in mine if one.kind in MEANS | RATES and one.fired_at is not None]
-    flags = [ChartMark(one.at, cut(one.name, 40), "deploy") for one in marks]
-    return [*flags, *(_flag(one) for one in told if view.since <= _began(one) < view.until)]
-
-
-def _began(alert: Alert) -> datetime:
-    return alert.onset or alert.starts_at
-
-
-def _flag(alert: Alert) -> ChartMark:
-    fallen = (one.name for one in alert.shifts if one.kind == "route" and one.since.mean < one.before.mean)
-    route = alert.route or next(fallen, None)
-    where = "" if route is None else f" on {cut(route, 40)}"
-    return ChartMark(_began(alert), f"alert: {cut(alert.rule, 30)}{where}", "alert", f"/alerts/{quoted(alert.id)}")
+    return chart_marks([one for one in told if view.since <= began(one) < view.until], marks)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from germane.alert import Level
 from germane.dashboard.situation import Before
+from germane.dashboard.view import View
 from germane.dashboard.words import interval, number, route_path
 from germane.shown import counted
 from germane.storage import Estimate
@@ -68,6 +69,12 @@ def known(one: Estimate | Level, before: Before | None, moments: Moments) -> str
         return f"{number(one.mean)} before (n={one.n:,})"
     what = "before (" if before.baseline is None else f"usually (baseline {before.baseline}, "
     return f"{number(one.mean)} {what}{moments.days(before.since, before.until)}, n={one.n:,})"
+
+
+def before_named(before: Before, view: View) -> str:
+    """Return "baseline 2, 13 Nov to 18 Nov", or "before, 13 Nov to 18 Nov", in the visitor's zone."""
+    days = Moments(view.until, view.zone).days(before.since, before.until)
+    return f"before, {days}" if before.baseline is None else f"baseline {before.baseline}, {days}"
 
 
 def more_routes(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from germane.dashboard.desk import Desk
 from germane.dashboard.headline import scorer_on_show, second_scorer, service_on_show
 from germane.dashboard.situation import DAY, Before
+from germane.dashboard.usual import baseline_of, frozen
 from germane.dashboard.view import View
 from germane.settings import Drop, Settings
 from germane.storage import (
@@ -111,21 +112,23 @@ def recent_of(desk: Desk, view: View, now: datetime) -> Recent:
 
 def _earlier(desk: Desk, view: View, current: ServiceSummary, now: datetime) -> tuple[Before | None, Overall | None]:
     """Return the time that the baseline in force was learned from and what it says, else the time before."""
-    for before in _times(desk, view, current, now):
+    version = baseline_of(desk.store.baselines(), current.service, current.scorer, current.fingerprint)
+    for before in _times(view, version, now):
         names = {"service": current.service, "scorer": current.scorer}
         found = desk.store.overall(since=before.since, until=before.until, **names)
         told = any(one.enough for one in found.services if one.fingerprint == current.fingerprint)
         # The scores of a baseline that was imported are not here, and those of an old one may be deleted by now.
-        if told or before.baseline is None:
+        if before.baseline is None:
             return before, found
+        if told and version is not None and version.baseline is not None:
+            return before, frozen(found, version.baseline)
     return None, None
 
 
-def _times(desk: Desk, view: View, current: ServiceSummary, now: datetime) -> Sequence[Before]:
+def _times(view: View, version: BaselineVersion | None, now: datetime) -> Sequence[Before]:
     """Return the times to compare with, the best first: of whole hours, which are read much faster than parts."""
     until = (now - DAY).replace(minute=0, second=0, microsecond=0)
     usual = Before(since=_up(view.since if view.since <= until - LEAST else now - WEEK), until=until)
-    version = _baseline(desk, current)
     if version is None:
         return [usual]
     learned = Before(since=_up(version.since), until=min(_up(version.until), until), baseline=version.number)
@@ -136,14 +139,6 @@ def _up(moment: datetime) -> datetime:
     """Return the next whole hour."""
     floor = moment.replace(minute=0, second=0, microsecond=0)
     return floor if floor == moment else floor + HOUR
-
-
-def _baseline(desk: Desk, current: ServiceSummary) -> BaselineVersion | None:
-    """Return what the rule ``drop`` goes by for these scores."""
-    if rule_of(desk.settings, current.scorer) is None:
-        return None
-    key = (current.service, current.scorer, current.fingerprint, "")
-    return next((one for one in desk.store.baselines() if one.status == "active" and one.key == key), None)
 
 
 def rule_of(settings: Settings, scorer: str | None) -> Drop | None:

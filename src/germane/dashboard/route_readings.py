@@ -11,15 +11,17 @@ from markupsafe import Markup
 
 from germane.alert import Alert
 from germane.annotation import Mark
-from germane.baseline import OTHER
 from germane.dashboard.charts import ChartMark, Trend, points_of, spread_figure, trend_figure
 from germane.dashboard.desk import Desk
 from germane.dashboard.happened import began, chart_marks, concerns
 from germane.dashboard.headline import scorer_on_show, service_on_show
+from germane.dashboard.phrases import before_named
+from germane.dashboard.situation import Before
+from germane.dashboard.usual import baseline_of, level_of
 from germane.dashboard.view import View
 from germane.dashboard.words import plain
-from germane.dashboard.worst import Worst, worst_answers
-from germane.storage import BaselineVersion, Coverage, Overall, RouteMean, RouteSummary
+from germane.dashboard.worst import Worst, disagreement_of, worst_answers
+from germane.storage import BaselineVersion, Coverage, Disagreement, Overall, RouteMean, RouteSummary
 
 CHARTS: Final = 12
 """Scorers that have a chart."""
@@ -27,7 +29,6 @@ LABELS: Final = 12
 """Lines of a table by model or the like."""
 ALERTS: Final = 200
 """Alerts that are looked through."""
-_ALL: Final = ""
 _NOTHING: Final = Markup()
 
 
@@ -36,11 +37,12 @@ class Usual:
     """What a mean is compared with."""
 
     mean: float
+    n: int
     since: datetime
     """UTC; of what it was learned from."""
     until: datetime
-    days: str
-    """The same in words."""
+    name: str
+    """The same in words: "baseline 2, 13 Nov to 18 Nov"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class RoutePage:
     spread: Markup = _NOTHING
     breakdowns: Sequence[Breakdown] = ()
     worst: Sequence[Worst] = ()
+    disagreement: Disagreement | None = None
+    """Between people and the judge, of the answers in this window; None where nobody has labelled one."""
     alerts: Sequence[Alert] = ()
     marks: Sequence[Mark] = ()
     others: Sequence[str] = field(default_factory=list)
@@ -137,6 +141,7 @@ def read_route(desk: Desk, view: View, route: str, root: str = "") -> RoutePage 
         spread=_NOTHING if first is None else _spread(desk, view, first),
         breakdowns=[] if first is None else list(_breakdowns(desk, view, first)),
         worst=[] if first is None else worst_answers(desk.store, first.summary, view.since, view.until),
+        disagreement=None if first is None else disagreement_of(desk.store, first.summary, view.since, view.until),
         alerts=happened[0],
         marks=happened[1],
         others=_others(overall, route),
@@ -200,15 +205,12 @@ def _is_earlier(one: RouteSummary, newest: RouteSummary) -> bool:
 
 def usual_of(versions: Iterable[BaselineVersion], mean: RouteMean, view: View) -> Usual | None:
     """Return what the baseline in force knows of a route; None where it knows nothing of it."""
-    for version in versions:
-        key, known = version.key, version.baseline
-        of_it = (key.service, key.scorer, key.fingerprint) == (mean.service, mean.scorer, mean.fingerprint)
-        if known is not None and version.status == "active" and of_it and key.scope == _ALL:
-            found = known.routes.get(OTHER if mean.route in known.pooled else mean.route)
-            if found is not None:
-                during = days(view, known.since, known.until)
-                return Usual(mean=found.mean, since=known.since, until=known.until, days=during)
-    return None
+    version = baseline_of(versions, mean.service, mean.scorer, mean.fingerprint)
+    level = None if version is None or version.baseline is None else level_of(version.baseline, mean.route)
+    if version is None or level is None:
+        return None
+    name = before_named(Before(since=version.since, until=version.until, baseline=version.number), view)
+    return Usual(mean=level[0], n=level[1], since=version.since, until=version.until, name=name)
 
 
 def _chart(
@@ -238,29 +240,20 @@ def _chart(
         name=name,
         zone=view.zone,
         baseline=None if usual is None else usual.mean,
-        baseline_name="baseline" if usual is None else f"baseline of {usual.days}",
+        baseline_name="" if usual is None else usual.name,
         marks=flags,
         root=root,
     )
     return trend_figure(trend)
 
 
-def days(view: View, since: datetime, until: datetime) -> str:
-    """Return "13\u201318 Nov" or "28 Oct \u2013 3 Nov", in the visitor's zone."""
-    first, last = view.local(since), view.local(until)
-    if (first.year, first.month) == (last.year, last.month):
-        return f"{first.day}\u2013{last.day} {last:%b}" if first.day != last.day else f"{last.day} {last:%b}"
-    return f"{first.day} {first:%b} \u2013 {last.day} {last:%b}"
-
-
 def _spread(desk: Desk, view: View, line: Line) -> Markup:
     """Return how scores are spread in the window, and in the time of the baseline, or the stretch before."""
     now = _weights(desk, line.summary, view.since, view.until)
     since, until = view.since - (view.until - view.since), view.since
-    name = f"the same time before ({days(view, since, until)})"
+    name = before_named(Before(since=since, until=until), view)
     if line.usual is not None:
-        since, until = line.usual.since, line.usual.until
-        name = f"baseline of {line.usual.days}"
+        since, until, name = line.usual.since, line.usual.until, line.usual.name
     before = _weights(desk, line.summary, since, until)
     title = f"How {plain(line.scorer).lower()} is spread on {line.summary.route}"
     shown = "this window" if not view.span else f"last {view.span.removesuffix('h').removesuffix('d')} {view.span[-1]}"

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from germane.alert import Alert, Level
+from germane.dashboard.happened import routes_of
 from germane.dashboard.headline import called
 from germane.dashboard.phrases import (
     Moments,
@@ -122,7 +123,7 @@ def _falls(given: Situation) -> list[_Fall]:
         found[given.whole.route] = _Fall(route=given.whole.route, line=given.whole)
     for alert in given.alerts:
         if alert.kind in MEANS | RATES and alert.scorer in {None, given.scorer}:
-            route = _route_of(alert)
+            route = next(iter(routes_of(alert)), None)
             line = next((one for one in given.routes if one.route == route), None)
             found[route] = _Fall(route=route, line=line if route is not None else given.whole, alert=alert)
     return sorted(found.values(), key=lambda one: (-one.by, one.route or ""))
@@ -134,12 +135,6 @@ def _dropped(one: Comparison, given: Situation) -> bool:
 
 def _moved(one: Comparison, given: Situation) -> bool:
     return one.difference is not None and abs(one.difference) >= given.min_drop
-
-
-def _route_of(alert: Alert) -> str | None:
-    """Return the route that an alert is about, or on which most of it sits."""
-    fallen = (one.name for one in alert.shifts if one.kind == "route" and one.since.mean < one.before.mean)
-    return alert.route or next(fallen, None)
 
 
 def _worse(given: Situation, falls: Sequence[_Fall]) -> Verdict:

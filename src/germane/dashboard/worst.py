@@ -1,4 +1,4 @@
-"""The worst answers, and for each what it answers in place of the question asked."""
+"""The worst answers, for each what it answers in place of the question asked, and whether people agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from germane.exchange import Exchange
 from germane.score import LOWEST, Score
-from germane.storage import RouteMean, Scored, ServiceSummary, Store
+from germane.storage import Disagreement, RouteMean, Scored, ServiceSummary, Store
 
 WORST: Final = 10
 REFUSALS: Final = 3
@@ -58,6 +58,21 @@ def worst_answers(store: Store, mean: RouteMean | ServiceSummary, since: datetim
         shown = max(REFUSALS, WORST - len(others))
         found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
     return worst_of(found)
+
+
+def disagreement_of(
+    store: Store, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
+) -> Disagreement | None:
+    """Return how often people disagree with these scores; None where nobody has labelled an answer of the window."""
+    found = store.disagreements(
+        scorer=mean.scorer,
+        service=mean.service,
+        route=mean.route if isinstance(mean, RouteMean) else None,
+        fingerprint=mean.fingerprint,
+        since=since,
+        until=until,
+    )
+    return found[0] if found else None
 
 
 def worst_of(found: Sequence[Scored]) -> list[Worst]:

@@ -41,7 +41,7 @@ class Trend:
     zone: ZoneInfo | None = None
     baseline: float | None = None
     baseline_name: str = "baseline"
-    """With the time that it was learned from."""
+    """A word, and perhaps which one and the time that it was learned from: "baseline 2, 13 Nov to 18 Nov"."""
     marks: Sequence[ChartMark] = ()
     root: str = ""
     """Before every link."""
@@ -61,6 +61,7 @@ def _chart(trend: Trend, kind: str, width: int, height: int) -> Markup:
         bucket=trend.bucket,
         zone=trend.zone,
         baseline=trend.baseline,
+        baseline_name=trend.baseline_name.partition(",")[0].partition(" ")[0],
         marks=trend.marks,
         title=trend.title,
         width=width,
@@ -74,7 +75,7 @@ def _keys(trend: Trend) -> Iterator[tuple[str, str]]:
     yield "mean", "mean"
     yield "95 % interval", "95 % interval"
     if trend.baseline is not None:
-        yield "baseline", f"{trend.baseline_name} {number(trend.baseline)}"
+        yield "baseline", f"{trend.baseline_name}: {number(trend.baseline)}"
     yield "n", f"n scored per {length_of(trend.bucket)}"
     if any(not one.enough for one in trend.points):
         yield "few", "n under 20"

@@ -45,7 +45,9 @@ class Picture:
         )
 
 
-def described(points: Sequence[Point], baseline: float | None, marks: Sequence[ChartMark] = ()) -> str:
+def described(
+    points: Sequence[Point], baseline: float | None, marks: Sequence[ChartMark] = (), *, name: str = "baseline"
+) -> str:
     """Return in words what a chart of means shows."""
     newest = series_of(points)[-1:]
     if not newest:
@@ -55,7 +57,7 @@ def described(points: Sequence[Point], baseline: float | None, marks: Sequence[C
     if lowest is not last:
         words.append(f"Lowest: {_mean(lowest)}.")
     if baseline is not None:
-        words.append(f"Baseline: {baseline:.2f}.")
+        words.append(f"{name.capitalize()}: {baseline:.2f}.")
     if marks:
         words.append(f"Marks: {'; '.join(one.label for one in marks[:5])}.")
     return " ".join(words)

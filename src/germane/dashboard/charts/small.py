@@ -20,6 +20,7 @@ def small_chart(
     until: datetime,
     bucket: timedelta,
     baseline: float | None = None,
+    baseline_name: str = "baseline",
     title: str,
     description: str = "",
     width: int = 300,
@@ -35,7 +36,7 @@ def small_chart(
     inside = [one for one in points if edge.shows(one, bucket)]
     low = floor_of(inside, baseline) if floor is None else floor
     plot = Plot(left=edge.left, right=edge.right, top=edge.top, bottom=edge.bottom, since=since, until=until, floor=low)
-    words = description or described(inside, baseline)
+    words = description or described(inside, baseline, name=baseline_name)
     picture = Picture(width=width, height=height, title=title, description=words, name=name)
     series = series_of(inside)
     return picture.of(

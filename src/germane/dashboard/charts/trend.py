@@ -58,6 +58,7 @@ def trend_chart(
     bucket: timedelta,
     zone: ZoneInfo | None = None,
     baseline: float | None = None,
+    baseline_name: str = "baseline",
     marks: Sequence[ChartMark] = (),
     title: str,
     description: str = "",
@@ -76,6 +77,7 @@ def trend_chart(
         bucket: How much time one point stands for.
         zone: In which moments are written; None for this machine's.
         baseline: Where the dashed line lies; None without one.
+        baseline_name: What that is, in a word.
         marks: Moments to be seen.
         title: What it is, for who cannot see it.
         description: What it shows; by default a few words made from the points.
@@ -95,7 +97,7 @@ def trend_chart(
     plot = replace(edge, top=above, bottom=height - _FOOT - _STRIP - 12, floor=low)
     strip = replace(edge, top=height - _FOOT - _STRIP, bottom=height - _FOOT)
     bars, most = layers.bars_of(inside, strip, bucket)
-    words = description or described(inside, baseline, marks)
+    words = description or described(inside, baseline, marks, name=baseline_name)
     picture = Picture(width=width, height=height, title=title, description=words, name=name, kind=kind)
     series = series_of(inside)
     return picture.of(
@@ -105,7 +107,7 @@ def trend_chart(
         _most(strip, most, room),
         layers.grid_of(plot, plot.levels),
         *(_flag_line(*flag, label, plot, strip) for flag, label in zip(flags, labels, strict=True)),
-        _baseline(plot, baseline, room),
+        _baseline(plot, baseline, baseline_name, room),
         layers.lines_of(series, plot, bucket, 3.2),
         *(_label(label, flag[1]) for label, flag in zip(labels, flags, strict=True) if label),
         data=_data(inside, plot, bucket),
@@ -127,12 +129,12 @@ def _label(label: Placed, mark: ChartMark) -> Markup:
     return tag("text", label.text, class_=mark.kind, x=label.x, y=16 + _ROW * label.row, text_anchor=label.anchor)
 
 
-def _baseline(plot: Plot, level: float | None, room: _Room) -> Markup:
+def _baseline(plot: Plot, level: float | None, called: str, room: _Room) -> Markup:
     if level is None:
         return Markup("")
     y = plot.y(level)
     figure = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-    name = tag("text", "baseline", x=plot.right + 6, y=y - 11) if room is _WIDE else Markup("")
+    name = tag("text", called, x=plot.right + 6, y=y - 11) if room is _WIDE else Markup("")
     return joined(layers.baseline_of(plot, level), name, figure)
 
 
