@@ -10,7 +10,6 @@ from germane.dashboard.desk import Desk
 from germane.settings import Budget
 from germane.shown import counted
 from germane.storage import Allowed, Pulse, Worker, allowed
-from germane.storage.pulse import MANY
 
 LEASES: Final = 2
 """Who was not seen for so many is gone, or holds still."""
@@ -69,7 +68,7 @@ class Health:
     @property
     def is_capped(self) -> bool:
         """Whether more wait than were counted."""
-        return max(self.pulse.undecided, self.pulse.waiting) >= MANY
+        return self.pulse.is_capped
 
     @property
     def lag(self) -> timedelta:

@@ -46,6 +46,7 @@ def render(
     page = environment().get_template(template)
     root = str(request.scope.get("root_path", "")).rstrip("/")
     path = f"/{str(request.scope['path']).removeprefix(root).lstrip('/')}"  # two slashes would lead elsewhere
+    frame = frame_of(desk) if framed else content.get("frame")
     around = {
         "request": request,
         "desk": desk,
@@ -53,10 +54,10 @@ def render(
         "root": root,
         "path": path,
         "here": quote(path),
-        "now": desk.now(),
+        "now": frame.health.now if frame else desk.now(),  # ages are by the clock that all processes share
         "theme": theme.of(request),
         "version": version(),
-        "frame": frame_of(desk) if framed else None,
+        "frame": frame,
     }
     return HTMLResponse(page.render(around | content), status_code=status)
 

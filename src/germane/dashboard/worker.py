@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -10,16 +11,19 @@ from starlette.responses import Response
 
 from germane.dashboard.desk import Desk
 from germane.dashboard.form import form
+from germane.dashboard.frame import frame_of
 from germane.dashboard.person import back_to
 from germane.dashboard.refusal import Refusal
 from germane.dashboard.rendering import render
+from germane.dashboard.running import in_force
 from germane.dashboard.sampling import in_fact, limits, sampling_told
 from germane.dashboard.screen import screen
 from germane.dashboard.telling import length, span_of
 from germane.dashboard.view import SPANS, view_of
 from germane.dashboard.worker_reading import read, size_of, took
 from germane.score import Reason
-from germane.storage import AnswerFilter, Rescored, Store
+from germane.storage import AnswerFilter, Rescored
+from germane.storage.queue import MANY
 
 USUAL: Final = "24h"
 AT_ONCE: Final = 500
@@ -42,8 +46,10 @@ def worker(request: Request, desk: Desk) -> Response:
         "span_of": span_of,
         "size_of": size_of,
         "took": took,
+        "many": MANY,
     }
-    return render(request, desk, view, "worker.html", **told)
+    frame = frame_of(desk, page.health)
+    return render(request, desk, view, "worker.html", framed=False, frame=frame, **told)
 
 
 def _done(request: Request) -> str | None:
@@ -65,8 +71,8 @@ def retry(request: Request, desk: Desk) -> Response:
     """Have what failed for one reason scored again, or what was put off tried at once."""
     asked = form(request)
     scorer, reason = asked.get("scorer", ""), asked.get("reason", "")
-    in_force = scorers_in_force(desk.store)
-    if scorer not in in_force:
+    known = in_force(desk)
+    if scorer not in known:
         step = "Start a worker that has it; then come back."
         raise Refusal(409, "No process has this scorer now, so that nobody would score it.", step)
     if reason and reason not in FAILED:
@@ -74,20 +80,11 @@ def retry(request: Request, desk: Desk) -> Response:
     window = asked.get("window", USUAL)
     since = desk.store.now() - SPANS[window if window in SPANS else USUAL]
     chosen = AnswerFilter(since=since, scorer=scorer, state="failed" if reason else "waiting", reason=reason or None)
-    found = _again(desk, chosen, in_force)
+    found = _again(desk, chosen, known)
     return back_to(request, f"/worker?{urlencode({'window': window, 'ready': found.ready + found.waiting})}#failures")
 
 
-def scorers_in_force(store: Store) -> dict[str, str]:
-    """Return fingerprints by scorer, of the processes that score; the one seen last first."""
-    found: dict[str, str] = {}
-    for one in store.workers():
-        for name, fingerprint in one.scorers.items():
-            found.setdefault(name, fingerprint)
-    return found
-
-
-def _again(desk: Desk, chosen: AnswerFilter, in_force: dict[str, str]) -> Rescored:
+def _again(desk: Desk, chosen: AnswerFilter, known: Mapping[str, str]) -> Rescored:
     """Have the newest of them scored again, some in each transaction."""
     total, ids, after = Rescored(), list[str](), None
     while len(ids) < MOST:
@@ -98,7 +95,7 @@ def _again(desk: Desk, chosen: AnswerFilter, in_force: dict[str, str]) -> Rescor
             break
     for start in range(0, len(ids), AT_ONCE):
         pairs = [(id_, chosen.scorer or "") for id_ in ids[start : start + AT_ONCE]]
-        total += desk.store.rescore(pairs, in_force, budgeted=desk.settings.budget is not None)
+        total += desk.store.rescore(pairs, known, budgeted=desk.settings.budget is not None)
     return total
 
 

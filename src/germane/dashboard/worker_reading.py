@@ -147,8 +147,8 @@ def read(desk: Desk, view: View, process: str | None) -> WorkerPage:
     return WorkerPage(
         health=health,
         process=chosen,
-        jobs=[ShownJob(job=one) for one in store.jobs() if chosen is not None and one.process == chosen.id],
-        queue=store.outstanding().tasks,
+        jobs=[] if chosen is None else [ShownJob(job=one) for one in store.jobs(chosen.id)],
+        queue=health.pulse.queue,
         troubles=store.troubles(),
         failures=[_failure(desk, view, *one) for one in failures[:FAILURES]],
         more_failures=max(0, len(failures) - FAILURES),

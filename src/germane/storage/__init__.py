@@ -7,7 +7,7 @@ from germane.storage.alerts import Advance, Written
 from germane.storage.answer_filter import Answer, AnswerFilter, AnswerPage, AnswerState, Place, Sort, Total, Work
 from germane.storage.answers import Neighbours
 from germane.storage.arrivals import Arrival, Past
-from germane.storage.backlog import Backlog, OpenTasks, Outstanding, Trouble
+from germane.storage.backlog import Backlog, OpenTasks, Outstanding
 from germane.storage.baselines import BaselineVersion, Key, Why
 from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at, shares
 from germane.storage.comparison import Comparison, Comparisons, Finding, Window
@@ -38,6 +38,7 @@ from germane.storage.store import Store
 from germane.storage.tally import Coverage
 from germane.storage.tasks import Claim, Task
 from germane.storage.traffic import HourCount, Traffic, Usage
+from germane.storage.trouble import Trouble
 from germane.storage.workers import Presence, Worker
 from germane.storage.writer import Writer
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select, text, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select
 
 from germane.storage.ended import count_expired, expired
 from germane.storage.pool import take_out
+from germane.storage.queue import CANDIDATE, OPEN, Pair, pairs
 from germane.storage.rows import batched
 from germane.storage.tables import exchange, scoring_task
 from germane.storage.tally import Deltas
 from germane.storage.workers import workers
 
-Pair = tuple[str, str]
-"""Scorer and fingerprint."""
 TOLD: Final = "no process has run this scorer with this fingerprint for an hour or more"
-_OPEN: Final = text("not_before IS NOT NULL")
-_CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
 
 
 def expire(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
@@ -33,7 +30,7 @@ def expire(connection: Connection, process: str, after: timedelta, limit: int, n
         return 0
     run = {pair for one in seen for pair in one.scorers.items()}
     ended: list[Row[Any]] = []
-    for pair in sorted(_pairs(connection) - run):
+    for pair in sorted(set(pairs(connection)) - run):
         values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
         for query in (_DUE, _POOLED):
             ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
@@ -44,22 +41,7 @@ def expire(connection: Connection, process: str, after: timedelta, limit: int, n
 def abandoned(connection: Connection, after: timedelta, now: datetime) -> list[Pair]:
     """Return scorers and fingerprints that have open tasks and were run by no process within that time."""
     run = {pair for one in workers(connection, since=now - after) for pair in one.scorers.items()}
-    return sorted(_pairs(connection) - run)
-
-
-def _pairs(connection: Connection) -> set[Pair]:
-    return set(_distinct(connection, _OPEN)) | set(_distinct(connection, _CANDIDATE))
-
-
-def _distinct(connection: Connection, condition: Any) -> Iterator[Pair]:
-    """Step from pair to pair through an index: they are few, the tasks may be many."""
-    pair = tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint)
-    query = select(scoring_task.c.scorer, scoring_task.c.fingerprint).where(condition)
-    query = query.order_by(scoring_task.c.scorer, scoring_task.c.fingerprint).limit(1)
-    found = connection.execute(query).first()
-    while found is not None:
-        yield found.scorer, found.fingerprint
-        found = connection.execute(query.where(pair > tuple_(found.scorer, found.fingerprint))).first()
+    return sorted(set(pairs(connection)) - run)
 
 
 def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
@@ -77,8 +59,8 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequenc
 
 
 # Pending and due, or running under a lease that has ended: whoever holds one still gives an answer.
-_DUE = _gone(_OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
-_POOLED = _gone(_CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
+_DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
+_POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
 
 
 def _end(connection: Connection, process: str, rows: Sequence[Row[Any]]) -> None:

@@ -64,9 +64,10 @@ def write(connection: Connection, process: str, told: Iterable[JobRuns]) -> None
         connection.execute(_UPSERTS[connection.dialect.name], rows)
 
 
-def read(connection: Connection) -> list[JobRuns]:
-    """Return the jobs of all processes, by process and name."""
-    rows = connection.execute(select(job).order_by(job.c.process, job.c.name)).all()
+def read(connection: Connection, process: str | None = None) -> list[JobRuns]:
+    """Return the jobs of all processes, or of one, by process and name."""
+    query = select(job).order_by(job.c.process, job.c.name)
+    rows = connection.execute(query if process is None else query.where(job.c.process == process)).all()
     return [JobRuns(process=row.process, name=row.name, every=row.every, runs=_runs(row.runs)) for row in rows]
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from germane.storage import budget, workers
+from germane.storage import budget, queue, workers
+from germane.storage.backlog import OpenTasks
 from germane.storage.budget import Spent
+from germane.storage.queue import MANY
 from germane.storage.tables import exchange, scoring_task, tally
 from germane.storage.workers import Worker
 
-MANY: Final = 10_000
-"""What waits is counted up to so many."""
 LATELY: Final = timedelta(hours=1)
 
 
@@ -29,12 +29,10 @@ class Pulse:
     """Processes that score, and have not ended as they should; the one seen last first."""
     undecided: int = 0
     """Exchanges that no sampler has looked at; not above :data:`MANY`."""
-    waiting: int = 0
-    """Tasks that are free to be claimed, postponed or running; not above :data:`MANY`."""
+    queue: tuple[OpenTasks, ...] = ()
+    """What waits for each scorer; no number of it is above :data:`MANY`."""
     retried: int = 0
     """Of these, such as were tried in vain; not above :data:`MANY`."""
-    candidates: int = 0
-    """In the pool that a budget picks from; not above :data:`MANY`. They are not late."""
     oldest: datetime | None = None
     """UTC: since when the oldest waits to be decided on, or to be scored."""
     scored: int = 0
@@ -46,11 +44,25 @@ class Pulse:
     spent: Spent
     """Today."""
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that are free to be claimed, postponed or running."""
+        return sum(one.under_way for one in self.queue)
+
+    @property
+    def candidates(self) -> int:
+        """In the pool that a budget picks from. They are not late."""
+        return sum(one.candidates for one in self.queue)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether more may wait than was counted."""
+        return self.undecided >= MANY or any(MANY in {one.ready, one.postponed} for one in self.queue)
+
 
 def pulse(connection: Connection, now: datetime) -> Pulse:
     """Read how scoring does."""
-    open_ = scoring_task.c.not_before.is_not(None)
-    pool = (scoring_task.c.state == "pending", scoring_task.c.not_before.is_(None))
+    waits = queue.queue(connection, now)
     retried = (scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None))
     undecided = exchange.c.sampling_reason.is_(None)
     lately = _lately(connection, now - LATELY)
@@ -58,10 +70,9 @@ def pulse(connection: Connection, now: datetime) -> Pulse:
         now=now,
         workers=tuple(workers.workers(connection)),
         undecided=_count(connection, exchange.c.started_at, undecided),
-        waiting=_count(connection, scoring_task.c.scorer, open_),
+        queue=waits,
         retried=_count(connection, scoring_task.c.state, *retried),
-        candidates=_count(connection, scoring_task.c.scorer, *pool),
-        oldest=_oldest(connection),
+        oldest=_oldest(connection, waits),
         scored=lately.pop("", 0),
         failed=lately,
         captured_at=connection.execute(select(func.max(exchange.c.started_at))).scalar_one(),
@@ -74,10 +85,9 @@ def _count(connection: Connection, column: Any, *conditions: Any) -> int:
     return int(connection.execute(select(func.count()).select_from(first)).scalar_one())
 
 
-def _oldest(connection: Connection) -> datetime | None:
+def _oldest(connection: Connection, waits: Sequence[OpenTasks]) -> datetime | None:
     undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    open_ = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
-    moments = [connection.execute(query).scalar_one() for query in (undecided, open_)]
+    moments = [connection.execute(undecided).scalar_one(), *(one.since for one in waits)]
     return min((moment for moment in moments if moment is not None), default=None)
 
 

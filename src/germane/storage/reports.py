@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import backlog, calibrations, feedback, manner, pulse, readings, traffic
-from germane.storage.backlog import Backlog, Outstanding, Trouble
+from germane.storage import backlog, calibrations, feedback, manner, pulse, readings, traffic, trouble
+from germane.storage.backlog import Backlog, Outstanding
 from germane.storage.feedback import Labelled
 from germane.storage.lowest import Chosen
 from germane.storage.manner import Manner
@@ -17,6 +17,7 @@ from germane.storage.part import Part
 from germane.storage.pulse import Pulse
 from germane.storage.readings import Counts, Scored
 from germane.storage.traffic import Traffic, Usage
+from germane.storage.trouble import Trouble
 
 
 class Reports(Part):
@@ -106,7 +107,7 @@ class Reports(Part):
     def troubles(self) -> list[Trouble]:
         """Return what tasks wait for that were tried in vain, the most common first."""
         with self._database.read() as connection:
-            return backlog.troubles(connection)
+            return trouble.troubles(connection)
 
     def outstanding(self) -> Outstanding:
         """Return what is still to be decided on and to be scored."""

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from germane.storage import expiry, jobs, workers
-from germane.storage.expiry import Pair
 from germane.storage.jobs import JobRuns
 from germane.storage.part import Part
+from germane.storage.queue import Pair
 from germane.storage.workers import Presence, Worker
 
 ABSENCE: Final = timedelta(hours=1)
@@ -50,10 +50,14 @@ class Roster(Part):
             since = None if within is None else self._moment(connection) - within
             return workers.workers(connection, since)
 
-    def jobs(self) -> list[JobRuns]:
-        """Return what the processes that score do again and again, with the last 50 runs, by process and name."""
+    def jobs(self, process: str | None = None) -> list[JobRuns]:
+        """Return what processes that score do again and again, with the last 50 runs, by process and name.
+
+        Args:
+            process: id of the only one whose jobs are wanted.
+        """
         with self._database.read() as connection:
-            return jobs.read(connection)
+            return jobs.read(connection, process)
 
     def abandoned(self, *, after: timedelta = ABSENCE) -> list[Pair]:
         """Return scorers and fingerprints that have open tasks, and that no process has had within this time."""

@@ -64,7 +64,10 @@ def _look_at_coverage(covering: Sequence[Coverage]) -> Iterator[Finding]:
 
 def _tell(trouble: Trouble) -> Finding:
     """Tell what scores wait for. A judge that is merely busy is daily life."""
-    told = f"{trouble.tasks} scores wait, the oldest since {trouble.since:%Y-%m-%d %H:%M} UTC, and are tried again"
+    more = " or more" if trouble.is_capped else ""
+    told = (
+        f"{trouble.tasks}{more} scores wait, the oldest since {trouble.since:%Y-%m-%d %H:%M} UTC, and are tried again"
+    )
     message = f"{told} by themselves: {_named(trouble)}"
     busy = trouble.reason is Reason.JUDGE_RATE_LIMITED
     return Finding(f"scorer {trouble.scorer}", "note" if busy else "fault", message, FIXES.get(trouble.reason))
