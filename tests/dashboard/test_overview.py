@@ -123,6 +123,8 @@ def test_the_change_is_from_what_the_baseline_has_kept(week: Week) -> None:
     assert (found.recent.usual.mean, found.recent.usual.n) == (kept.mean, kept.n)
     assert found.change is not None
     assert found.change.finding == expected.services[0].finding
+    assert found.change.before is not None
+    assert found.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
     for one, other in zip(sorted(_lines(found), key=lambda one: one.route or ""), expected.routes, strict=True):
         assert (one.route, one.finding, one.after) == (other.route, other.finding, other.after)
         level = kept.routes[one.route or ""]

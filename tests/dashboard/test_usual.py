@@ -45,9 +45,9 @@ def levels(*given: RouteSummary) -> list[tuple[float, int]]:
 
 
 def test_a_route_has_the_level_that_its_baseline_has_kept() -> None:
-    """Its interval is that of the kept mean, and what became of its answers is as it was read."""
+    """Its interval is that of the kept mean, and so is its weight in the service as a whole."""
     (found,) = frozen(Overall(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT).routes
-    assert (found.mean, found.n, found.coverage.seen) == (0.8, 100, 60)
+    assert (found.mean, found.n, found.coverage.seen) == (0.8, 100, 100)
     assert found.interval is not None
     assert 0.7 < found.interval[0] < 0.8 < found.interval[1] < 0.9
 

@@ -160,7 +160,7 @@ def test_no_change_is_said_with_what_is_and_what_is_usual() -> None:
     unsure = verdict_of(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
     assert found.text == (
-        "No route changed for sure in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
+        "No clear change on any route in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
         "0.80 before (15 Nov to 18 Nov, n=900)."
     )
     assert (found.state, found.tone) == ("unchanged", "good")
@@ -214,7 +214,7 @@ def test_another_judge_is_not_compared_with_the_one_before() -> None:
     found = verdict_of(given)
 
     assert found.text == (
-        "The judge changed: no comparison is possible yet. By the new one there is "
+        "The judge changed: no comparison is possible yet. The new one gives "
         "0.30 (95 % interval 0.24\u20130.36, n=80) in the last 24 h."
     )
     assert "not enough data (n=9, need 20)" in verdict_of(replace(given, current=a_service((0.3, 9), "f2"))).text
@@ -256,7 +256,7 @@ def covered(seen: int, **more: Any) -> Sequence[Coverage]:
             "the judge cannot be reached since 18 Nov 10:30. Look at its address",
         ),
         ({"coverage": covered(12, pending=12), "trouble": "judge_rejected"}, "the judge's server rejects key"),
-        ({"coverage": covered(12, failed={"scorer_error": 12})}, "scorer error."),
+        ({"coverage": covered(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
     ],
 )
 def test_where_nothing_is_scored_it_says_why_and_what_to_do(more: dict[str, Any], expected: str) -> None:

@@ -113,7 +113,7 @@ class Overview:
         """Why it is neither; empty where it is."""
         if self.change is None or self.change_tone:
             return ""
-        return "too little to matter" if self.change.finding in {"dropped", "higher"} else "not for sure"
+        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not clear"
 
 
 def read(desk: Desk, view: View) -> Overview:

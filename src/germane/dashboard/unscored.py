@@ -23,6 +23,11 @@ _ADVICE: Final[Mapping[str, str]] = {
     "judge_rejected": "the judge's server rejects key, quota or model{since}. Run germane doctor.",
     "judge_timeout": "the judge takes too long{since}. Raise the setting judge_timeout, or take a faster one.",
     "judge_rate_limited": "the judge limits requests{since}. Set requests_per_minute to what it allows.",
+    "judge_refused": "the judge refuses to judge them{since}. Take another model.",
+    "no_usable_question": "the judge writes no question that can be used{since}. Take another one.",
+    "embedder_error": "the embedder fails{since}. Look at its address and model: germane doctor says more.",
+    "out_of_range": "the scorer gives values outside its range{since}. Correct the scorer.",
+    "scorer_error": "the scorer raises an error{since}. The worker page has its text.",
     "unparsable": "nobody can read what the judge replies{since}. Take another one: germane calibrate says which.",
 }
 _NO_JUDGE: Final = "no judge is configured. Set OPENAI_API_KEY or OPENAI_BASE_URL, or name scorers that need none."
@@ -50,9 +55,10 @@ def unscored(given: Situation) -> tuple[Piece, ...]:
         if given.scorer is None or one.scorer in {given.scorer, ""}:
             sums.setdefault(one.scorer, _Sum()).add(one)
     most = max(sums.values(), key=lambda one: one.seen, default=_Sum())
-    many = f"{most.seen:,} answers came in the last 24 h, and none was scored"
-    came = "One answer came in the last 24 h, and was not scored" if most.seen == 1 else many
-    return (strong(f"{came}:"), Piece(" "), *_why(given, most))
+    many = f"{most.seen:,} answers" if most.seen else "Answers"  # those that nobody has counted yet
+    came = "One answer" if most.seen == 1 else many
+    scored = "was not scored" if most.seen == 1 else "none was scored"
+    return (strong(f"{came} came in the last 24 h, and {scored}:"), Piece(" "), *_why(given, most))
 
 
 def _why(given: Situation, found: _Sum) -> Iterator[Piece]:
@@ -65,7 +71,7 @@ def _why(given: Situation, found: _Sum) -> Iterator[Piece]:
     elif not given.has_worker:
         yield Piece("they wait, and nothing scores. Run germane worker. ")
     else:
-        yield Piece(f"{found.pending:,} wait to be scored. ")
+        yield Piece(f"{found.pending:,} wait to be scored. " if found.pending else "they wait to be looked at. ")
     yield link("See what the worker does", "/worker")
 
 

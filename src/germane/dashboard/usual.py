@@ -34,7 +34,8 @@ def frozen(found: Overall, known: Baseline) -> Overall:
     """Return what was read of the time of a baseline, at the levels that it has kept.
 
     What was read differs from them a little: scores come late, are made anew, and of many the detector takes a sample.
-    Where it differs for sure they are of other scores: values under 0 count as 0 in a baseline.
+    Where it differs for sure they are of other scores: values under 0 count as 0 in a baseline. How many exchanges a
+    route had is put as the scores that its level is made of.
     """
     zeros = sum(one.n - one.committed for one in known.routes.values())
     services = [_at(one, known, zeros) if one.fingerprint == known.fingerprint else one for one in found.services]
@@ -43,7 +44,12 @@ def frozen(found: Overall, known: Baseline) -> Overall:
 
 def _route(read: RouteSummary, known: Baseline) -> RouteSummary:
     kept = None if read.route in known.pooled else known.routes.get(read.route)
-    return read if kept is None or read.fingerprint != known.fingerprint else _at(read, kept, kept.n - kept.committed)
+    # The level of the whole is that of its routes by scores: so they are weighed where they are put together.
+    weight = max(1, round(read.n * known.keep)) if kept is None else kept.n
+    weighed = replace(read, coverage=replace(read.coverage, seen=weight))
+    if kept is None or read.fingerprint != known.fingerprint:
+        return weighed
+    return _at(weighed, kept, kept.n - kept.committed)
 
 
 def _at(read: _Summary, kept: Baseline | RouteBaseline, zeros: int) -> _Summary:

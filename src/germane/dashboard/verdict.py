@@ -52,10 +52,13 @@ class Verdict:
     others: tuple[Alert, ...] = ()
     """Open alerts that the sentence says nothing of."""
 
+    is_low: bool = False
+    """Whether most answers are in the lowest band: that nothing changes is then not good."""
+
     @property
     def tone(self) -> str:
         """How it is coloured: bad, warn, good or empty."""
-        return _TONES.get(self.state, "")
+        return "" if self.is_low and self.state == "unchanged" else _TONES.get(self.state, "")
 
     @property
     def text(self) -> str:
@@ -212,16 +215,20 @@ def _unchanged(given: Situation, current: Estimate) -> Verdict:
     usual = "" if given.usual is None else f", {known(given.usual, given.before, moments)}"
     unknown = sum(not one.compared and one.after is not None for one in given.routes)
     unsure = f"; {unknown} of {len(given.routes)} had too few answers to tell" if unknown else ""
-    said = f" in the last 24 h: {sure(current)}{usual}{unsure}."
-    return _of("unchanged", given, strong("No route changed for sure"), Piece(said))
+    said = f" on any route in the last 24 h: {sure(current)}{usual}{unsure}."
+    return _of("unchanged", given, strong("No clear change"), Piece(said))
 
 
 def _without_comparison(given: Situation, current: Estimate) -> Verdict:
     lines = given.comparisons.routes if given.comparisons else ()
     if any(one.finding == "judge_changed" for one in lines):
-        said = f"{sure(current)} in the last 24 h" if current.enough else few(current)
+        said = (
+            f"The new one gives {sure(current)} in the last 24 h."
+            if current.enough
+            else f"By the new one: {few(current)}."
+        )
         told = strong("The judge changed: no comparison is possible yet.")
-        return _of("judge_changed", given, told, Piece(f" By the new one there is {said}."))
+        return _of("judge_changed", given, told, Piece(f" {said}"))
     if not current.enough:
         return _of("few", given, strong("Not enough data"), Piece(f" in the last 24 h{few(current)[len(_FEW) :]}."))
     usual = "" if given.usual is None else f": {few(given.usual)} before" if not given.usual.enough else ""
@@ -240,4 +247,5 @@ def _stale(given: Situation, newest: datetime) -> Verdict:
 
 
 def _of(state: State, given: Situation, *pieces: Piece) -> Verdict:
-    return Verdict(state=state, pieces=pieces, others=tuple(given.alerts))
+    is_low = given.current is not None and given.current.low_share > 0.5
+    return Verdict(state=state, pieces=pieces, others=tuple(given.alerts), is_low=is_low)
