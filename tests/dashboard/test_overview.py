@@ -219,6 +219,13 @@ def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open,
     assert "Also open" not in words(first)
 
 
+def test_what_nobody_knows_is_not_said_to_be_unscored(page: TestClient) -> None:
+    """An address that asks for another scorer or service shows what it would without."""
+    for query in ("scorer=nope", "service=nope"):
+        assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
+    assert "Against baseline" in words(page.get("/r/docs-search?scorer=nope").text)
+
+
 def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: Store) -> None:
     """It is named for what it is."""
     (version,) = [one for one in seeded.baselines() if one.status == "active"]

@@ -39,6 +39,11 @@ def scorer_on_show(summaries: Iterable[Summed], asked: str | None = None) -> str
     return asked or usual or _most(counts)
 
 
+def known(asked: str | None, names: Iterable[str]) -> str | None:
+    """Return what is asked for where it is one of the names; an address may ask for what is not there."""
+    return asked if asked in set(names) else None
+
+
 def second_scorer(summaries: Iterable[Summed], first: str | None) -> str | None:
     """Return whose scores are shown beside the first one's: faithfulness, else whichever has most."""
     counts = _counted((one.scorer, one.n) for one in summaries if one.scorer != first)

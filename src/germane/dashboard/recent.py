@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.dashboard.desk import Desk
-from germane.dashboard.headline import scorer_on_show, second_scorer, service_on_show
+from germane.dashboard.headline import known, scorer_on_show, second_scorer, service_on_show
 from germane.dashboard.situation import DAY, Before
 from germane.dashboard.usual import baseline_of, frozen
 from germane.dashboard.view import View
@@ -103,8 +103,11 @@ def recent_of(desk: Desk, view: View, now: datetime) -> Recent:
     lately = wide = desk.store.overall(since=now - DAY, until=now)
     if not lately.services:
         wide = desk.store.overall(since=view.since, until=view.until)
-    service = service_on_show(wide.services, view.service) or next((one.service for one in wide.coverage), None)
-    scorer = scorer_on_show((one for one in wide.services if one.service == service), view.scorer)
+    named: list[ServiceSummary | Coverage] = [*wide.services, *wide.coverage]
+    asked = known(view.service, (one.service for one in named))
+    service = service_on_show(wide.services, asked) or next((one.service for one in wide.coverage), None)
+    asked = known(view.scorer, (one.scorer for one in named if one.service == service))
+    scorer = scorer_on_show((one for one in wide.services if one.service == service), asked)
     found = Recent(service=service, scorer=scorer, lately=lately, wide=wide)
     before, earlier = (None, None) if found.current is None else _earlier(desk, view, found.current, now)
     return Recent(service=service, scorer=scorer, lately=lately, wide=wide, before=before, earlier=earlier)

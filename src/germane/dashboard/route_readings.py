@@ -14,7 +14,7 @@ from germane.annotation import Mark
 from germane.dashboard.charts import ChartMark, Trend, points_of, spread_figure, trend_figure
 from germane.dashboard.desk import Desk
 from germane.dashboard.happened import began, chart_marks, concerns
-from germane.dashboard.headline import scorer_on_show, service_on_show
+from germane.dashboard.headline import known, scorer_on_show, service_on_show
 from germane.dashboard.phrases import before_named
 from germane.dashboard.situation import Before
 from germane.dashboard.usual import baseline_of, level_of
@@ -125,7 +125,7 @@ def read_route(desk: Desk, view: View, route: str, root: str = "") -> RoutePage 
         return None
     service = service_on_show(summaries, view.service)
     mine = [one for one in summaries if service in {None, one.service}]
-    scorer = scorer_on_show(mine, view.scorer)
+    scorer = scorer_on_show(mine, known(view.scorer, (one.scorer for one in mine)))
     happened = _happened(desk, view, service, route)
     flags = chart_marks(*happened, route=route)
     lines = _lines(desk, view, mine, scorer, flags, root)

@@ -68,11 +68,13 @@ def view_of(request: Request, now: datetime, usual: str = USUAL) -> View:
     query = {name: asked[name] for name in _KEPT if asked.get(name)}
     span = query.get("window", usual)
     span = span if span in SPANS else usual
-    since, until = _moment(query.get("since")), _moment(query.get("until")) or now
-    given = since is not None and since < until
+    begin, end = _moment(query.get("since")), _moment(query.get("until"))
+    until = end or now
+    since = begin or until - SPANS[span]
+    given = (begin or end) is not None and since < until
     return View(
         span="" if given else span,
-        since=since if given and since is not None else now - SPANS[span],
+        since=since if given else now - SPANS[span],
         until=until if given else now,
         scorer=query.get("scorer"),
         service=query.get("service"),
