@@ -24,6 +24,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(call: Call, shell: str) -> None:
     """It asks the command itself, by a variable that is none of the settings."""
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("there is no bash here, whose version decides")
     ended = call("completion", shell)
 
     assert (ended.code, ended.err) == (0, "")
