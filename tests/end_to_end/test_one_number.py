@@ -273,7 +273,8 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: Scraped) ->
         assert views.view() == (pytest.approx(point["mean"], abs=1e-9), scored)
     corrected = "" if point["correlation"] is None else f" , corrected (r={number(point['correlation'])})"
     tiles = views.tiles("/")
-    expected = f"{number(point['mean'])} 95 % interval {interval(tuple(point['interval']))}, n={counted(scored)}{corrected}"
+    mean = f"{number(point['mean'])} 95 % interval {interval(tuple(point['interval']))}"
+    expected = f"{mean}, n={counted(scored)}{corrected}"
     assert tiles["Relevancy, 24 h"] == expected
     assert tiles["Low answers, 24 h"].startswith(percent(point["low_share"]))
     assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
