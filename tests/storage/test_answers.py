@@ -297,6 +297,7 @@ def test_people_and_the_judge_take_sides(store: Store, make: Make, clock: Any) -
     assert (found.scorer, found.fingerprint, found.labelled) == ("relevancy", "f1", 3)
     assert (found.too_low, found.too_high, found.count) == (1, 1, 2)
     assert store.disagreements(route="elsewhere") == []
+    assert [(one.labelled, one.count) for one in store.disagreements(newest=1)] == [(1, 0)]
 
 
 @pytest.mark.parametrize(

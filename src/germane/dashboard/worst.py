@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from germane.dashboard.why import finite
 from germane.exchange import Exchange
 from germane.score import LOWEST, Score
 from germane.storage import Disagreement, RouteMean, Scored, ServiceSummary, Store
@@ -14,6 +15,8 @@ from germane.storage import Disagreement, RouteMean, Scored, ServiceSummary, Sto
 WORST: Final = 10
 REFUSALS: Final = 3
 """As many of the worst answers may be refusals where there are others."""
+LABELS: Final = 200
+"""As many of people's newest labels are compared with scores: all of thousands would take too long for a page."""
 NONCOMMITTAL: Final = "noncommittal"
 
 
@@ -71,6 +74,7 @@ def disagreement_of(
         fingerprint=mean.fingerprint,
         since=since,
         until=until,
+        newest=LABELS,
     )
     return found[0] if found else None
 
@@ -84,8 +88,12 @@ def reads_like(score: Score) -> str | None:
     """Return the written question that is least like the one asked, else the score's explanation."""
     if score.label == NONCOMMITTAL:
         return None
-    written = [one for one in _questions(score.details) if isinstance(one.get("similarity"), (int, float))]
-    farthest = min(written, key=lambda one: float(one["similarity"]), default=None)
+    written = [
+        (similarity, one)
+        for one in _questions(score.details)
+        if (similarity := finite(one.get("similarity"))) is not None
+    ]
+    _, farthest = min(written, key=lambda pair: pair[0], default=(0.0, None))
     return score.explanation if farthest is None else str(farthest.get("text", ""))
 
 

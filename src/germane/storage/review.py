@@ -112,10 +112,14 @@ def labels_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, 
 
 
 def disagreements(
-    connection: Connection, since: datetime | None, until: datetime | None, equal: Mapping[str, Any]
+    connection: Connection,
+    since: datetime | None,
+    until: datetime | None,
+    equal: Mapping[str, Any],
+    newest: int = LABELS,
 ) -> list[Disagreement]:
-    """Return one per scorer and fingerprint that has scores of labelled answers."""
-    labels = _labels(connection)
+    """Return one per scorer and fingerprint that has scores of labelled answers, of so many of the newest labels."""
+    labels = _labels(connection, newest)
     counts: dict[tuple[str, str], list[int]] = {}
     for ids in batched(sorted(labels)):
         for exchange_id, scores in _scores(connection, ids, since, until, equal).items():
@@ -131,11 +135,11 @@ def disagreements(
     ]
 
 
-def _labels(connection: Connection) -> dict[str, float]:
+def _labels(connection: Connection, newest: int) -> dict[str, float]:
     """Return by exchange the mean over people of their latest labels, where it takes a side."""
     query = select(feedback.c.id, feedback.c.exchange_id, feedback.c.user, feedback.c.score)
     latest: dict[str, dict[str, float]] = {}
-    for row in connection.execute(query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(LABELS)):
+    for row in connection.execute(query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(newest)):
         # Who gave no name may be anybody.
         latest.setdefault(row.exchange_id, {}).setdefault(row.user or f"\0{row.id}", row.score)
     means = {exchange_id: sum(given.values()) / len(given) for exchange_id, given in latest.items()}

@@ -55,14 +55,15 @@ class Reviewing(Part):
         route: str | None = None,
         service: str | None = None,
         fingerprint: str | None = None,
+        newest: int = review.LABELS,
     ) -> list[Disagreement]:
         """Return how often people disagree with scores, by scorer and fingerprint; the window is that of the answers.
 
-        Of very many labels the newest 20,000 count.
+        Of very many labels the ``newest`` count.
         """
         equal = {"scorer": scorer, "route": route, "service": service, "fingerprint": fingerprint}
         with self._database.read(snapshot=True) as connection:
-            return review.disagreements(connection, since, until, equal)
+            return review.disagreements(connection, since, until, equal, newest)
 
     def rescore(self, asked: Sequence[Pair], scorers: Mapping[str, str], *, budgeted: bool = False) -> Rescored:
         """Have answers scored again by those who score; at most a few thousand at a time.
