@@ -93,7 +93,7 @@ def test_a_drop_is_accepted_after_a_second_look(visitor: Visits, own: Sites) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text("Accept this drop as the new baseline?")
     assert {one.id for one in site.store.baselines()} == before
     page.get_by_role("button", name="Accept as new baseline").click()
-    expect(page).to_have_url(site.url("/alerts/{open}"))
+    expect(page).to_have_url(site.url("/alerts/{open}?done=accept"))
     added = [one for one in site.store.baselines() if one.id not in before]
     assert [one.reason for one in added] == ["accepted"]
 

@@ -75,7 +75,7 @@ def test_people_label_acknowledge_silence_and_accept(visit: Visits, own: Callabl
     expect(page.get_by_role("status").first).to_contain_text("it is silenced")
     page.get_by_role("link", name="Accept as new baseline").click()
     page.get_by_role("button", name="Accept as new baseline").click()
-    expect(page).to_have_url(site.url("/alerts/{open}"))
+    expect(page).to_have_url(site.url("/alerts/{open}?done=accept"))
     sheet, alert = site.store.sheet(answer), site.store.alert(site.seeded.open_alert)
     assert sheet is not None
     assert alert is not None

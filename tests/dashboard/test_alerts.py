@@ -127,7 +127,8 @@ def test_acknowledging_names_who_knows_and_remembers_the_name(page: TestClient, 
     path = f"/alerts/{week.seeded.open_alert}"
     answer = post(page, f"{path}/ack", path, by="Zoë <b>")
 
-    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
+    assert "Noted: it is not told again" in page.get(answer.headers["location"]).text
     alert = week.store.alert(week.seeded.open_alert)
     assert alert is not None
     assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")
@@ -213,7 +214,14 @@ def test_a_silence_may_begin_later(page: TestClient, week: Week) -> None:
     assert (silence.starts_at, silence.ends_at) == (NOW + timedelta(hours=22.5), NOW + timedelta(hours=30.5))
     assert "Sat 21 Nov 2026, 09:00 UTC" in page.get("/alerts").text
     refused = post(page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
-    assert (refused.status_code, len(week.store.silences())) == (409, 1)
+    assert (refused.status_code, len(week.store.silences())) == (400, 1)
+
+
+@pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
+def test_a_silence_whose_beginning_cannot_be_read_is_refused(page: TestClient, week: Week, since: str) -> None:
+    """It does not begin at once instead, nor in a year in which nobody remembers it."""
+    assert post(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
+    assert week.store.silences() == []
 
 
 def test_of_very_many_open_alerts_the_newest_are_shown(store: Store) -> None:
@@ -256,6 +264,21 @@ def test_accepting_a_drop_is_asked_once_more_and_then_done(page: TestClient, wee
     alert = week.store.alert(week.seeded.open_alert)
     assert alert is not None
     assert alert.acknowledged_by == "ann"
+
+
+def test_what_was_accepted_is_not_offered_again(page: TestClient, week: Week) -> None:
+    """Until the next look the alert is open: its page says what was done, and a second person is told."""
+    path = f"/alerts/{week.seeded.open_alert}"
+    post(page, f"{path}/ack", path, by="ann")
+    after = post(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
+
+    assert "This level is the baseline from now on." in page.get(after).text
+    assert f'href="{path}/accept"' not in page.get(path).text
+    assert "somebody accepted a new one" in page.get(path).text
+    assert page.get(f"{path}/accept").status_code == 409
+    assert post(page, f"{path}/accept", path, by="bob").status_code == 409
+    acknowledged = [one for one in week.store.alert_events(week.seeded.open_alert) if one.what == "acknowledged"]
+    assert [one.detail["by"] for one in acknowledged] == ["ann"]
 
 
 def test_only_a_drop_is_accepted(seeded: Store) -> None:

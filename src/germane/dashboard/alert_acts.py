@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import quote
@@ -32,6 +32,13 @@ LONGEST: Final = 500
 """Characters of a comment or a pattern."""
 FARTHEST: Final = timedelta(days=366)
 """A silence that lasts longer is a rule to be switched off."""
+DONE: Final[Mapping[str, str]] = {
+    "ack": "Noted: it is not told again while it lasts.",
+    "resolve": "It is closed, and who was told of it is told. Where its rule still finds it bad, it fires anew.",
+    "silence": "Nobody is told of it for that time. It fires and ends as ever.",
+    "accept": "This level is the baseline from now on. The alert is over at the next look of what watches.",
+}
+"""What is said after each act, by its name in the address."""
 Act = Callable[[Request, Desk, str], object]
 
 
@@ -51,10 +58,11 @@ def _accept(request: Request, desk: Desk, alert_id: str) -> object:
     """Take a drop for normal; who says so is noted as somebody who knows of it."""
     from germane.monitor import acts
 
-    by = given_name(request)
-    if by is not None:
-        acts.acknowledge(desk.store, alert_id, by)
-    return acts.accept(desk.store, alert_id)
+    alert, by = acts.accept(desk.store, alert_id), given_name(request)
+    if by not in {None, alert.acknowledged_by}:
+        with suppress(UsageError):  # what watches may have closed it since
+            acts.acknowledge(desk.store, alert_id, by)
+    return alert
 
 
 def _silence(request: Request, desk: Desk, alert_id: str) -> object:
@@ -67,7 +75,7 @@ def _silence(request: Request, desk: Desk, alert_id: str) -> object:
     return acts.silence(desk.store, matchers, until=until, by=given_name(request), comment=comment)
 
 
-def _on_one(act: Act) -> Callable[[Request, Desk], Response]:
+def _on_one(name: str, act: Act) -> Callable[[Request, Desk], Response]:
     """Return a screen that does something with the alert of the address, and goes back to it."""
 
     def answer(request: Request, desk: Desk) -> Response:
@@ -76,7 +84,7 @@ def _on_one(act: Act) -> Callable[[Request, Desk], Response]:
             raise Refusal(404, "There is no such alert.", "It may be older than what is kept.")
         with _refusing():
             act(request, desk, alert_id)
-        return back_to(request, f"/alerts/{quote(alert_id, safe='')}")
+        return back_to(request, f"/alerts/{quote(alert_id, safe='')}?done={name}")
 
     return answer
 
@@ -89,8 +97,10 @@ def add_silence(request: Request, desk: Desk) -> Response:
     if not matchers and form(request).get("all") != "yes":
         step = "Name a rule, a service, a route or a scorer, or tick that nobody is to be told of anything."
         raise Refusal(400, "The silence says of nothing what it is about.", step)
-    until, by, comment = _until(request, desk), given_name(request), _text(request, "comment")
-    since = _moment(form(request).get("since", "").strip(), view_of(request, desk.now()).zone)
+    since, until = _since(request, desk), _until(request, desk)
+    if since is not None and isinstance(until, datetime) and until <= since:
+        raise Refusal(400, "The silence would be over before it begins.", "Give an end that comes after its beginning.")
+    by, comment = given_name(request), _text(request, "comment")
     with _refusing():
         acts.silence(desk.store, matchers, since=since, until=until, by=by, comment=comment)
     return back_to(request, "/alerts#silences")
@@ -111,6 +121,20 @@ def _refusing() -> Iterator[None]:
         said = str(error)
         step = "Go back and look again: somebody else may have been faster."
         raise Refusal(409, f"{said[:1].upper()}{said[1:]}.", step) from None
+
+
+def _since(request: Request, desk: Desk) -> datetime | None:
+    """Return from when on a silence is to last; None for from now on.
+
+    Raises:
+        Refusal: it cannot be read, or is too far away.
+    """
+    written = form(request).get("since", "").strip()
+    since = _moment(written, view_of(request, desk.now()).zone)
+    if written and (since is None or since > desk.store.now() + FARTHEST):
+        step = "Leave it empty for from now on, or give a moment within the next year, such as 2030-01-31T18:00."
+        raise Refusal(400, "From when on the silence lasts cannot be read, or is too far away.", step)
+    return since
 
 
 def _until(request: Request, desk: Desk) -> datetime | timedelta:
@@ -146,7 +170,7 @@ ROUTES = (
     screen("/alerts/silences", add_silence, methods=("POST",)),
     screen("/alerts/silences/{silence_id}/end", end_silence, methods=("POST",)),
     *(
-        screen(f"/alerts/{{alert_id}}/{name}", _on_one(act), methods=("POST",), name=f"{name}_alert")
+        screen(f"/alerts/{{alert_id}}/{name}", _on_one(name, act), methods=("POST",), name=f"{name}_alert")
         for name, act in (("ack", _acknowledge), ("resolve", _resolve), ("silence", _silence), ("accept", _accept))
     ),
 )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.alert import Alert, Event, Level, Shift
-from germane.dashboard.alert_acts import SPANS
+from germane.dashboard.alert_acts import DONE, SPANS
 from germane.dashboard.alert_chart import ShownChart, charts_of
 from germane.dashboard.desk import Desk
 from germane.dashboard.person import name_of
@@ -94,6 +94,8 @@ class AlertPage:
     """How many of the worst are not stored any more."""
     shifts: Sequence[ShownShift]
     """The largest first."""
+    acceptable: bool
+    """Whether it may be taken for normal: a drop that lasts, whose baseline is in force."""
     charts: Sequence[ShownChart]
     """Of what it is about, and of the route where most of a drop sits; none of what no score belongs to."""
 
@@ -138,8 +140,15 @@ def read(desk: Desk, alert: Alert, view: View, root: str) -> AlertPage:
         worst=worst,
         gone=len(alert.exchange_ids[:WORST]) - len(worst),
         shifts=[_shift(one) for one in alert.shifts],
+        acceptable=_is_acceptable(desk, alert),
         charts=charts_of(store, alert, now, view.zone, root),
     )
+
+
+def _is_acceptable(desk: Desk, alert: Alert) -> bool:
+    from germane.monitor import acts
+
+    return alert.kind == "drop" and alert.is_open and acts.baseline_of(desk.store, alert) is not None
 
 
 def _shift(shift: Shift) -> ShownShift:
@@ -201,6 +210,7 @@ def alert_page(request: Request, desk: Desk) -> Response:
         "page": page,
         "person": name_of(request),
         "spans": SPANS,
+        "done": DONE.get(request.query_params.get("done", "")),
         "its_level": level,
         "length": span_of,
     }
@@ -214,9 +224,11 @@ def ask_whether_normal(request: Request, desk: Desk) -> Response:
 
     alert, now = found(desk, request), desk.store.now()
     if alert.kind != "drop" or not alert.is_open:
-        raise Refusal(
-            409, "Only a drop that lasts can be taken for normal.", "Other rules are changed in the settings."
-        )
+        step = "Other rules are changed in the settings."
+        raise Refusal(409, "Only a drop that lasts can be taken for normal.", step)
+    if not _is_acceptable(desk, alert):
+        step = "Somebody has accepted a new one, or the judge changed: the alert is over at the next look."
+        raise Refusal(409, "The baseline of this drop is no longer in force.", step)
     since = alert.onset or alert.starts_at
     until = None if now - since >= LEAST_TO_ACCEPT else _learnt(since, now, LEARN_FOR)
     view = view_of(request, desk.now())
