@@ -274,7 +274,7 @@ def test_answers_that_nobody_scores(call: Call, store: Store, scored: Scored) ->
 
     finding = about(call("doctor", "--offline", "--json"), "scoring")
 
-    assert (finding["status"], "1 exchanges wait" in finding["message"]) == ("fault", True)
+    assert (finding["status"], "1 undecided exchange waits, and nobody scores" in finding["message"]) == ("fault", True)
     assert "germane.start(role='all')" in finding["fix"]
 
 

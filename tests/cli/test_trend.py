@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import write
+from tests.cli.test_alerts import an_alert
 
 from germane.annotation import Mark
 from germane.baseline import Baseline, RouteBaseline
-from germane.cli.drawn import Note, Picture, by_group, over_time
+from germane.cli.drawn import Note, Picture, by_group, legend, over_time
 from germane.cli.terminal import Terminal, fitted, wrapped
 from germane.storage import Bucket, Key, Store
 
@@ -132,7 +133,8 @@ def test_no_line_is_wider_than_the_terminal(
     shown = picture(48, baseline=baseline, width=width, fancy=fancy)
 
     notes = [Note(NOON, "\U0001f600" * 300)]
-    for line in [*over_time(shown, unique, notes), *by_group(shown, unique)]:
+    keys = [*legend(shown, groups=True), *legend(shown, groups=False)]
+    for line in [*over_time(shown, unique, notes), *by_group(shown, unique), *keys]:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
         assert fitted(plain, width).rstrip() == plain.rstrip()
         assert fancy or re.sub("[\U0001f600\u5e97]", "", line).isascii()
@@ -169,6 +171,17 @@ def test_json_has_the_numbers_of_the_store(call: Call, store: Store) -> None:
     assert call("trend", "--by", "route", "--json").content["buckets"][0]["group"] == "ask"
 
 
+def test_an_alert_that_began_earlier_says_when(call: Call, store: Store) -> None:
+    """It stands where the picture begins, which is not where it began."""
+    write(store, [0.9] * 30)
+    onset = datetime.now(UTC) - timedelta(days=3)
+    an_alert(store, onset=onset)
+
+    out = call("trend", "--since", "1d").out
+
+    assert f"alert, since {onset:%b %d %H:%M}: " in out
+
+
 def _route(mean: float) -> RouteBaseline:
     names = ("deviation", "committed_mean", "committed_deviation", "zero_rate", "committed_wander", "zero_wander")
     counts = {"n": 900, "committed": 900, "scores_per_day": 60.0, "committed_per_day": 60.0}
@@ -178,7 +191,7 @@ def _route(mean: float) -> RouteBaseline:
 def test_nothing_to_draw_is_said(call: Call, database: str) -> None:
     """In an empty database, and of a scorer that nobody has."""
     assert call("trend").out.startswith("No scores since ")
-    assert call("trend", "nonsense", "--by", "route").out.startswith("No scores since ")
+    assert call("trend", "nonsense", "--by", "route").out.endswith(" UTC, by nonsense, by route.\n")
     assert call("trend", "--json").content["buckets"] == []
 
 
@@ -242,7 +255,7 @@ def test_it_is_drawn_for_those_who_can_see_it(
 
 def _all(screen: Any) -> str:
     """Return all that was written; a terminal that is closed ends with an error."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = screen.read(65_536)

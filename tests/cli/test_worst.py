@@ -131,4 +131,5 @@ def test_filters_and_limits(call: Call, store: Store, scored: Scored) -> None:
 def test_no_scores_are_said_so(call: Call, database: str) -> None:
     """An empty list is no error."""
     assert call("worst").out.startswith("No scores since ")
+    assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, by x, route y.\n")
     assert call("worst", "--json").content["answers"] == []

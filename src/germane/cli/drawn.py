@@ -210,13 +210,24 @@ def _block(terminal: Terminal, bucket: Bucket | None) -> str:
     return terminal.chosen(BLOCKS[min(int(share * 8), 7)], str(min(int(share * 10), 9)))
 
 
-def legend(picture: Picture, *, groups: bool) -> str:
-    """Return what the signs mean."""
+def legend(picture: Picture, *, groups: bool) -> list[str]:
+    """Return what the signs mean, in lines that fit."""
     chosen = picture.terminal.chosen
     few = f"{chosen(chr(0x25CB), 'o')} fewer than {ENOUGH} scores"
     if groups:
         bars = chosen(f"{BLOCKS[0]}{BLOCKS[3]}{BLOCKS[7]} mean from 0 to 1", "0-9 mean in tenths")
-        return f"{bars}   {few}   {chosen(chr(0xB7), '.')} no score   latest mean and 95 % interval"
-    mean = f"{chosen(chr(0x25CF), '*')} mean   {chosen(chr(0x251C) + chr(0x2500) + chr(0x2524), '|-|')} 95 % interval"
-    line = "" if picture.baseline is None else f"   {chosen(chr(0x250A), ':')} baseline {picture.baseline:.2f}"
-    return f"{mean}   {few}{line}"
+        nothing = f"{chosen(chr(0xB7), '.')} no score"
+        return _packed([bars, few, nothing, "on the right: latest mean and 95 % interval"], picture.terminal.width)
+    mean = f"{chosen(chr(0x25CF), '*')} mean"
+    interval = f"{chosen(chr(0x251C) + chr(0x2500) + chr(0x2524), '|-|')} 95 % interval"
+    line = [] if picture.baseline is None else [f"{chosen(chr(0x250A), ':')} baseline {picture.baseline:.2f}"]
+    return _packed([mean, interval, few, *line], picture.terminal.width)
+
+
+def _packed(signs: Sequence[str], width: int) -> list[str]:
+    """Return signs in as few lines as fit; each takes one column a letter."""
+    lines = [signs[0]]
+    for sign in signs[1:]:
+        longer = f"{lines[-1]}   {sign}"
+        lines = [*lines[:-1], longer] if len(longer) <= width else [*lines, sign]
+    return lines

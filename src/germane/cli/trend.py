@@ -135,7 +135,8 @@ def _baseline(store: Store, asked: _Asked, buckets: Sequence[Bucket]) -> float |
 def _lines(found: _Found) -> Iterator[str]:
     asked = found.asked
     if not found.buckets:
-        yield f"No scores since {asked.since:%Y-%m-%d %H:%M} UTC{_of(asked)}."
+        scorer = f", by {harmless(asked.scorer, 60)}" if asked.scorer else ""
+        yield f"No scores since {asked.since:%Y-%m-%d %H:%M} UTC{scorer}{_of(asked)}."
         return
     where = terminal()
     picture = drawn.Picture(
@@ -153,7 +154,8 @@ def _lines(found: _Found) -> Iterator[str]:
         yield f"{len(corrected)} of {len(found.buckets)} means are corrected by a free local score of all answers"
     if sum(one.enough for one in found.buckets) * 2 < len(found.buckets):
         yield f"Most have fewer than {ENOUGH} scores; longer stretches tell more: --bucket {_longer(asked.bucket)}"
-    yield where.styled(drawn.legend(picture, groups=asked.by is not None), dim=True)
+    for line in drawn.legend(picture, groups=asked.by is not None):
+        yield where.styled(line, dim=True)
 
 
 def _of(asked: _Asked) -> str:
@@ -180,8 +182,13 @@ def _longer(bucket: timedelta) -> str:
 def _notes(found: _Found) -> list[drawn.Note]:
     """Return marks and alerts; an alert stands where what it is about began."""
     marks = [drawn.Note(one.at, f"mark {harmless(one.name, 60)}") for one in found.marks]
-    told = [(one.onset or one.starts_at, harmless(one.message or one.rule, 120)) for one in found.alerts]
-    return marks + [drawn.Note(max(at, found.asked.since), f"alert: {text}") for at, text in told]
+    return marks + [_alert(one, found.asked.since) for one in found.alerts]
+
+
+def _alert(one: Alert, since: datetime) -> drawn.Note:
+    at, text = one.onset or one.starts_at, harmless(one.message or one.rule, 120)
+    earlier = f", since {at:%b %d %H:%M}" if at < since else ""
+    return drawn.Note(max(at, since), f"alert{earlier}: {text}")
 
 
 def _as_dict(found: _Found) -> dict[str, Any]:

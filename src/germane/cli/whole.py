@@ -65,8 +65,8 @@ def _counts(found: Inspection) -> Iterator[Finding]:
         message = f"{of}: {one.seen} seen, but {one.accounted} scored, skipped, failed or pending"
         yield Finding("counts", "fault", message, "somebody else wrote into the table tally; means are not concerned")
     if not found.uneven:
-        streams = f"{found.counted} of service, route and scorer"
-        yield Finding("counts", "ok", f"seen = scored + skipped + failed + pending for all {streams}")
+        said = f"seen = scored + skipped + failed + pending, of each service, route and scorer ({found.counted})"
+        yield Finding("counts", "ok", said)
 
 
 def _rollups(found: Inspection) -> Iterator[Finding]:

@@ -44,7 +44,9 @@ def command(
         return
     where = terminal()
     if not found:
-        click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC.")
+        of = f", by {harmless(scorer, 60)}" if scorer else ""
+        of += f", route {harmless(route, 40)}" if route else ""
+        click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{of}.")
     for scored in found:
         click.echo("\n".join(where.folded(line, _INDENT) for line in describe(scored)) + "\n")
 

@@ -30,7 +30,8 @@ def label_of(dimension: str, dialect: str) -> ColumnElement[str]:
     """
     named = ATTRIBUTE.fullmatch(dimension)
     if named is None and dimension not in PLAIN:
-        raise UsageError(f"there is no dimension {dimension!r}: it is model, prompt_version or attributes.NAME")
+        known = "route, service, model, prompt_version or attributes.NAME"
+        raise UsageError(f"there is no dimension {dimension!r}: it is {known}")
     value: ColumnElement[Any] = exchange.c[dimension] if named is None else _attribute(named[1], dialect)
     return func.coalesce(func.substr(value, 1, LONGEST), "").label(LABEL)
 

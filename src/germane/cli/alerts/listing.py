@@ -9,6 +9,7 @@ import click
 
 from germane.cli.opening import opened
 from germane.cli.output import harmless, print_json
+from germane.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from germane.alert import Alert, Silence
@@ -38,8 +39,9 @@ def tell(database: str | None, *, every: bool, check: bool, as_json: bool) -> in
 def _print(alerts: Sequence[Alert], silences: Sequence[Silence], *, every: bool) -> None:
     if not alerts:
         click.echo("No alert yet." if every else "No alert is open.")
+    where = terminal()
     for alert in alerts:
-        click.echo("\n".join([*lines_of(alert), ""]))
+        click.echo("\n".join([*(where.folded(line, 2) for line in lines_of(alert)), ""]))
     for silence in silences:
         click.echo(silence_line(silence))
 

@@ -10,10 +10,11 @@ from germane.cli import covered
 from germane.cli.doctor.finding import FIXES, MANY, Finding
 from germane.cli.doctor.limits import limits_in_use, look_at_budget, look_at_limits
 from germane.score import Reason
+from germane.shown import counted
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import Coverage, Store, Trouble
+    from germane.storage import Counts, Coverage, Store, Trouble
 
 WINDOW = timedelta(hours=24)
 """How far back the doctor looks for what failed."""
@@ -33,11 +34,11 @@ def look_at_scoring(store: Store, settings: Settings) -> Iterator[Finding]:
     yield from look_at_budget(store, settings, now)
     if waiting and late and any(use.is_recent for use in limits):
         fix = "raise the limit if the judge's server allows it, or lower rate"
-        message = f"{waiting} exchanges wait, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
+        message = f"{_waits(counts)}, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
         yield Finding("scoring", "note", message, fix)
     elif waiting and ((late and not _still_tried(troubles, now)) or (counts.unsampled and _idle(store, now))):
         fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
-        yield Finding("scoring", "fault", f"{waiting} exchanges wait, and nobody scores them", fix)
+        yield Finding("scoring", "fault", f"{_waits(counts)}, and nobody scores", fix)
     else:
         more = " or more" if counts.rows == MANY else ""
         told = [f"{counts.rows}{more} scores, {waiting} waiting", *covered.candidates(store.outstanding())]
@@ -76,6 +77,14 @@ def _tell(trouble: Trouble) -> Finding:
 def _named(trouble: Trouble) -> str:
     """Return reason and error, the reason once."""
     return trouble.error if trouble.error.startswith(f"{trouble.reason}:") else f"{trouble.reason}: {trouble.error}"
+
+
+def _waits(counts: Counts) -> str:
+    """Return what waits: an exchange with three scorers waits for three scores."""
+    parts = ((counts.pending + counts.running, "score"), (counts.unsampled, "undecided exchange"))
+    told = [counted(number, what) for number, what in parts if number]
+    total = sum(number for number, _ in parts)
+    return f"{' and '.join(told)} {'waits' if total == 1 else 'wait'}"
 
 
 def _still_tried(troubles: Sequence[Trouble], now: datetime) -> bool:
