@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +20,7 @@ from tests.dashboard.filled import seal_of
 
 from germane.dashboard.desk import Desk
 from germane.dashboard.hosts import comes_from_here, is_foreign, is_loopback, name_of
+from germane.errors import SettingsError
 from germane.storage import Store
 
 POLICY = (
@@ -232,3 +234,20 @@ def test_names_and_origins_are_told_apart() -> None:
     assert is_foreign("http://there", None, "here")
     assert is_foreign("https://here:444", None, "here")
     assert not is_foreign("null", None, "here")
+    assert is_foreign("http://[", None, "here")
+
+
+@pytest.mark.parametrize("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
+def test_a_token_that_anybody_could_guess_is_none(store: Store, token: str) -> None:
+    """What code gives is held to what the setting is: an empty variable does not open the door."""
+    for given in (token, SecretStr(token)):
+        with pytest.raises(SettingsError, match="at least 16 ASCII characters") as raised:
+            a_dashboard(store, token=given)
+        assert not token or token not in str(raised.value)
+
+
+def test_one_name_is_a_name(store: Store) -> None:
+    """Not a heap of letters."""
+    page = knocking(a_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
+
+    assert page.get("/written", headers=bearer()).status_code == 200

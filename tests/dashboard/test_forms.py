@@ -14,12 +14,14 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message
 from tests.conftest import migrated_file
 from tests.dashboard.door import PAGE, TOKEN, a_dashboard, knocking
 from tests.dashboard.filled import seal_of, send
 
 from germane.dashboard.crowd import AT_ONCE, Crowd
 from germane.dashboard.desk import Desk
+from germane.dashboard.form import Visit
 from germane.dashboard.refusal import Refusal
 from germane.dashboard.server import Server
 from germane.storage import Store
@@ -200,16 +202,59 @@ def test_no_more_than_a_few_pages_are_made_at_once(store: Store) -> None:
 
     async def crowd() -> list[Any]:
         turns, told = Crowd(at_once=2, patience=0.01), list[Any]()
-        async with turns.turn(), turns.turn():
+        async with turns.turn(_nowhere), turns.turn(_nowhere):
             with pytest.raises(Refusal) as refused:
-                async with turns.turn():
+                async with turns.turn(_nowhere):
                     pass
             told.append((refused.value.status, refused.value.headers))
-        async with turns.turn():
+        async with turns.turn(_nowhere):
             told.append("room")
         return told
 
     assert anyio.run(crowd) == [(503, {"Retry-After": "5"}), "room"]
+
+
+async def _nowhere(_: Message) -> None:
+    """Send nothing."""
+
+
+def test_who_takes_a_page_slowly_keeps_nobody_from_theirs() -> None:
+    """While something is sent the turn is another's; before more is made it is waited for again."""
+
+    async def crowd() -> list[str]:
+        turns, told, taken = Crowd(at_once=1, patience=0.01), list[str](), anyio.Event()
+
+        async def slowly(message: Message) -> None:
+            await taken.wait()
+            told.append(message["type"])
+
+        async def stream() -> None:
+            async with turns.turn(slowly) as send:
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "body": b"a", "more_body": True})
+                told.append("more is made")
+                with pytest.raises(Refusal):
+                    async with turns.turn(_nowhere):
+                        pass
+                await send({"type": "http.response.body", "body": b"b"})
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream)
+            await anyio.wait_all_tasks_blocked()
+            async with turns.turn(_nowhere):
+                told.append("another")
+            taken.set()
+        async with turns.turn(_nowhere):
+            told.append("room")
+        return told
+
+    body = "http.response.body"
+    assert anyio.run(crowd) == ["another", "http.response.start", body, "more is made", body, "room"]
+
+
+def test_a_visit_tells_nothing_of_itself() -> None:
+    """Wherever one is written out: it holds a session, and what was typed."""
+    assert "secret" not in repr(Visit("secret", "secret", {"token": "secret"}))
 
 
 def test_a_crowd_is_told_to_come_again(store: Store) -> None:

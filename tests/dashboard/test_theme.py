@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
+from tests.dashboard.door import knocking
 
 
 def test_a_theme_is_chosen_without_the_script(page: TestClient) -> None:
@@ -15,6 +18,15 @@ def test_a_theme_is_chosen_without_the_script(page: TestClient) -> None:
     assert 'data-theme="dark"' in page.get("/r/docs-search").text
     page.get("/theme?to=auto")
     assert "data-theme=" not in page.get("/r/docs-search").text.split("<head>")[0]
+
+
+def test_a_theme_is_of_these_pages_alone(page: TestClient) -> None:
+    """Mounted, the cookie stays under the prefix; over https it goes nowhere else; and so the way back."""
+    mounted = knocking(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
+    answer = mounted.get("/germane/theme?to=dark&back=/alerts")
+    assert answer.headers["location"] == "/germane/alerts"
+    assert "; Path=/germane; " in answer.headers["set-cookie"]
+    assert answer.headers["set-cookie"].endswith("; Secure")
 
 
 @pytest.mark.parametrize(

@@ -79,23 +79,24 @@ def create_app(
         store: The database, which is then not closed here; by default that of the settings.
         read_only: Whether nothing may be written.
         now: Tells the time, with its zone.
-        token: What visitors have to show; by default the setting ``token``.
+        token: What visitors have to show, of 16 characters or more; by default the setting ``token``.
         hosts: Names under which it is asked for, beside the setting ``host_names`` and addresses in numbers.
         trusted: Whether the application in which it is mounted asks itself who comes.
         refresh: How often an open page asks for what is new.
 
     Raises:
-        SettingsError: a setting is wrong or unknown.
+        SettingsError: a setting or the token is wrong, or a setting unknown.
     """
-    from germane.settings import load
+    from germane.settings import as_token, load
     from germane.storage import Store, utc_now
 
     settings = settings or load()
     own = store is None
     store = store or Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
     desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only, refresh=refresh)
-    secret = SecretStr(token) if isinstance(token, str) else token or settings.token
-    access = Access(token=secret, hosts=(*hosts, *settings.host_names), trusted=trusted)
+    secret = settings.token if token is None else as_token(token)
+    names = (hosts,) if isinstance(hosts, str) else hosts
+    access = Access(token=secret, hosts=(*names, *settings.host_names), trusted=trusted)
     return _assembled(desk, access, closing=own)
 
 

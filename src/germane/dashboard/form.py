@@ -21,9 +21,9 @@ _KIND: Final = "application/x-www-form-urlencoded"
 _VISIT: Final = "germane.visit"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Visit:
-    """One request's place between the browser that sent it and the guard that let it in."""
+    """One request's place between the browser that sent it and the guard that let it in. It holds secrets."""
 
     name: str
     """By which the browser knows it: a session, or what it was given with the first form."""

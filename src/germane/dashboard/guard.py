@@ -84,8 +84,8 @@ class Guard:
             receive = already_read(receive)
         if is_new:
             send = self._remembering(request, visit, send)
-        async with nullcontext() if _is_open(path) else self._crowd.turn():
-            await self._app(scope, receive, send)
+        async with nullcontext(send) if _is_open(path) else self._crowd.turn(send) as send_in_turn:
+            await self._app(scope, receive, send_in_turn)
 
     def _check_whence(self, request: Request) -> None:
         """Refuse names that are not ours, and without a token everybody but this machine."""

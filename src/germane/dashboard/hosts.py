@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection
 from ipaddress import IPv6Address, ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 ANY: Final = "*"
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
@@ -65,7 +64,7 @@ def is_foreign(origin: str | None, site: str | None, host: str) -> bool:
         return site not in {"same-origin", "none"}
     if origin is None or origin == "null":
         return False
-    return urlsplit(origin).netloc.lower() != host.lower()
+    return origin.partition("://")[2].lower() != host.lower()
 
 
 def _is_address(name: str) -> bool:

@@ -17,6 +17,7 @@ from germane.dashboard.compiled import Compiled
 from germane.dashboard.desk import Desk
 from germane.dashboard.form import csrf
 from germane.dashboard.frame import frame_of
+from germane.dashboard.place import path_of, root_of
 from germane.dashboard.static_files import asset
 from germane.dashboard.view import View
 
@@ -44,8 +45,8 @@ def render(
         content: What the template shows. ``scorers`` and ``services``, names to choose from, make a choice in the bar.
     """
     page = environment().get_template(template)
-    root = str(request.scope.get("root_path", "")).rstrip("/")
-    path = f"/{str(request.scope['path']).removeprefix(root).lstrip('/')}"  # two slashes would lead elsewhere
+    root = root_of(request.scope)
+    path = f"/{path_of(request.scope).lstrip('/')}"  # two slashes would lead elsewhere
     frame = frame_of(desk) if framed else content.get("frame")
     around = {
         "request": request,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -105,8 +107,16 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family)
     except (OSError, UnicodeError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else None
-        raise CannotListen(f"cannot serve on {host} port {port}: {why or type(error).__name__}") from None
+        raise CannotListen(f"cannot serve on {host} port {port}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return type(error).__name__
+    if error.errno == errno.EADDRINUSE:
+        return "another process has it. Take another port, or 0 for any that is free"
+    code = None if isinstance(error, socket.gaierror) else error.errno
+    return os.strerror(code) if code else error.strerror or type(error).__name__
 
 
 class _WithoutText(logging.Filter):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from germane.dashboard.desk import Desk
+from germane.dashboard.place import is_local, root_of
 from germane.dashboard.screen import screen
 
 COOKIE: Final = "germane_theme"
@@ -24,15 +26,12 @@ def of(request: Request) -> str:
 def choose(request: Request, _: Desk) -> Response:
     """Remember a choice, and go back to where the visitor was."""
     chosen = request.query_params.get("to", "")
-    root = str(request.scope.get("root_path", "")).rstrip("/")
-    response = RedirectResponse(root + _own(request.query_params.get("back", "/")), status_code=303)
-    response.set_cookie(COOKIE, chosen if chosen in THEMES else "auto", max_age=_YEAR, samesite="lax", httponly=False)
+    root, back = root_of(request.scope), request.query_params.get("back", "")
+    response = RedirectResponse(root + (back if is_local(back) else "/"), status_code=303)
+    # The script reads it, and links from elsewhere open in the theme that was chosen.
+    place: dict[str, Any] = {"path": quote(root) or "/", "secure": request.scope["scheme"] == "https"}
+    response.set_cookie(COOKIE, chosen if chosen in THEMES else "auto", max_age=_YEAR, samesite="lax", **place)
     return response
-
-
-def _own(path: str) -> str:
-    """Return a path of this application: whoever wrote the link may not send visitors elsewhere."""
-    return f"/{path.lstrip('/')}" if path.startswith("/") and "\\" not in path and path.isprintable() else "/"
 
 
 ROUTES = (screen("/theme", choose, name="theme"),)

@@ -6,6 +6,7 @@ What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over `
 
 from __future__ import annotations
 
+from germane.settings.kinds import as_token
 from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
 from germane.settings.rules import (
     AnyRule,
@@ -44,5 +45,6 @@ __all__ = [
     "ScorerError",
     "Settings",
     "Windowed",
+    "as_token",
     "load",
 ]

@@ -110,6 +110,18 @@ def _is_token(value: SecretStr) -> SecretStr:
     return value
 
 
+def as_token(given: str | SecretStr) -> SecretStr:
+    """Return a token that code gives, held to what the setting is held to.
+
+    Raises:
+        SettingsError: it is too short, or is none that a header could carry.
+    """
+    try:
+        return _is_token(SecretStr(given) if isinstance(given, str) else given)
+    except ValueError as error:
+        raise SettingsError(f"the token {error}") from None
+
+
 def _are_hosts(values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         if value != "*" and not re.fullmatch(r"[A-Za-z0-9._-]+", value):

@@ -15,7 +15,7 @@ function cookie(name) {
 }
 
 function remember(name, value) {
-  document.cookie = `${name}=${value}; path=/; max-age=31536000; samesite=lax`;
+  document.cookie = `${name}=${value}; path=${root || "/"}; max-age=31536000; samesite=lax`;
   return cookie(name) === value; // false where cookies are off
 }
 
