@@ -14,6 +14,7 @@ from tests.dashboard.hostile import TEXTS, hostile
 from tests.dashboard.seeding import FINGERPRINTS, NOW
 from tests.dashboard.visiting import post, visiting
 
+from germane.dashboard import create_app
 from germane.dashboard.sampling import in_fact, limits, sampling_told
 from germane.dashboard.worker_reading import ShownJob, size_of, took
 from germane.settings import Budget, load
@@ -132,6 +133,28 @@ def test_seen_is_always_the_sum_of_what_became_of_it(page: TestClient) -> None:
             seen, *parts = (int(cell.replace(",", "")) for cell in cells)
             assert len(parts) == 4
             assert seen == sum(parts)
+
+
+def test_what_nobody_that_lives_can_score_is_called_so(seeded: Store) -> None:
+    """After a change of judge the tasks of the old one wait, until they are given up: that is said where they wait."""
+    beat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
+    with visiting(seeded) as client:
+        rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
+
+    assert [FINGERPRINTS["faithfulness"] in row for row in rows] == [
+        "no process that lives has it" in row for row in rows
+    ]
+
+
+def test_ages_are_by_the_clock_of_the_database(store: Store) -> None:
+    """A visitor is told how long ago a process was seen, however wrong the clock of the machine with the pages is."""
+    beat(store)
+    settings = load(database="sqlite://")
+    app = create_app(settings, store=store, now=lambda: NOW + timedelta(hours=5), trusted=True)
+    with TestClient(app) as client:
+        tiles = words(client.get("/worker").text.split('id="tiles"')[1].split("</dl>")[0])
+
+    assert "running seen now" in tiles
 
 
 def test_what_waits_is_shown_by_scorer_and_state(page: TestClient) -> None:

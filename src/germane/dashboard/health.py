@@ -56,6 +56,11 @@ class Health:
         return problems[0] if problems and all(problems) else None
 
     @property
+    def scorers(self) -> frozenset[tuple[str, str]]:
+        """What those that live score by: names with fingerprints."""
+        return frozenset(pair for one in self.alive for pair in one.scorers.items())
+
+    @property
     def seen_at(self) -> datetime | None:
         """When a process that scores was seen last; UTC."""
         return max((one.seen_at for one in (*self.alive, *self.silent)), default=None)
