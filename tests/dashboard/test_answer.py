@@ -257,6 +257,18 @@ def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
     assert "being scored again" not in text
 
 
+def test_what_failed_and_is_scored_again_has_no_score_yet(page: TestClient, week: Week) -> None:
+    """None stands until then, and none of another scorer takes its place."""
+    (failed,) = week.store.answers(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
+
+    send(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
+    text = text_of(page, f"/a/{failed.exchange.id}")
+
+    assert "Answer relevancy : waits to be scored" in text
+    assert "the score here stands" not in text
+    assert "not scored" in text
+
+
 def test_an_answer_that_was_not_drawn_can_be_scored(page: TestClient, week: Week) -> None:
     """It is asked for then, whatever the draw said, and its weight says so."""
     found = week.store.answers(AnswerFilter(state="skipped", reason=Reason.NOT_DRAWN), limit=1)

@@ -138,6 +138,9 @@ UNREADABLE = (
     "state=asleep",
     "after=x",
     "after=0.5~2026-11-20T10:00:00~%00",
+    "after=0~0001-01-01T00:00:00%2B14:00~1",
+    "scorer=%00",
+    "service=a%00",
     "labelled=perhaps",
     "text=%00",
     "route=%00",
@@ -153,6 +156,13 @@ def test_what_cannot_be_read_is_taken_as_not_given(page: TestClient) -> None:
 
         assert response.status_code == 200, query
         assert "first 50 of more than 1,000" in response.text, query
+
+
+def test_a_state_is_asked_for_what_it_can_tell(page: TestClient) -> None:
+    """What has no score has no value, label or order of scores; a reason leads to what has one."""
+    assert rest(page, "state=any&below=0.1&sort=highest")["asked"]["filter"] == {"state": "any"}
+    assert {row["reason"] for row in rest(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
+    assert {row["state"] for row in rest(page, "state=any&reason=not_drawn")["answers"]} == {"skipped"}
 
 
 def test_nothing_that_fits_says_what_to_do(page: TestClient) -> None:

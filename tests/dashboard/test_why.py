@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from germane.dashboard.why import why
+from germane.dashboard.worst import reads_like
 from germane.score import Score
 
 JSON = st.recursive(
@@ -85,3 +86,11 @@ def test_a_vote_of_the_judge_for_a_refusal_is_told() -> None:
 
     assert found.facts == [("Votes", "2 of 3 for a refusal")]
     assert not found.lines
+
+
+def test_a_number_beyond_all_numbers_is_none() -> None:
+    """A question that it stands beside is left out, and the page is made nevertheless."""
+    questions = [{"text": "far", "similarity": -(10**400)}, {"text": "near", "similarity": 0.5}, {"similarity": "0"}]
+
+    assert reads_like(Score(scorer="mine", value=0.5, details={"questions": questions})) == "near"
+    assert reads_like(Score(scorer="mine", value=0.5, explanation="said", details={"questions": [1]})) == "said"

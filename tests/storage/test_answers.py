@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -236,7 +236,13 @@ def test_counting_ends_somewhere(store: Store, make: Make, monkeypatch: pytest.M
     assert (total.count, total.more) == (5, True)
 
 
-@pytest.mark.parametrize("text", ["", "x", "nan", "1~2", "0.5~2026-03-01T11:00:00~1", "0~2026~" + "9" * 99, "inf~x~1"])
+FAR = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-14:00~1", "0~2026-03-01T11:00:00Z~a\0b")
+"""Moments that no zone can tell, and an id that no database takes."""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "nan", "1~2", "0.5~2026-03-01T11:00:00~1", "0~2026~" + "9" * 99, "inf~x~1", *FAR]
+)
 def test_a_place_that_cannot_be_read_is_none(text: str) -> None:
     """An address may hold anything; a moment without a zone is nowhere."""
     assert Place.read(text) is None
@@ -333,3 +339,10 @@ def _in_steps(connection: Any, chosen: lowest.Chosen, limit: int) -> Any:
 def _lowest(store: Store, way: Any, chosen: lowest.Chosen) -> Any:
     with store._database.read() as connection:
         return way(connection, chosen, 20)
+
+
+def test_a_place_is_read_as_it_was_written() -> None:
+    """Whatever id an imported answer has."""
+    place = Place(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
+
+    assert Place.read(str(place)) == place

@@ -33,8 +33,7 @@ LONGEST: Final = 200
 """Characters of a text that is looked for."""
 _TEXTS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
 _KEPT: Final = (*_TEXTS, "text", "below", "at_least", "low", "labelled", "state", "reason", "sort")
-
-
+_OF_SCORES: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "sort"})
 _DETAILS: Final = frozenset({"label", "labelled", "model", "prompt_version", "fingerprint", "reason", "low"})
 
 
@@ -73,9 +72,7 @@ class Asked:
 def asked_of(request: Request, view: View) -> Asked:
     """Return what the address asks for; what cannot be read is taken as not given."""
     given = {name: request.query_params[name].strip() for name in _KEPT if request.query_params.get(name, "").strip()}
-    query = {name: value for name, value in given.items() if _can_be_read(name, value)}
-    usual: AnswerState = "scored"
-    state = next((state for state in STATES if state == query.get("state")), usual)
+    state, query = _state({name: value for name, value in given.items() if _can_be_read(name, value)})
     texts = {name: query.get(name) for name in _TEXTS}
     chosen = AnswerFilter(
         since=view.since,
@@ -93,6 +90,20 @@ def asked_of(request: Request, view: View) -> Asked:
     )
     after = Place.read(request.query_params.get("after", ""))
     return Asked(view=view, chosen=chosen, sort=_sort(query.get("sort"), state), after=after, query=query)
+
+
+def _state(query: Mapping[str, str]) -> tuple[AnswerState, Mapping[str, str]]:
+    """Return the state, and what of the query such answers can be asked for: those of a state have what it tells.
+
+    A reason leads to what failed or was skipped for it, where nothing else was said that has one.
+    """
+    usual: AnswerState = "scored"
+    state = next((state for state in STATES if state == query.get("state")), usual)
+    if "reason" in query and state in {"scored", "any"}:
+        state = "failed" if Reason(query["reason"]).state == "failed" else "skipped"
+        query = {**query, "state": state}
+    left_out = frozenset() if state == "scored" else _OF_SCORES
+    return state, {name: value for name, value in query.items() if name not in left_out}
 
 
 def _sort(asked: str | None, state: AnswerState) -> Sort:

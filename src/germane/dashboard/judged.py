@@ -12,7 +12,7 @@ from germane.annotation import RECORDED
 from germane.dashboard.asked import Asked
 from germane.dashboard.desk import Desk
 from germane.dashboard.headline import RELEVANCY, SIMILARITY
-from germane.dashboard.why import Why, is_refusal, why
+from germane.dashboard.why import Why, finite, is_refusal, why
 from germane.exchange import Context, Exchange
 from germane.score import Score
 from germane.storage import Disagreement, Neighbours, RouteMean, Sheet, Work
@@ -93,8 +93,8 @@ class Answered:
 
     @property
     def again(self) -> Sequence[Work]:
-        """What is being scored again."""
-        return [one for one in self.sheet.works if one.again]
+        """What is being scored again, while its score stands."""
+        return [one for one in self.sheet.works if _stands(self.sheet, one)]
 
 
 def answered(desk: Desk, asked: Asked, sheet: Sheet) -> Answered:
@@ -122,7 +122,7 @@ def _main(scores: Sequence[Judged], works: Sequence[Work], asked: str | None) ->
 
     None where that scorer failed or is still at it: another one's score would hide that.
     """
-    missing = {one.scorer for one in works if one.state in {"failed", *OPEN} and not one.again}
+    missing = {one.scorer for one in works if one.state in {"failed", *OPEN}}
     for name in (asked, RELEVANCY, SIMILARITY, *sorted({one.score.scorer for one in scores})):
         found = [one for one in scores if one.score.scorer == name]
         if found:
@@ -138,7 +138,12 @@ def _work(works: Sequence[Work], score: Score) -> Work | None:
 
 
 def _unscored(sheet: Sheet) -> list[Work]:
-    return [one for one in sheet.works if one.state in {"failed", "skipped", *OPEN} and not one.again]
+    return [one for one in sheet.works if one.state in {"failed", "skipped", *OPEN} and not _stands(sheet, one)]
+
+
+def _stands(sheet: Sheet, work: Work) -> bool:
+    """Whether the scorer works again on what it has scored already: what only failed until now has no score yet."""
+    return work.again and any(one.scorer == work.scorer for one in sheet.scores)
 
 
 def _rank(desk: Desk, exchange: Exchange, score: Score) -> Rank | None:
@@ -174,8 +179,9 @@ def _relevances(scores: Iterable[Score]) -> list[float]:
     for name in ("context_relevance", "context_similarity"):
         for one in scores:
             found = one.details.get("chunks") if one.scorer == name else None
-            if isinstance(found, list) and all(isinstance(value, float | int) for value in found):
-                return [float(value) for value in found]
+            values = [finite(value) for value in found] if isinstance(found, list) else []
+            if values and None not in values:
+                return [value for value in values if value is not None]
     return []
 
 

@@ -65,7 +65,7 @@ _KEPT = ("window", "since", "until", "scorer", "service")
 def view_of(request: Request, now: datetime, usual: str = USUAL) -> View:
     """Return what the address asks for; what cannot be read is taken as not given."""
     asked = request.query_params
-    query = {name: asked[name] for name in _KEPT if asked.get(name)}
+    query = {name: asked[name] for name in _KEPT if asked.get(name) and "\0" not in asked[name]}
     span = query.get("window", usual)
     span = span if span in SPANS else usual
     begin, end = _moment(query.get("since")), _moment(query.get("until"))

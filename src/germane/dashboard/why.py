@@ -112,7 +112,7 @@ def _relevancy(score: Score) -> Why:
 
 
 def _question(one: Mapping[str, Any]) -> Line:
-    similarity = _number(one.get("similarity"))
+    similarity = finite(one.get("similarity"))
     text = _text(one.get("text")) or "(erased)"
     vote = "voted a refusal" if one.get(NONCOMMITTAL) is True else ""
     return Line(text=text, value=similarity, verdict=vote if similarity is not None else "no question")
@@ -120,14 +120,14 @@ def _question(one: Mapping[str, Any]) -> Line:
 
 def _calibrated(score: Score, details: Mapping[str, Any]) -> str:
     """Return what the value comes to on the calibrated scale, where there is one."""
-    value = _number(details.get("calibrated"))
+    value = finite(details.get("calibrated"))
     return "" if value is None else f"calibrated {value:.2f}, {score.label}"
 
 
 def _diversity(details: Mapping[str, Any]) -> list[tuple[str, str]]:
-    value, requested = _number(details.get("diversity")), _number(details.get("requested"))
+    value, requested = finite(details.get("diversity")), finite(details.get("requested"))
     found = [] if value is None else [("Mutual similarity", f"{value:.2f}")]
-    usable = _number(details.get("usable"))
+    usable = finite(details.get("usable"))
     some = requested is not None and usable is not None and usable < requested
     return [*found, ("Usable questions", f"{usable:.0f} of {requested:.0f}")] if some else found
 
@@ -177,19 +177,19 @@ def _verdict(one: Mapping[str, Any], text: str, flag: str, words: tuple[str, str
 
 
 def _share(details: Mapping[str, Any], part: str, whole: str, what: str) -> str:
-    some, total = _number(details.get(part)), _number(details.get(whole))
+    some, total = finite(details.get(part)), finite(details.get(whole))
     return what if some is None or total is None else f"{some:.0f} of {total:.0f} {what}"
 
 
 def _chunks(score: Score) -> Why:
     details = score.details
-    values = [_number(one) for one in _list(details, "chunks")]
+    values = [finite(one) for one in _list(details, "chunks")]
     lines = [Line(text=f"chunk {place}", value=one) for place, one in enumerate(values, 1) if one is not None]
     judged = "ratings" in details
     lead = "The judge rated how each retrieved text helps with the question" if judged else "Cosines of the question"
     lead += "; earlier ones count for more." if judged else " with each retrieved text; earlier ones count for more."
     means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
-    facts = [(name, f"{value:.2f}") for key, name in means if (value := _number(details.get(key))) is not None]
+    facts = [(name, f"{value:.2f}") for key, name in means if (value := finite(details.get(key))) is not None]
     return Why(lead=lead, heads=("Retrieved text", "Relevance"), lines=lines, facts=facts)
 
 
@@ -207,7 +207,7 @@ def _parts(score: Score) -> Why:
     lines = [_part(str(name), _mapping(one)) for name, one in parts.items()]
     missing = [_text(one) for one in _list(details, "missing")]
     facts = [("Missing", ", ".join(missing))] if missing else []
-    facts += [(name.capitalize(), f"{value:.2f}") for name in _FIGURES if (value := _number(details.get(name)))]
+    facts += [(name.capitalize(), f"{value:.2f}") for name in _FIGURES if (value := finite(details.get(name)))]
     lead = "Several scores in one figure, by their weights."
     return Why(lead=lead, heads=("Part", "Value"), lines=lines, facts=facts)
 
@@ -216,23 +216,23 @@ _FIGURES: Final = ("weighted", "harmonic", "minimum")
 
 
 def _part(name: str, one: Mapping[str, Any]) -> Line:
-    weight, reason = _number(one.get("weight")), _text(one.get("reason"))
+    weight, reason = finite(one.get("weight")), _text(one.get("reason"))
     said = reason.replace("_", " ") if reason else "" if weight is None else f"weight {weight:.2f}"
     return Line(
-        text=name.replace("_", " "), value=_number(one.get("value")), verdict=said, more=_text(one.get("explanation"))
+        text=name.replace("_", " "), value=finite(one.get("value")), verdict=said, more=_text(one.get("explanation"))
     )
 
 
 def _rating(score: Score) -> Why:
     details = score.details
-    rating, cosine = _number(details.get("rating")), _number(details.get("cosine"))
+    rating, cosine = finite(details.get("rating")), finite(details.get("cosine"))
     lead = "The judge rates from 1 to 5 how the answer addresses the question."
     facts = [] if rating is None else [("Rating", f"{rating:.1f} of 5")]
     facts += [("Intent of the question", intent)] if (intent := _text(details.get("intent"))) else []
     facts += [("What the answer gives", given)] if (given := _text(details.get("given"))) else []
     facts += [] if cosine is None else [("Cosine of question and answer", f"{cosine:.2f}")]
     facts += [("Read from", "the likelihoods of its digits")] if details.get("rated") == "expected" else []
-    digits = [(str(key), _number(mass)) for key, mass in _mapping(details.get("digits")).items()]
+    digits = [(str(key), finite(mass)) for key, mass in _mapping(details.get("digits")).items()]
     lines = [Line(text=f"{digit} of 5", value=mass) for digit, mass in sorted(digits) if mass is not None]
     return Why(lead=lead, heads=("Rating", "Likelihood"), lines=lines, facts=facts)
 
@@ -267,7 +267,7 @@ def _cut(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return of which texts the scorer saw the beginning only."""
     found = []
     for name, sizes in list(_mapping(details.get("cut")).items())[:5]:
-        shown, of = (_number(_mapping(sizes).get(part)) for part in ("shown", "of"))
+        shown, of = (finite(_mapping(sizes).get(part)) for part in ("shown", "of"))
         if shown is not None and of is not None:
             found.append(("Cut", f"{str(name)[:40]}: {shown:,.0f} of {of:,.0f} were looked at"))
     return found
@@ -286,7 +286,8 @@ def _text(value: object) -> str:
     return value[:2_000] if isinstance(value, str) else ""
 
 
-def _number(value: object) -> float | None:
+def finite(value: object) -> float | None:
+    """Return a value of a scorer's details as a number; None of what is none, or is too large for one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

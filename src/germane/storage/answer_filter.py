@@ -64,6 +64,12 @@ class AnswerFilter:
         return bool(picked) or self.at_least is not None or self.below is not None
 
 
+_LONGEST: Final = 500
+"""Characters of an id: as many as one that is imported may have."""
+_HIGHEST: Final = 1e15
+_YEARS: Final = (1971, 2999)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a page ended: the next one begins behind it."""
@@ -80,13 +86,15 @@ class Place:
     @classmethod
     def read(cls, text: str) -> Place | None:
         """Return the place that a text tells of; None where it tells of none."""
-        parts = text.split("~")
+        parts = text.split("~", 2)
         try:
             key, at = float(parts[0]), datetime.fromisoformat(parts[1])
         except (ValueError, IndexError):
             return None
-        usable = len(parts) == 3 and at.tzinfo is not None and abs(key) < 1e15 and len(parts[2]) <= 64
-        return cls(key, at, parts[2]) if usable else None
+        usable = len(parts) == 3 and len(parts[2]) <= _LONGEST and "\0" not in parts[2] and abs(key) < _HIGHEST
+        # Beyond those years no database, and no zone, could tell the moment.
+        is_moment = at.tzinfo is not None and _YEARS[0] <= at.year <= _YEARS[1]
+        return cls(key, at, parts[2]) if usable and is_moment else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Answers that fit a filter, in an order, page by page.
 
-The lowest of all are found by :mod:`germane.storage.lowest`, however many there are. Every other order, and whatever
-the index of scores does not know, is looked for among the newest of the window only: a page says how far back that was.
+The lowest of all are found by :mod:`germane.storage.lowest`, however many there are, unless what is asked for is rare.
+That, every other order, and whatever the index of scores does not know, is looked for among the newest of the window
+only: a page says how far back that was.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exis
 
 from germane.score import Score
 from germane.storage.answer_filter import Answer, AnswerFilter, AnswerPage, Place, Sort, Total, Work
-from germane.storage.lowest import lowest
+from germane.storage.lowest import found_soon
 from germane.storage.readings import exchanges_of, scores_of
 from germane.storage.review import labels_of, works_of
 from germane.storage.rows import batched, score_of
@@ -48,7 +49,8 @@ def page(connection: Connection, chosen: AnswerFilter, sort: Sort, after: Place 
     answers = completed(connection, chosen, rows[:limit])
     if len(rows) > limit:
         return AnswerPage(answers=answers, after=place_of(rows[limit - 1], sort), looked_back_to=floor)
-    onward = floor is not None and sort == "newest"  # by time the search goes on where this one ended
+    # By time the search goes on where this one ended; of labels always the same are looked at.
+    onward = floor is not None and sort == "newest" and not (chosen.labelled and chosen.state == "scored")
     return AnswerPage(answers=answers, after=Place(0.0, floor, "") if onward and floor else None, looked_back_to=floor)
 
 
@@ -93,7 +95,9 @@ def rows_of(connection: Connection, chosen: AnswerFilter, sort: Sort, after: Pla
         return _labelled(connection, chosen, sort, after, limit)
     if sort == "lowest" and not chosen.needs_exchanges:
         behind = None if after is None else (after.key, after.at, _whole(after.id))
-        return lowest(connection, replace(chosen.of_scores, after=behind), limit), None
+        found = found_soon(connection, replace(chosen.of_scores, after=behind), limit)
+        if found is not None:
+            return found, None
     return _of_newest(connection, chosen, sort, after, limit)
 
 
@@ -133,8 +137,9 @@ def _of_newest(connection: Connection, chosen: AnswerFilter, sort: Sort, after: 
     bound = LOOKED if chosen.needs_exchanges or sort == "slowest" else FEW
     inside = chosen.of_scores.window(score.c.started_at)
     floor = _floor(connection, score.c.started_at, [*inside, *([] if until is None else [_to(until)])], bound)
-    query = _scores(chosen, sort).where(*chosen.of_scores.conditions(), *_of_exchange(chosen))
-    query = query.where(score.c.started_at >= (floor or BEGINNING))  # said, so that the index by time is taken
+    # One bound alone, or SQLite would take the wider one; and always one, so that the index by time is taken.
+    within = replace(chosen.of_scores, since=floor or chosen.since or BEGINNING)
+    query = _scores(chosen, sort).where(*within.conditions(), *_of_exchange(chosen))
     return _ordered(connection, query, sort, after, limit), floor
 
 
@@ -206,7 +211,6 @@ def _rank(row: Row, sort: Sort) -> tuple[float, float, int]:
 
 def _unscored(connection: Connection, chosen: AnswerFilter, after: Place | None, limit: int) -> Rows:
     """Look for exchanges that have no score yet, or never will; or for all of them. The newest come first."""
-    inside = [*_window(chosen), *_of_exchange(chosen, exchange.c.id)]
     behind = [] if after is None else [_behind(None, exchange.c.started_at, exchange.c.id, after, after.id)]
     few = None if chosen.state == "any" else _few(connection, chosen)
     if few is not None:
@@ -216,8 +220,8 @@ def _unscored(connection: Connection, chosen: AnswerFilter, after: Place | None,
     until = [] if after is None else [exchange.c.started_at <= after.at]
     sought = _window(replace(chosen, service=None))  # of which the index tells
     floor = _floor(connection, exchange.c.started_at, [*sought, *until], LOOKED)
-    since = [] if floor is None else [exchange.c.started_at >= floor]
-    return _exchanges(connection, [*inside, *behind, *since, *_has_task(chosen)], limit), floor
+    inside = [*_window(replace(chosen, since=floor or chosen.since)), *_of_exchange(chosen, exchange.c.id)]
+    return _exchanges(connection, [*inside, *behind, *_has_task(chosen)], limit), floor
 
 
 def _age(row: Row) -> tuple[datetime, str]:
@@ -236,23 +240,22 @@ def _window(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[
 def _few(connection: Connection, chosen: AnswerFilter) -> list[str] | None:
     """Return the exchanges that have such a task, where tasks of that state are few."""
     columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
-    query = select(*columns).where(scoring_task.c.state.in_(STATES[chosen.state]), *_because(chosen))
+    because = [] if chosen.reason is None else [scoring_task.c.reason == chosen.reason]
+    query = select(*columns).where(scoring_task.c.state.in_(STATES[chosen.state]), *because)
     found = connection.execute(query.limit(LOOKED + 1)).all()
     if len(found) > LOOKED:
         return None
     return sorted({row.exchange_id for row in found if chosen.scorer in {None, row.scorer}})
 
 
-def _because(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
-    return [] if chosen.reason is None else [scoring_task.c.reason == chosen.reason]
-
-
 def _has_task(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
     if chosen.state == "any":
         return []
+    # By the index of an exchange's own tasks: without statistics SQLite would rather read all of that state and reason.
+    states = Unsought(scoring_task.c.state).in_(STATES[chosen.state])
     of = [] if chosen.scorer is None else [scoring_task.c.scorer == chosen.scorer]
-    states = scoring_task.c.state.in_(STATES[chosen.state])
-    return [exists().where(scoring_task.c.exchange_id == exchange.c.id, states, *of, *_because(chosen))]
+    because = [] if chosen.reason is None else [Unsought(scoring_task.c.reason) == chosen.reason]
+    return [exists().where(scoring_task.c.exchange_id == exchange.c.id, states, *of, *because)]
 
 
 def _exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Row]:

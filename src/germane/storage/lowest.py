@@ -108,6 +108,34 @@ def lowest(connection: Connection, chosen: Chosen, limit: int, ways: Sequence[Wa
     return []
 
 
+def found_soon(connection: Connection, chosen: Chosen, limit: int, few: int = FEW) -> Rows | None:
+    """Return the same by a way that is short; None where there is none."""
+    found = of_few(connection, chosen, limit, few)
+    if found is None:
+        found = of_route(connection, chosen, limit)
+    if found is None and _are_common(connection, chosen, few):
+        found = by_value(connection, chosen, limit)
+    return found
+
+
+COMMON = 100
+"""Of so many scores one, at least, has a name for which the index by value is read, that does not know it."""
+
+
+def _are_common(connection: Connection, chosen: Chosen, few: int) -> bool:
+    """Whether such scores are to be expected soon, by the newest of the window."""
+    unknown = (chosen.service, chosen.fingerprint, chosen.label, chosen.low and chosen.at_least is not None)
+    if not any(unknown):
+        return True
+    window = chosen.window(score.c.started_at)
+    floor = connection.execute(
+        select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
+    ).scalar()
+    newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
+    sample = select(score.c.value).where(*newest).limit(few // COMMON + 1).subquery("sample")
+    return connection.execute(select(func.count()).select_from(sample)).scalar_one() > few // COMMON
+
+
 def of_few(connection: Connection, chosen: Chosen, limit: int, few: int = FEW) -> Rows | None:
     """Read the whole window where it holds few scores."""
     many = _exceeds(connection, score.c.started_at, chosen.window(score.c.started_at), few)

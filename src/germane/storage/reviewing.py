@@ -23,8 +23,8 @@ class Reviewing(Part):
 
         Args:
             chosen: Which.
-            sort: The lowest of all are found however many there are; any other order is that of the newest answers of
-                the window, and the page says how far back they reach.
+            sort: The lowest of all are found however many there are, unless what is asked for is rare; that, and any
+                other order, is of the newest answers of the window, and the page says how far back they reach.
             after: Where the page before ended.
             limit: How many, at most.
         """
