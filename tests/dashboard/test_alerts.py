@@ -272,7 +272,7 @@ def test_what_was_accepted_is_not_offered_again(page: TestClient, week: Week) ->
     post(page, f"{path}/ack", path, by="ann")
     after = post(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
 
-    assert "This level is the baseline from now on." in page.get(after).text
+    assert "What came since it began counts as normal from now on." in page.get(after).text
     assert f'href="{path}/accept"' not in page.get(path).text
     assert "somebody accepted a new one" in page.get(path).text
     assert page.get(f"{path}/accept").status_code == 409

@@ -36,7 +36,7 @@ DONE: Final[Mapping[str, str]] = {
     "ack": "Noted: it is not told again while it lasts.",
     "resolve": "It is closed, and who was told of it is told. Where its rule still finds it bad, it fires anew.",
     "silence": "Nobody is told of it for that time. It fires and ends as ever.",
-    "accept": "This level is the baseline from now on. The alert is over at the next look of what watches.",
+    "accept": "What came since it began counts as normal from now on. The alert is over at the next look.",
 }
 """What is said after each act, by its name in the address."""
 Act = Callable[[Request, Desk, str], object]
