@@ -227,7 +227,7 @@ def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given]
     else:
         assert not gauges.all("germane_score_mean", **labels)
         assert tiles["Answer relevancy"] == f"\u2013 not enough data (n={found['n']}, need 20)"
-    assert tiles["Sampled"].startswith(f"{counted(len(scored))} of {counted(len(mine))}")
+    assert tiles["Scored"].startswith(f"{counted(len(scored))} of {counted(len(mine))}")
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from germane.dashboard.desk import Desk
 from germane.dashboard.health import Health, health_of
-
-_TOLD: Final = frozenset({"firing", "recovering"})
-"""States of what people have been told of; what is pending may be nothing."""
+from germane.dashboard.situation import TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +19,5 @@ class Frame:
 
 def frame_of(desk: Desk, health: Health | None = None) -> Frame:
     """Return it by a few short readings, which are fewer where it is known already how scoring does."""
-    told = sum(alert.state in _TOLD for alert in desk.store.open_alerts())
+    told = sum(alert.state in TOLD for alert in desk.store.open_alerts())
     return Frame(open_alerts=told, health=health or health_of(desk))
