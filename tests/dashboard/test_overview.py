@@ -63,6 +63,7 @@ def test_the_first_sentence_names_the_route_that_fell(page: TestClient, week: We
     (now,) = [
         one for one in week.store.summary(since=NOW - DAY) if (one.route, one.scorer) == ("docs-search", RELEVANCY)
     ]
+    page.cookies.set("germane_zone", "UTC")
     found = words(page.get("/").text)
 
     assert "Relevancy fell on docs-search" in found
