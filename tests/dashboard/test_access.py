@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -188,6 +189,18 @@ def test_an_address_that_no_page_makes_is_too_long(store: Store) -> None:
 
     assert page.get("/written", params={"text": "a" * 4_000}).status_code == 200
     assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
+
+
+def test_tables_of_another_version_are_told_as_such(bare: Path) -> None:
+    """Older ones can be brought up to date; newer ones no command of this version helps."""
+    with closing(Store(f"sqlite:///{bare}/newer.db")) as newer:
+        newer.migrate()
+        with closing(sqlite3.connect(bare / "newer.db")) as file, file:
+            file.execute("UPDATE germane_version SET version_num = '9999'")
+        answer = knocking(a_dashboard(newer)).get("/worker", headers=PAGE)
+
+    assert answer.status_code == 503
+    assert "germane db upgrade. Newer ones need the newer germane that made them." in answer.text
 
 
 def test_head_is_answered_as_get_is(store: Store) -> None:

@@ -77,7 +77,8 @@ def _unreachable(request: Request, error: Exception) -> Response:  # noqa: ARG00
 
 def _not_migrated(request: Request, error: Exception) -> Response:  # noqa: ARG001
     cause = f"The tables in {_desk(request).store.name} are missing, older or newer than this version expects."
-    return _answer(request, Refusal(503, cause, "Bring them up to date: germane db upgrade", headers=_RETRY))
+    step = "Bring them up to date: germane db upgrade. Newer ones need the newer germane that made them."
+    return _answer(request, Refusal(503, cause, step, headers=_RETRY))
 
 
 def _refused_by_database(request: Request, error: Exception) -> Response:  # noqa: ARG001
