@@ -98,7 +98,7 @@ def test_a_trend_may_be_broken_down(store: Store, scores: Any, window: Any, roll
     for by, means in expected.items():
         assert {one.group: one.mean for one in store.trend(**window, by=by)} == pytest.approx(means)
     assert [one.n for one in store.trend(**window, service="shop", route="search")] == [1]
-    with pytest.raises(UsageError, match=r"it is model, prompt_version or attributes\.NAME"):
+    with pytest.raises(UsageError, match=r"it is route, service, model, prompt_version or attributes\.NAME"):
         store.trend(**window, by="user")
 
 
