@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from germane.storage import Store
-from germane.storage.tables import metadata
+from germane.storage.db.tables import metadata
 
 # How long an example takes says something about the machine and what else it does, not about germane.
 settings.register_profile(

@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,3 +62,10 @@ class ScoringError(GermaneError):
         """Seconds that the server asked to be left alone."""
         self.rejected = rejected
         """Whether a server refuses key, model or quota, where the reason does not say so: somebody must act."""
+
+
+def place_of(error: BaseException) -> str:
+    """Name the type of an error and the line that raised it, and nothing of what it says."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"

@@ -66,7 +66,7 @@ class Exchange:
     """UTC, with its zone."""
     duration: float = 0.0
     """Seconds from the call to the return, or to the last chunk of a stream."""
-    draw: float = 1.0
+    sampling_key: float = 1.0
     """In (0, 1]: its own lottery ticket, see :func:`draw_of`."""
     capture_probability: float = 1.0
     """In (0, 1]: how probable it was that the capture limit kept it; it was kept because its draw is not above."""

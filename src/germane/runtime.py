@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from germane import tracer
 from germane.errors import DatabaseNotMigrated, ModelError, StorageError, UsageError
-from germane.hush import hushed
+from germane.logging_filters import hushed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

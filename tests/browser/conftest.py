@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
-from tests.browser.sites import Site, served
+from tests.browser.servers import Site, served
 from tests.browser.visitor import Visitor, visiting
 from tests.conftest import PostgreSQL
 from tests.dashboard.conftest import Original, week_on_postgresql, week_on_sqlite
-from tests.dashboard.door import Clock
+from tests.dashboard.http_server import Clock
 
 __all__ = ["week_on_postgresql", "week_on_sqlite"]
 BOTH = ["sqlite", "postgresql"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
-from tests.browser.sites import SCREENS, Site
+from tests.browser.servers import SCREENS, Site
 from tests.browser.visitor import NARROW, Visitor
-from tests.dashboard.door import TOKEN
+from tests.dashboard.http_server import TOKEN
 
 Visits = Callable[..., Visitor]
 AXE = Axe()

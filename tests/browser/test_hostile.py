@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import BOTH
-from tests.browser.sites import Site, served
+from tests.browser.servers import Site, served
 from tests.browser.visitor import NARROW, WIDE, Visitor
 from tests.conftest import PostgreSQL, migrated_file
-from tests.dashboard.door import Clock
 from tests.dashboard.hostile import ROUTES, TEXTS, hostile
+from tests.dashboard.http_server import Clock
 from tests.dashboard.seeding import Seeded
 
 from germane.storage import Store

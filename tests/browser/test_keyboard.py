@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.browser.sites import Site
+from tests.browser.servers import Site
 from tests.browser.visitor import Visitor
 
 Visits = Callable[..., Visitor]

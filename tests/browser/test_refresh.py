@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from playwright.sync_api import Page, expect
-from tests.browser.sites import Site
+from tests.browser.servers import Site
 from tests.browser.visitor import Visitor
 from tests.dashboard.seeding import FINGERPRINTS, SEARCH, SERVICE
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.sites import SCREENS, Site
+from tests.browser.servers import SCREENS, Site
 from tests.browser.visitor import NARROW, Visitor
 from tests.dashboard.seeding import SEARCH
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from germane.storage.engine import Database
-from germane.storage.tables import exchange, score, scoring_task, tally
+from germane.storage.db.engine import Database
+from germane.storage.db.tables import exchange, score, scoring_task, tally
 
 Cell = tuple[datetime, str, str, str, str, str]
 """Minute, service, route, scorer, outcome, reason."""

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 NEEDED = (
-    "germane.cli.main", "germane.cli.worker", "germane.cli.working", "openai", "psycopg", "apscheduler", "sqlmodel",
+    "germane.cli.main", "germane.cli.commands.worker", "germane.cli.worker", "openai", "psycopg", "apscheduler", "sqlmodel",
     "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite", "opentelemetry.sdk.trace",
     "apscheduler.schedulers.asyncio", "alembic.command", "capturing",
 )  # fmt: skip
@@ -117,5 +117,5 @@ def _run(arguments: list[str], environment: dict[str, str], files: str) -> None:
 if __name__ == "__main__":
     for needed in NEEDED:
         import_module(needed)
-    import_module("germane.monitor.background").SHORTEST_TERM = TERM  # type: ignore[attr-defined]  # for all forked
+    import_module("germane.monitor.supervisor").SHORTEST_TERM = TERM  # type: ignore[attr-defined]  # for all forked
     _serve()

@@ -85,7 +85,7 @@ class World:
             question="How long is the warranty?",
             answer=f"Two years, says {trace_id}.",
             started_at=self.clock.now,
-            draw=draw_of(trace_id),
+            sampling_key=draw_of(trace_id),
         )
 
     @contextmanager

@@ -14,7 +14,8 @@ from databases import LockedFile, Server, Stoppable
 
 import germane
 from germane import runtime
-from germane.storage import Store, engine
+from germane.storage import Store
+from germane.storage.db import engine
 from germane.testing import FakeJudge
 
 OUTAGE = float(os.environ.get("OUTAGE_SECONDS", "2"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from tests.monitor.channels.conftest import Answer, Receiver, an_alert
+from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
 from germane.alert import Notification
 from germane.storage import Advance, Outcome, Store

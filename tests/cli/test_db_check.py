@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import write
 
 from germane.storage import Store
-from germane.storage.tables import score
+from germane.storage.db.tables import score
 
 Call = Callable[..., Any]
 

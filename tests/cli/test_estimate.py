@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from germane.cli.forecast import TYPICAL
+from germane.cli.commands.estimate.forecast import TYPICAL
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers import NAMES

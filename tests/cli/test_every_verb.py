@@ -94,7 +94,7 @@ def test_every_verb_that_answers_has_json() -> None:
     assert lacking == WITHOUT_JSON
 
 
-@pytest.mark.parametrize("verb", SHAPES["READING"])
+@pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
 def test_json_is_one_object_as_documented(call: Call, alert: str, verb: str) -> None:
     """On one line, alone on stdout, with its version; each name and kind is on the page of the command line."""
     ended = call(*SHAPES["command"](verb, alert))
@@ -106,7 +106,7 @@ def test_json_is_one_object_as_documented(call: Call, alert: str, verb: str) -> 
     assert "\x1b" not in ended.err
 
 
-@pytest.mark.parametrize("verb", SHAPES["READING"])
+@pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
 def test_json_of_an_error_is_one_object_too(call: Call, bare: Path, verb: str) -> None:
     """Where there is no database: the error, and its text on stderr; what needs none answers."""
     ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
@@ -119,7 +119,7 @@ def test_json_of_an_error_is_one_object_too(call: Call, bare: Path, verb: str) -
         assert (verb, ended.code) in {("config show", 0), ("doctor", 4), ("db check", 4)}
 
 
-@pytest.mark.parametrize("verb", [one for one in SHAPES["READING"] if one not in {"alerts power", "alerts preview"}])
+@pytest.mark.parametrize("verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}])
 def test_text_in_a_pipe_is_plain(call: Call, alert: str, verb: str) -> None:
     """No colours and no control characters."""
     ended = call(*SHAPES["command"](verb, alert)[:-1])

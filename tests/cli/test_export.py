@@ -23,11 +23,11 @@ from tests.cli.conftest import an_exchange, write
 from germane.annotation import Feedback, Mark, Recorded
 from germane.errors import UsageError
 from germane.exchange import Context, Turn
+from germane.sanitize import cell
 from germane.score import Reason
-from germane.shown import cell
 from germane.storage import Decision, Record, Selection, Store, dumped, read
-from germane.storage.record import COLUMNS
-from germane.storage.text import clean
+from germane.storage.db.sanitize import clean
+from germane.storage.transfer.record import COLUMNS
 
 Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
@@ -401,7 +401,7 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
     assert found.keys() == {"r1", "r2"}
     assert [context.text for context in found["r1"].contexts] == ["one", "two"]
     assert {one.route for one in found.values()} == {"faq"}
-    assert 0 < found["r1"].draw < 1
+    assert 0 < found["r1"].sampling_key < 1
     assert flat.code == 1
     assert "export as JSONL" in flat.err
 

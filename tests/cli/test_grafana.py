@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from germane.cli.grafana import NAMES
+from germane.cli.commands.grafana import NAMES
 from germane.dashboard.metrics.gauges import Gauges
 from germane.exchange import Exchange
 from germane.score import Score

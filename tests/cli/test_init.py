@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from germane.cli.surroundings import look_around
+from germane.cli.commands.init import look_around
 from germane.settings import load
 
 Call = Callable[..., Any]

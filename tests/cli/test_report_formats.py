@@ -15,9 +15,10 @@ from rich.cells import cell_len
 from tests.cli.conftest import write
 
 from germane.annotation import Mark
-from germane.cli.report import found, plain
-from germane.cli.report.found import Of
-from germane.cli.terminal import Terminal, fitted
+from germane.cli.commands.report import data as found
+from germane.cli.commands.report import text as plain
+from germane.cli.commands.report.data import Of
+from germane.cli.core.terminal import Terminal, fitted
 from germane.storage import Store
 
 Call = Callable[..., Any]

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from germane.cli.signals import listening
+from germane.cli.core.signals import listening
 
 
 def test_a_signal_that_another_thread_gets_ends_the_wait() -> None:

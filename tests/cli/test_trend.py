@@ -19,8 +19,8 @@ from tests.cli.test_alerts import an_alert
 
 from germane.annotation import Mark
 from germane.baseline import Baseline, RouteBaseline
-from germane.cli.drawn import Note, Picture, by_group, legend, over_time
-from germane.cli.terminal import Terminal, fitted, wrapped
+from germane.cli.core.terminal import Terminal, fitted, wrapped
+from germane.cli.render.trend_chart import Note, Picture, by_group, legend, over_time
 from germane.storage import Bucket, Key, Store
 
 Call = Callable[..., Any]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from germane.cli.working import _without_numbers
+from germane.cli.worker import _without_numbers
 from germane.storage import Decision, Store
 from germane.testing import FakeJudge, OTLPReceiver
 

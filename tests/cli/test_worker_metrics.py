@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.cli.conftest import an_exchange
-from tests.dashboard.scraped import Scraped, scraped
+from tests.dashboard.scrape import Scraped, scraped
 
 from germane.storage import Store
 from germane.testing import FakeJudge

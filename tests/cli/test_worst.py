@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import an_exchange
 
 from germane.annotation import Recorded
-from germane.cli.worst import describe
+from germane.cli.commands.worst import describe
 from germane.storage import Store
 
 Call = Callable[..., Any]

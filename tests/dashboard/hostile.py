@@ -98,7 +98,7 @@ def _exchange(number: int, name: str, text: str, now: datetime) -> Exchange:
         attributes={TEXTS["script"]: TEXTS["attribute"]},
         started_at=at,
         duration=0.5,
-        draw=draw_of(trace),
+        sampling_key=draw_of(trace),
     )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from tests.dashboard import seeding_scores, seeding_watch
-from tests.dashboard.handbook import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, on
+from tests.dashboard import seeding_alerts, seeding_scores
+from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, on
 
 from germane.exchange import Context, Exchange, draw_of
 from germane.score import Reason, Score
@@ -83,17 +83,17 @@ def seed(store: Store, now: datetime = NOW) -> Seeded:
     store.add(exchanges)
     store.assign(_decisions(made[: -UNTOUCHED - PENDING]), FINGERPRINTS)
     scored = _score(store, [one for one in made if one.exchange.started_at < now - TOLD], chance)
-    seeding_watch.learn_baseline(store, SERVICE, FINGERPRINTS["answer_relevancy"], now)
-    seeding_watch.look(store, now - TOLD)
+    seeding_alerts.learn_baseline(store, SERVICE, FINGERPRINTS["answer_relevancy"], now)
+    seeding_alerts.look(store, now - TOLD)
     scored += _score(store, [one for one in made if one.exchange.started_at >= now - TOLD], chance, busy=2)
-    seeding_watch.look(store, now)
-    seeding_watch.tell(store)
+    seeding_alerts.look(store, now)
+    seeding_alerts.tell(store)
     store.assign(_decisions(made[-UNTOUCHED - PENDING : -UNTOUCHED], rate=1.0), FINGERPRINTS)
     store.count_dropped({(SERVICE, ASK): 4}, FINGERPRINTS, Reason.QUEUE_FULL, at=now - timedelta(hours=40))
-    seeding_watch.feedback(store, scored, random.Random(3))
-    seeding_watch.marks(store, SERVICE, now)
-    resolved = seeding_watch.over(store, SERVICE, now)
-    seeding_watch.worker(store, SERVICE, FINGERPRINTS)
+    seeding_alerts.feedback(store, scored, random.Random(3))
+    seeding_alerts.marks(store, SERVICE, now)
+    resolved = seeding_alerts.over(store, SERVICE, now)
+    seeding_alerts.worker(store, SERVICE, FINGERPRINTS)
     store.roll(trend_by=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED)
     opened = next(alert.id for alert in store.open_alerts() if alert.kind == "drop")
     return Seeded(now, exchanges, scored, opened, resolved)
@@ -155,7 +155,7 @@ def _one(number: int, at: datetime, route: str, now: datetime, chance: random.Ra
         error="UpstreamError: the search index did not answer" if kind == "broken" else None,
         started_at=at,
         duration=round(chance.uniform(0.6, 3.2), 3),
-        draw=draw_of(trace),
+        sampling_key=draw_of(trace),
     )
     return Made(exchange, kind, topic, reads_as)
 
@@ -201,7 +201,7 @@ def _decisions(made: Sequence[Made], rate: float = RATE) -> list[Decision]:
     decisions = []
     for one in made:
         exchange = one.exchange
-        drawn = exchange.draw <= rate
+        drawn = exchange.sampling_key <= rate
         skip = {} if drawn or exchange.error else dict.fromkeys(FINGERPRINTS, Reason.NOT_DRAWN)
         always = exchange.error is not None
         decisions.append(Decision(exchange.id, 1.0 if always else rate, "always" if always else "drawn", skip))
@@ -211,7 +211,7 @@ def _decisions(made: Sequence[Made], rate: float = RATE) -> list[Decision]:
 def _score(store: Store, made: Sequence[Made], chance: random.Random, busy: int = 0) -> list[tuple[Exchange, Score]]:
     """Have a worker score those that were drawn, the ``busy`` newest of which meet a judge that is busy."""
     by_id = {one.exchange.id: one for one in made}
-    drawn = [one for one in made if one.exchange.draw <= RATE or one.exchange.error]
+    drawn = [one for one in made if one.exchange.sampling_key <= RATE or one.exchange.error]
     claims = store.claim(OWNER, FINGERPRINTS, limit=len(drawn), lease=LEASE)
     claims = [claim for claim in claims if claim.exchange.id in by_id]
     done, late = claims[: len(claims) - busy], claims[len(claims) - busy :]

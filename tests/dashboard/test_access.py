@@ -16,12 +16,12 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.door import PAGE, TOKEN, a_dashboard, knocking
-from tests.dashboard.filled import seal_of
+from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
+from tests.dashboard.populated import seal_of
 
-from germane.dashboard.desk import Desk
-from germane.dashboard.hosts import comes_from_here, is_foreign, is_loopback, name_of
+from germane.dashboard.web.hosts import comes_from_here, is_foreign, is_loopback, name_of
 from germane.errors import SettingsError
+from germane.insights.context import Desk
 from germane.storage import Store
 
 POLICY = (

@@ -11,7 +11,7 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import TEXTS
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visiting import an_alert, post, seal, visiting
+from tests.dashboard.visits import an_alert, post, seal, visiting
 
 from germane.alert import Silence
 from germane.storage import Store

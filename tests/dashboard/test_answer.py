@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week, now
-from tests.dashboard.filled import send
 from tests.dashboard.hostile import TEXTS, hostile
+from tests.dashboard.populated import send
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
 from germane.dashboard import create_app
-from germane.dashboard.judged import Trace, sampled, trace_of
+from germane.dashboard.pages.answers.answer_detail import Trace, sampled, trace_of
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.settings import load

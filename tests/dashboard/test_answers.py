@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, hostile
 
-from germane.dashboard import answers
-from germane.dashboard.plain import COLUMNS
+from germane.dashboard.pages.answers import answer_list
+from germane.dashboard.pages.answers.serialize import COLUMNS
 
 HTML = {"Accept": "text/html"}
 
@@ -197,8 +197,8 @@ def _is_number(text: str) -> bool:
 def test_a_file_has_an_end_and_says_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many answers as one file holds; JSON tells whether these were all."""
     whole = rest(page, "route=docs-search")
-    monkeypatch.setattr(answers, "MOST", 30)
-    monkeypatch.setattr(answers, "AT_ONCE", 20)
+    monkeypatch.setattr(answer_list, "MOST", 30)
+    monkeypatch.setattr(answer_list, "AT_ONCE", 20)
 
     part = rest(page, "route=docs-search")
     lines = page.get("/answers.csv?route=docs-search").text.splitlines()

@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message
 from tests.conftest import migrated_file
-from tests.dashboard.door import PAGE, TOKEN, a_dashboard, knocking
-from tests.dashboard.filled import seal_of, send
+from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
+from tests.dashboard.populated import seal_of, send
 
-from germane.dashboard.crowd import AT_ONCE, Crowd
-from germane.dashboard.desk import Desk
-from germane.dashboard.form import Visit
-from germane.dashboard.refusal import Refusal
 from germane.dashboard.server import Server
+from germane.dashboard.web.concurrency_limit import AT_ONCE, Crowd
+from germane.dashboard.web.forms import Visit
+from germane.dashboard.web.http_error import Refusal
+from germane.insights.context import Desk
 from germane.storage import Store
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.door import NOW, PAGE, TOKEN, Clock, a_dashboard, knocking
-from tests.dashboard.filled import send
+from tests.dashboard.http_server import NOW, PAGE, TOKEN, Clock, a_dashboard, knocking
+from tests.dashboard.populated import send
 
-import germane.dashboard.seals as module
-from germane.dashboard.attempts import ALL, EACH, Attempts
-from germane.dashboard.guard import Access
-from germane.dashboard.place import is_local
-from germane.dashboard.seals import Seals
+import germane.dashboard.auth.signing as module
+from germane.dashboard.auth.login_throttle import ALL, EACH, Attempts
+from germane.dashboard.auth.middleware import Access
+from germane.dashboard.auth.signing import Seals
+from germane.dashboard.web.urls import is_local
 from germane.settings import load
 from germane.storage import Store
 

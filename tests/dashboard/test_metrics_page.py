@@ -17,13 +17,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from starlette.testclient import TestClient
 from tests.cli.conftest import an_exchange
 from tests.dashboard.conftest import Week
-from tests.dashboard.scraped import Scraped, scraped
+from tests.dashboard.scrape import Scraped, scraped
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.dashboard import create_app
-from germane.dashboard.metrics.bounds import LINES, ROUTES, SCORERS
+from germane.dashboard.metrics.families import LINES, ROUTES, SCORERS
 from germane.dashboard.metrics.gauges import AGE, Gauges
-from germane.dashboard.metrics.readings import WINDOWS
+from germane.dashboard.metrics.snapshot import WINDOWS
 from germane.score import Reason, Score
 from germane.settings import Budget, Settings, load
 from germane.storage import Decision, Expense, Store

@@ -19,10 +19,10 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, another_service
 
 from germane.baseline import Baseline
 from germane.dashboard import create_app
-from germane.dashboard.desk import Desk
-from germane.dashboard.overview_reading import Overview, read
-from germane.dashboard.view import View
-from germane.dashboard.words import interval, number, percent, signed
+from germane.insights.context import Desk
+from germane.insights.overview import Overview, read
+from germane.insights.text import interval, number, percent, signed
+from germane.insights.window import View
 from germane.settings import load
 from germane.storage import Comparison, Key, Store
 

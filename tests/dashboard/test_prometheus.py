@@ -17,8 +17,8 @@ import pytest
 from tests.dashboard.conftest import Week, now
 from tests.dashboard.seeding import SEARCH, SERVICE
 
-from germane.cli.grafana import command as grafana
-from germane.cli.grafana.dashboard import dashboard
+from germane.cli.commands.grafana import command as grafana
+from germane.cli.commands.grafana.dashboard import dashboard
 from germane.dashboard import create_app
 from germane.dashboard.server import Server
 from germane.settings import load

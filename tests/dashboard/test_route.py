@@ -11,10 +11,10 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import ROUTES, hostile
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
-from germane.dashboard.desk import Desk
-from germane.dashboard.route_readings import RoutePage, read_route
-from germane.dashboard.view import View
-from germane.dashboard.words import route_path
+from germane.dashboard.pages.route import RoutePage, read_route
+from germane.insights.context import Desk
+from germane.insights.text import route_path
+from germane.insights.window import View
 from germane.settings import load
 from germane.storage import Store
 

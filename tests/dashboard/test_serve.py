@@ -19,9 +19,9 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import an_exchange
 from tests.conftest import migrated_file
-from tests.dashboard.door import PAGE, TOKEN
+from tests.dashboard.http_server import PAGE, TOKEN
 
-from germane.cli.serve import command
+from germane.cli.commands.serve import command
 from germane.errors import GermaneError
 from germane.storage import Store
 from germane.testing import FakeJudge

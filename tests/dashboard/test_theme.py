@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
-from tests.dashboard.door import knocking
+from tests.dashboard.http_server import knocking
 
 
 def test_a_theme_is_chosen_without_the_script(page: TestClient) -> None:

@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, hostile
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visiting import post, visiting
+from tests.dashboard.visits import post, visiting
 
 from germane.dashboard import create_app
-from germane.dashboard.sampling import in_fact, limits, sampling_told
-from germane.dashboard.worker_reading import ShownJob, size_of, took
+from germane.dashboard.pages.worker import ShownJob, size_of, took
+from germane.insights.sampling_summary import in_fact, limits, sampling_told
 from germane.settings import Budget, load
 from germane.storage import Expense, JobRuns, Limit, Manner, Presence, Run, Sampled, Store
 

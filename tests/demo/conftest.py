@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from germane.demo import Corpus, Documentation, Index, read_corpus
-from germane.demo.index import Embed
+from germane.demo.corpus import Embed
 from germane.errors import ModelError
 
 
@@ -21,7 +21,7 @@ def corpus() -> Corpus:
 @pytest.fixture(scope="session")
 def embed() -> Iterator[Embed]:
     """The real embedder; skips where it is not installed."""
-    from germane.scorers.minilm import MiniLM
+    from germane.scorers.local.minilm import MiniLM
 
     try:
         embedder = MiniLM()

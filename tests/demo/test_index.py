@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from germane.demo import Index, Passage
-from germane.demo.index import Vectors
+from germane.demo.corpus import Vectors
 
 PASSAGES = [Passage(name, "setup", f"{name} text.") for name in ("a", "b", "c")]
 VECTORS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])

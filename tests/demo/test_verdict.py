@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from germane.cli.demo import verdict
+from germane.cli.commands.demo import verdict
 from germane.demo.run import Outcome, RaisedAlert
 
 ALERT = RaisedAlert("setup", 62.0, "firing", "setup is below 0.45.")

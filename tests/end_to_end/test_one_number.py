@@ -20,18 +20,18 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from tests.dashboard.scraped import Scraped, scraped
+from tests.dashboard.scrape import Scraped, scraped
 
 from germane.cli.main import group
 from germane.dashboard import create_app
-from germane.dashboard.words import count as counted
-from germane.dashboard.words import interval, number, percent
 from germane.exchange import Exchange
+from germane.insights.text import count as counted
+from germane.insights.text import interval, number, percent
+from germane.sanitize import harmless
 from germane.score import LOWEST, Reason, Score, band
 from germane.settings import load
-from germane.shown import harmless
 from germane.storage import Decision, Store
-from germane.storage.tables import metadata
+from germane.storage.db.tables import metadata
 
 UNTIL = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 """A day that is over: a trend by days has one point of it."""

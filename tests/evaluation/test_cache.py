@@ -24,7 +24,7 @@ import pytest
 import germane
 from germane.errors import UsageError
 from germane.evaluation.cache import Cache
-from germane.evaluation.work import Work
+from germane.evaluation.scoring import Work
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.testing import FakeJudge, Fault

@@ -15,7 +15,7 @@ import germane
 from germane.errors import ScoringError, SettingsError, UsageError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage.estimate import Sums, estimate
+from germane.storage.stats.estimate import Sums, estimate
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import germane
-from germane.evaluation.progress import progress
-from germane.evaluation.spending import Spending
+from germane.evaluation.progress import Spending, progress
 from germane.score import Score
 
 pytestmark = pytest.mark.usefixtures("bare")

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import germane
 from germane.errors import UsageError
 from germane.exchange import Exchange
+from germane.sanitize import harmless, markdown
 from germane.score import Score
-from germane.shown import harmless, markdown
 from germane.testing import FakeJudge
 
 pytestmark = pytest.mark.usefixtures("bare")

@@ -16,8 +16,8 @@ from tests.conftest import PostgreSQL, migrated_file
 
 from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.monitor import Monitor
-from germane.monitor.backoff import Backoff
-from germane.monitor.pace import shared_pace
+from germane.monitor.loop.backoff import Backoff
+from germane.monitor.quota.limiter import shared_pace
 from germane.score import Score
 from germane.scorers import Scorer, build
 from germane.settings import Settings, load

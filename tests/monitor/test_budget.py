@@ -21,15 +21,14 @@ import pytest
 
 from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
 from germane.exchange import Context
-from germane.monitor.backoff import Backoff
-from germane.monitor.pace import SharedPace, shared_pace
-from germane.monitor.pause import OUTAGES, Pause
-from germane.monitor.spending import amount, spent_of, spent_until
+from germane.monitor.loop.backoff import Backoff
+from germane.monitor.quota.limiter import SharedPace, shared_pace
+from germane.monitor.scoring.circuit_breaker import OUTAGES, Pause
 from germane.score import Reason, Score
 from germane.scorers import Judge, Place, Workbench, build
-from germane.scorers.protocols import Message
+from germane.scorers.base.protocols import Message
 from germane.settings import Budget, load
-from germane.storage import Decision, Grant, Limit, Spent, Store
+from germane.storage import Decision, Grant, Limit, Spent, Store, amount, spent_of, spent_until
 from germane.testing import FakeJudge, Fault
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -38,7 +37,7 @@ WORKERS = """
 import json, os, signal, sys, threading
 import openai, psycopg
 from germane.monitor import Monitor, shared_pace
-from germane.monitor.backoff import Backoff
+from germane.monitor.loop.backoff import Backoff
 from germane.scorers import build
 from germane.settings import load
 from germane.storage import Store

@@ -16,10 +16,11 @@ from sqlalchemy import select, update
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.heartbeat import Heartbeat
-from germane.monitor.job import Job
+from germane.monitor.loop.heartbeat import Heartbeat
+from germane.monitor.loop.job import Job
 from germane.settings import Settings
-from germane.storage import Store, tables
+from germane.storage import Store
+from germane.storage.db import tables
 
 Start = Callable[..., Monitor]
 Until = Callable[..., None]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from germane.monitor import Monitor
-from germane.monitor.backoff import Backoff
+from germane.monitor.loop.backoff import Backoff
 from germane.score import Reason
 from germane.settings import Settings
 from germane.storage import Store

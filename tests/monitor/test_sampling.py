@@ -10,9 +10,9 @@ import pytest
 
 from germane.exchange import Context
 from germane.monitor import Monitor
-from germane.monitor.fitness import Fitness
-from germane.monitor.office import Office
-from germane.monitor.sampling import decide as decide_on
+from germane.monitor.loop.leader import Office
+from germane.monitor.sampling.eligibility import Fitness
+from germane.monitor.sampling.sampler import decide as decide_on
 from germane.score import Reason
 from germane.settings import Always, Settings
 from germane.storage import Decision, Store

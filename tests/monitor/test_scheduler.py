@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from germane.monitor.scheduler import Scheduler, SteppingClock, Tick
+from germane.monitor.loop.scheduler import Scheduler, SteppingClock, Tick
 
 Until = Callable[..., None]
 HOUR = 3600.0

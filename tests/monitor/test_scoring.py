@@ -17,7 +17,7 @@ from germane import tracer
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.backoff import Backoff
+from germane.monitor.loop.backoff import Backoff
 from germane.score import Reason, Score
 from germane.settings import Settings
 from germane.storage import Decision, Store

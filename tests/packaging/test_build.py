@@ -40,11 +40,11 @@ def test_the_wheel_brings_one_name(wheel: set[str]) -> None:
     "file",
     [
         "py.typed",
-        "scorers/minilm/vocab.txt",
-        "scorers/minilm/NOTICE",
-        "scorers/prompts/direct_rating.txt",
-        "scorers/phrases.txt",
-        "scorers/prices.toml",
+        "scorers/local/minilm/vocab.txt",
+        "scorers/local/minilm/NOTICE",
+        "scorers/prompting/prompts/direct_rating.txt",
+        "scorers/refusals/phrases.txt",
+        "scorers/judge/prices.toml",
     ],
 )
 def test_the_wheel_carries_what_is_not_code(wheel: set[str], file: str) -> None:

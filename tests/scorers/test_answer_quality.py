@@ -15,7 +15,7 @@ from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.scorers import AnswerQuality, build
-from germane.scorers.answer_quality import grade, harmonic_mean
+from germane.scorers.metrics.answer_quality import grade, harmonic_mean
 from germane.settings import load
 from germane.testing import FakeJudge
 

@@ -12,7 +12,7 @@ from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.scorers import CombinedRelevancy, build, run
-from germane.scorers.combined_relevancy import WEIGHTS
+from germane.scorers.metrics.combined_relevancy import WEIGHTS
 from germane.settings import load
 from germane.testing import FakeJudge
 

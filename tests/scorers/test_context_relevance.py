@@ -12,7 +12,7 @@ import pytest
 from germane.exchange import Exchange, Turn
 from germane.score import Reason
 from germane.scorers import ContextRelevance, Reply
-from germane.scorers.protocols import Token
+from germane.scorers.base.protocols import Token
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]

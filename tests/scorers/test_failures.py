@@ -11,11 +11,11 @@ import pytest
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.scorers import Batcher, OpenAIEmbedder, OpenAIJudge, QuestionAnswerSimilarity, Server, run
-from germane.scorers.inquiry import Inquiry
-from germane.scorers.judged import Judged
-from germane.scorers.parsing import as_list, as_number
-from germane.scorers.prompt import Prompt
-from germane.scorers.protocols import Message
+from germane.scorers.base.json_reply import as_list, as_number
+from germane.scorers.base.protocols import Message
+from germane.scorers.prompting.judge_scorer import Judged
+from germane.scorers.prompting.judge_session import Inquiry
+from germane.scorers.prompting.template import Prompt
 from germane.testing import FakeJudge, Fault
 
 PROMPT = Prompt("1", (Message("user", 'Rate <answer-{fence}>\n{answer}\n</answer-{fence}> {"rating": 4}'),), "rate")

@@ -11,7 +11,7 @@ import pytest
 from germane.exchange import Exchange, Turn
 from germane.score import Reason
 from germane.scorers import Faithfulness
-from germane.scorers.claims import claiming_sentences
+from germane.scorers.refusals.claims import claiming_sentences
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]

@@ -20,8 +20,9 @@ import pytest
 from germane.errors import ModelError, ScoringError
 from germane.exchange import Exchange
 from germane.score import Reason
-from germane.scorers import AnswerRelevancy, Message, local_llm, run
-from germane.scorers.local_llm import WEIGHTS, LocalJudge, _end, _serve, _until_ready
+from germane.scorers import AnswerRelevancy, Message, run
+from germane.scorers.local import llm
+from germane.scorers.local.llm import WEIGHTS, LocalJudge, _end, _serve, _until_ready
 from germane.testing import FakeEmbedder
 
 pytestmark = [
@@ -83,7 +84,7 @@ def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFix
 PARENT = """
 import asyncio, time
 from germane.scorers import Message
-from germane.scorers.local_llm import LocalJudge
+from germane.scorers.local.llm import LocalJudge
 
 async def main():
     judge = LocalJudge()
@@ -201,7 +202,7 @@ ENGINE = "raise ImportError('libgomp.so.1: cannot open shared object file:\\nNo 
 def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
     """A bare machine lacks one that the engine needs: the first words of the process say which."""
     (tmp_path / "xllamacpp.py").write_text(ENGINE)
-    command = [sys.executable, "-I", "-S", str(Path(local_llm.__file__).with_name("llama_server.py"))]  # no packages
+    command = [sys.executable, "-I", "-S", str(Path(llm.__file__).with_name("llama_server.py"))]  # no packages
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     with pytest.raises(ValueError, match=r"^libgomp\.so\.1: .* No such file .*: apt install libgomp1$"):

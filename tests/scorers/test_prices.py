@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from germane.scorers import Message, OpenAIJudge, Reply, Server
-from germane.scorers.prices import FREE, Prices, table_date
+from germane.scorers.judge.prices import FREE, Prices, table_date
 from germane.settings import Price
 from germane.testing import FakeJudge
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from germane.errors import ScoringError
 from germane.score import Reason
-from germane.scorers.parsing import Unreadable
-from germane.scorers.rating import Rating, expected, parsed
+from germane.scorers.base.json_reply import Unreadable
+from germane.scorers.prompting.rating import Rating, expected, parsed
 
 
 def test_the_expected_value_is_that_of_the_digits() -> None:

@@ -17,7 +17,7 @@ import pytest
 from germane.annotation import RECORDED, Feedback, Recorded
 from germane.exchange import Exchange, new_exchange_id
 from germane.storage import Coverage, Decision, Store, Writer
-from germane.storage.waiting import Waiting
+from germane.storage.ingest.writer import Waiting
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., Writer]

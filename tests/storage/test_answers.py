@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Reason, Score, band
-from germane.storage import AnswerFilter, AnswerPage, Decision, Histogram, Place, Sort, Store, answers, lowest
-from germane.storage.answer_filter import SORTS
+from germane.storage import AnswerFilter, AnswerPage, Decision, Histogram, Place, Sort, Store
+from germane.storage.answers import lowest_scores, search
+from germane.storage.answers.filter import SORTS
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -206,8 +207,8 @@ def test_a_search_among_many_looks_at_the_newest_and_says_so(
     store: Store, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By time it can be gone on with, and then misses nothing; by another order it stays with the newest."""
-    monkeypatch.setattr(answers, "LOOKED", 3)
-    monkeypatch.setattr(answers, "FEW", 3)
+    monkeypatch.setattr(search, "LOOKED", 3)
+    monkeypatch.setattr(search, "FEW", 3)
     made = write(store, make, VALUES, question=lambda place: "rare" if place in {1, 6} else "common")
 
     (page, *more) = pages(store, AnswerFilter(text="rare"), "newest")
@@ -228,7 +229,7 @@ def test_a_search_among_many_looks_at_the_newest_and_says_so(
 
 def test_counting_ends_somewhere(store: Store, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are more than that."""
-    monkeypatch.setattr(answers, "COUNTED", 5)
+    monkeypatch.setattr(search, "COUNTED", 5)
     write(store, make, VALUES)
 
     total = store.count_answers(AnswerFilter())
@@ -322,21 +323,21 @@ def test_shares_beside_a_value_are_what_is_sure(value: float, shares: tuple[floa
 def test_the_lowest_are_found_in_every_way_behind_a_place(store: Store, make: Make) -> None:
     """Whichever way is short: each gives the same page."""
     made = write(store, make, VALUES)
-    whole = [row["exchange_id"] for row in _lowest(store, lowest.of_all, lowest.Chosen(route="ask"))]
+    whole = [row["exchange_id"] for row in _lowest(store, lowest_scores.of_all, lowest_scores.Chosen(route="ask"))]
     with store._database.read() as connection:
-        row = lowest.of_all(connection, lowest.Chosen(), 3)[-1]
-    chosen = lowest.Chosen(route="ask", after=(row["value"], row["started_at"], row["id"]))
+        row = lowest_scores.of_all(connection, lowest_scores.Chosen(), 3)[-1]
+    chosen = lowest_scores.Chosen(route="ask", after=(row["value"], row["started_at"], row["id"]))
 
-    for way in (lowest.of_few, lowest.of_route, lowest.by_value, lowest.of_all, _in_steps):
+    for way in (lowest_scores.of_few, lowest_scores.of_route, lowest_scores.by_value, lowest_scores.of_all, _in_steps):
         assert [row["exchange_id"] for row in _lowest(store, way, chosen)] == whole[3:], way
     assert len(whole) == len(made)
 
 
-def _in_steps(connection: Any, chosen: lowest.Chosen, limit: int) -> Any:
-    return lowest.by_value(connection, chosen, limit, steps=(1, 1, 2, None))
+def _in_steps(connection: Any, chosen: lowest_scores.Chosen, limit: int) -> Any:
+    return lowest_scores.by_value(connection, chosen, limit, steps=(1, 1, 2, None))
 
 
-def _lowest(store: Store, way: Any, chosen: lowest.Chosen) -> Any:
+def _lowest(store: Store, way: Any, chosen: lowest_scores.Chosen) -> Any:
     with store._database.read() as connection:
         return way(connection, chosen, 20)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from germane.storage.estimate import Estimate, Interval, Sums, _trials, estimate
+from germane.storage.stats.estimate import Estimate, Interval, Sums, _trials, estimate
 
 
 def sums(values: list[float], weights: list[float], times: int = 1) -> Sums:

@@ -18,12 +18,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-import germane.storage.migrate as migrating
+import germane.storage.db.migrate as migrating
 from germane.errors import DatabaseNotMigrated
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import Decision, Store
-from germane.storage.tables import metadata
+from germane.storage.db.tables import metadata
 
 
 @pytest.fixture

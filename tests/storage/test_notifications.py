@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.storage.conftest import NOON, Clock
-from tests.storage.test_plans import postgresql_scans, recorded, sqlite_scans
+from tests.storage.test_query_plans import postgresql_scans, recorded, sqlite_scans
 
 from germane.alert import Alert, Change, Event, Notification, key_of
 from germane.storage import Advance, Lane, Outcome, Store

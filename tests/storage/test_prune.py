@@ -20,7 +20,8 @@ from germane.annotation import Feedback, Recorded
 from germane.errors import UsageError
 from germane.exchange import Context, Exchange, Turn
 from germane.score import Reason, Score
-from germane.storage import Claim, Coverage, Decision, Removed, Store, tables
+from germane.storage import Claim, Coverage, Decision, Removed, Store
+from germane.storage.db import tables
 
 Make = Callable[..., Exchange]
 DAY = timedelta(days=1)

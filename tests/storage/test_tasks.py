@@ -16,7 +16,8 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import Claim, Store, Task, claims
+from germane.storage import Claim, Store, Task
+from germane.storage.queue import tasks as claims
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]

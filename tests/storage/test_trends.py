@@ -15,7 +15,7 @@ from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Reason, Score
 from germane.storage import Coverage, Decision, Histogram, Store
-from germane.storage.histogram import packed
+from germane.storage.stats.histogram import packed
 
 Make = Callable[..., Exchange]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

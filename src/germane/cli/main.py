@@ -9,34 +9,34 @@ from typing import Final
 
 import click
 
-from germane.cli.output import COMPLETE, print_json
-from germane.cli.verbs import Sections, Verbs
+from germane.cli.core.lazy_group import Sections, Verbs
+from germane.cli.core.output import COMPLETE, print_json
 from germane.errors import GermaneError
 
 _VERBS = {
-    "alerts": "germane.cli.alerts",
-    "baseline": "germane.cli.baseline",
-    "calibrate": "germane.cli.calibrate",
-    "completion": "germane.cli.completion",
-    "config": "germane.cli.config",
-    "db": "germane.cli.database",
-    "demo": "germane.cli.demo",
-    "doctor": "germane.cli.doctor",
-    "estimate": "germane.cli.estimate",
-    "export": "germane.cli.export",
-    "forget": "germane.cli.forget",
-    "grafana": "germane.cli.grafana",
-    "import": "germane.cli.importing",
-    "init": "germane.cli.init",
-    "mark": "germane.cli.mark",
-    "prune": "germane.cli.prune",
-    "report": "germane.cli.report",
-    "rescore": "germane.cli.rescore",
-    "score": "germane.cli.score",
-    "serve": "germane.cli.serve",
-    "trend": "germane.cli.trend",
-    "worker": "germane.cli.worker",
-    "worst": "germane.cli.worst",
+    "alerts": "germane.cli.commands.alerts",
+    "baseline": "germane.cli.commands.baseline",
+    "calibrate": "germane.cli.commands.calibrate",
+    "completion": "germane.cli.commands.completion",
+    "config": "germane.cli.commands.config",
+    "db": "germane.cli.commands.db",
+    "demo": "germane.cli.commands.demo",
+    "doctor": "germane.cli.commands.doctor",
+    "estimate": "germane.cli.commands.estimate",
+    "export": "germane.cli.commands.export",
+    "forget": "germane.cli.commands.forget",
+    "grafana": "germane.cli.commands.grafana",
+    "import": "germane.cli.commands.import_",
+    "init": "germane.cli.commands.init",
+    "mark": "germane.cli.commands.mark",
+    "prune": "germane.cli.commands.prune",
+    "report": "germane.cli.commands.report",
+    "rescore": "germane.cli.commands.rescore",
+    "score": "germane.cli.commands.score",
+    "serve": "germane.cli.commands.serve",
+    "trend": "germane.cli.commands.trend",
+    "worker": "germane.cli.commands.worker",
+    "worst": "germane.cli.commands.worst",
 }
 
 

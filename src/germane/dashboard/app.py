@@ -15,15 +15,19 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from germane.dashboard import alerts, answer, answers, first_run, login, metrics, overview, route, theme, worker
-from germane.dashboard.attempts import Attempts
-from germane.dashboard.desk import Desk
-from germane.dashboard.errors import HANDLERS
-from germane.dashboard.guard import Access, Guard
-from germane.dashboard.headers import Headers
-from germane.dashboard.hosts import ANY
-from germane.dashboard.seals import Seals
-from germane.dashboard.static_files import Assets
+from germane.dashboard import metrics
+from germane.dashboard.auth.login_throttle import Attempts
+from germane.dashboard.auth.middleware import Access, Guard
+from germane.dashboard.auth.signing import Seals
+from germane.dashboard.pages import login, overview, route, start, worker
+from germane.dashboard.pages.alerts import alert_list
+from germane.dashboard.pages.answers import answer_detail, answer_list
+from germane.dashboard.web import theme
+from germane.dashboard.web.error_pages import HANDLERS
+from germane.dashboard.web.hosts import ANY
+from germane.dashboard.web.security_headers import Headers
+from germane.dashboard.web.static_files import Assets
+from germane.insights.context import Desk
 
 if TYPE_CHECKING:
     from germane.settings import Settings
@@ -37,14 +41,14 @@ async def healthz(_: Request) -> Response:
 
 SCREENS: tuple[BaseRoute, ...] = (
     *overview.ROUTES,
-    *alerts.ROUTES,
+    *alert_list.ROUTES,
     *worker.ROUTES,
-    *answers.ROUTES,
-    *answer.ROUTES,
+    *answer_list.ROUTES,
+    *answer_detail.ROUTES,
     *route.ROUTES,
     *metrics.ROUTES,
     *theme.ROUTES,
-    *first_run.ROUTES,
+    *start.ROUTES,
     *login.ROUTES,
 )
 OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))

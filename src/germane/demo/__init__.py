@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from germane.demo.application import Documentation
-from germane.demo.corpus import ROUTES, Corpus, Passage, Question, read_corpus
-from germane.demo.index import Hit, Index
+from germane.demo.corpus import ROUTES, Corpus, Hit, Index, Passage, Question, read_corpus
 from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH, Visit, plan_visits
 
 __all__ = [

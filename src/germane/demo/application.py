@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import germane
-from germane.demo.corpus import ROUTES, Corpus, split_sentences
-from germane.demo.index import Embed, Index
+from germane.demo.corpus import ROUTES, Corpus, Embed, Index, split_sentences
 
 NEAREST = 3
 """Passages that a search returns."""

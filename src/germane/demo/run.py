@@ -157,7 +157,7 @@ class _Run:
 
     async def to_the_end(self) -> Outcome:
         """Open the application, let the visitors in, and look at what is known afterwards."""
-        from germane.scorers.minilm import MiniLM
+        from germane.scorers.local.minilm import MiniLM
 
         corpus, embedder, store = read_corpus(), MiniLM(), germane.Store(self._database)
         application = await Documentation.open(corpus, embedder.embed)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from germane.evaluation.check import ENOUGH, Check, Finding
-from germane.evaluation.entry import aevaluate, evaluate
+from germane.evaluation.progress import Spending
 from germane.evaluation.result import Evaluation, Problem, RowScores
 from germane.evaluation.rows import Row, read_rows
-from germane.evaluation.spending import Spending
-from germane.evaluation.summary import ScorerSummary
+from germane.evaluation.run import aevaluate, evaluate
+from germane.evaluation.summary import ENOUGH, Check, Finding, ScorerSummary
 
 __all__ = [
     "ENOUGH",

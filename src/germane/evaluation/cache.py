@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from germane.errors import UsageError
-from germane.evaluation.plain import dumped, loaded
-from germane.evaluation.work import Work
+from germane.evaluation.scoring import Work
+from germane.evaluation.serialize import dumped, loaded
 from germane.score import Score
 
 log = logging.getLogger("germane.evaluation")

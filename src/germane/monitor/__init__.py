@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from germane.alert import Alert
-from germane.monitor.background import Status
-from germane.monitor.backoff import Backoff
-from germane.monitor.channels import Callback, Channel
-from germane.monitor.monitor import Monitor
-from germane.monitor.pace import own_pace, shared_pace
-from germane.monitor.pause import Admission, Pause, retry_after
+from germane.alerting.channels import Callback, Channel
+from germane.monitor.loop.backoff import Backoff
+from germane.monitor.quota.limiter import own_pace, shared_pace
+from germane.monitor.scoring.circuit_breaker import Admission, Pause, retry_after
+from germane.monitor.service import Monitor
+from germane.monitor.supervisor import Status
 
 __all__ = [
     "Admission",

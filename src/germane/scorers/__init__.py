@@ -6,36 +6,34 @@ A scorer of your own has ``name``, ``fingerprint``, ``requires``, ``range`` and 
 
 from __future__ import annotations
 
-from germane.scorers.answer_quality import AnswerQuality
-from germane.scorers.answer_relevancy import AnswerRelevancy
-from germane.scorers.batcher import Batcher
-from germane.scorers.boundary import is_rejected, lacks_input, may_succeed_later, run
-from germane.scorers.calibrated import COSINES, relabelled
-from germane.scorers.combined_relevancy import CombinedRelevancy
-from germane.scorers.commitment import Noncommittal
-from germane.scorers.context_coverage import ContextCoverage
-from germane.scorers.context_relevance import ContextRelevance
-from germane.scorers.context_similarity import ContextSimilarity
-from germane.scorers.custom import CustomScorer
-from germane.scorers.direct_relevancy import DirectRelevancy
-from germane.scorers.embedder import OpenAIEmbedder
-from germane.scorers.faithfulness import Faithfulness
-from germane.scorers.fingerprint import fingerprint
-from germane.scorers.guarded_relevancy import GuardedRelevancy
-from germane.scorers.intent_match import IntentMatch
-from germane.scorers.judge import OpenAIJudge
-from germane.scorers.local_similarity import LocalSimilarity, is_local_installed
-from germane.scorers.meter import Meter
-from germane.scorers.noncommittal import find_noncommittal
-from germane.scorers.pace import Pace, Place
-from germane.scorers.prices import Prices
-from germane.scorers.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
-from germane.scorers.question_answer_similarity import QuestionAnswerSimilarity
-from germane.scorers.question_coverage import QuestionCoverage
-from germane.scorers.server import Server
-from germane.scorers.shared_judge import SharedJudge, asks_judge
-from germane.scorers.slots import at_work
-from germane.scorers.workbench import NAMES, Workbench, build, default_names
+from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
+from germane.scorers.base.run import is_rejected, lacks_input, may_succeed_later, run
+from germane.scorers.calibration.labels import COSINES, relabelled
+from germane.scorers.factory.scorer_set import NAMES, Workbench, build, default_names
+from germane.scorers.judge.client import Server
+from germane.scorers.judge.coalescing import SharedJudge, asks_judge
+from germane.scorers.judge.embedding_batcher import Batcher
+from germane.scorers.judge.openai_embedder import OpenAIEmbedder
+from germane.scorers.judge.openai_judge import OpenAIJudge, at_work
+from germane.scorers.judge.prices import Meter, Prices
+from germane.scorers.judge.rate_limit import Pace, Place
+from germane.scorers.local.similarity import LocalSimilarity, is_local_installed
+from germane.scorers.metrics.answer_quality import AnswerQuality
+from germane.scorers.metrics.answer_relevancy import AnswerRelevancy
+from germane.scorers.metrics.combined_relevancy import CombinedRelevancy
+from germane.scorers.metrics.context_coverage import ContextCoverage
+from germane.scorers.metrics.context_relevance import ContextRelevance
+from germane.scorers.metrics.context_similarity import ContextSimilarity
+from germane.scorers.metrics.direct_relevancy import DirectRelevancy
+from germane.scorers.metrics.faithfulness import Faithfulness
+from germane.scorers.metrics.guarded_relevancy import GuardedRelevancy
+from germane.scorers.metrics.intent_match import IntentMatch
+from germane.scorers.metrics.noncommittal import Noncommittal
+from germane.scorers.metrics.question_answer_similarity import QuestionAnswerSimilarity
+from germane.scorers.metrics.question_coverage import QuestionCoverage
+from germane.scorers.plugins import CustomScorer
+from germane.scorers.refusals.rules import find_noncommittal
 
 __all__ = [
     "COSINES",

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-from germane.storage.ageing import Removed
-from germane.storage.alerts import Advance, Written
-from germane.storage.answer_filter import Answer, AnswerFilter, AnswerPage, AnswerState, Place, Sort, Total, Work
-from germane.storage.answers import Neighbours
-from germane.storage.arrivals import Arrival, Past
-from germane.storage.backlog import Backlog, OpenTasks, Outstanding
-from germane.storage.baselines import BaselineVersion, Key, Why
-from germane.storage.budget import Allowed, Expense, Grant, Spent, allowed, frees_at, shares
-from germane.storage.comparison import Comparison, Comparisons, Finding, Window
-from germane.storage.detectors import Progress
-from germane.storage.estimate import Estimate
-from germane.storage.exporting import Selection
-from germane.storage.feedback import Labelled
-from germane.storage.floors import Floors
-from germane.storage.flow import Failing, Flow
-from germane.storage.histogram import Histogram
-from germane.storage.inspecting import Inspection, Room, Uneven
-from germane.storage.jobs import JobRuns, Run
-from germane.storage.limits import Limit, LimitUse
-from germane.storage.manner import Manner, Sampled
-from germane.storage.means import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
-from germane.storage.notifications import Lane, Outcome, Posted
-from germane.storage.pairing import comparisons
-from germane.storage.part import utc_now
-from germane.storage.pool import Candidate, Pick, Step
-from germane.storage.pulse import Pulse
-from germane.storage.readings import Counts, Scored
-from germane.storage.record import Dropped, Record, dumped, made_by, read
-from germane.storage.rescoring import Rescored
-from germane.storage.restoring import Restored
-from germane.storage.review import Disagreement, Sheet
-from germane.storage.sampling import Decision
+from germane.storage.alerting.alerts import Advance, Written
+from germane.storage.alerting.baselines import BaselineVersion, Key, Progress, Why
+from germane.storage.alerting.notifications import Lane, Outcome, Posted
+from germane.storage.alerting.scoring_flow import Failing, Flow
+from germane.storage.answers.detail import Disagreement, Sheet
+from germane.storage.answers.filter import Answer, AnswerFilter, AnswerPage, AnswerState, Place, Sort, Total, Work
+from germane.storage.answers.readers import Counts, Scored
+from germane.storage.answers.search import Neighbours
+from germane.storage.calibration_cache import Floors
+from germane.storage.cluster.workers import JobRuns, Presence, Run, Worker
+from germane.storage.counts.tally import Coverage
+from germane.storage.db.component import utc_now
+from germane.storage.ingest.writer import Writer
+from germane.storage.queue.assign import Decision
+from germane.storage.queue.backlog import Backlog, OpenTasks, Outstanding
+from germane.storage.queue.candidates import Candidate, Pick, Step
+from germane.storage.queue.detector_inbox import Arrival, Past
+from germane.storage.queue.feedback import Labelled
+from germane.storage.queue.health import Manner, Pulse, Sampled, Trouble
+from germane.storage.queue.rescore import Rescored
+from germane.storage.queue.tasks import Claim, Task
+from germane.storage.quota.budget_ledger import (
+    Allowed,
+    Expense,
+    Grant,
+    Spent,
+    allowed,
+    amount,
+    frees_at,
+    shares,
+    spent_of,
+    spent_until,
+)
+from germane.storage.quota.rate_limits import Limit, LimitUse
+from germane.storage.quota.traffic_forecast import HourCount, Traffic, Usage
+from germane.storage.retention.expire import Removed
+from germane.storage.retention.integrity_check import Inspection, Room, Uneven
+from germane.storage.stats.estimate import Estimate
+from germane.storage.stats.histogram import Histogram
+from germane.storage.stats.models import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
+from germane.storage.stats.two_sample import Comparison, Comparisons, Finding, Window
 from germane.storage.store import Store
-from germane.storage.tally import Coverage
-from germane.storage.tasks import Claim, Task
-from germane.storage.traffic import HourCount, Traffic, Usage
-from germane.storage.trouble import Trouble
-from germane.storage.workers import Presence, Worker
-from germane.storage.writer import Writer
+from germane.storage.transfer.export import Selection
+from germane.storage.transfer.import_ import Restored
+from germane.storage.transfer.record import Dropped, Record, dumped, made_by, read
+from germane.storage.trends.store_comparisons import comparisons
 
 __all__ = [
     "Advance",
@@ -122,11 +129,14 @@ __all__ = [
     "Writer",
     "Written",
     "allowed",
+    "amount",
     "comparisons",
     "dumped",
     "frees_at",
     "made_by",
     "read",
     "shares",
+    "spent_of",
+    "spent_until",
     "utc_now",
 ]

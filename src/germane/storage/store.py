@@ -10,49 +10,41 @@ from germane.annotation import Feedback, Recorded
 from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Reason, Score
-from germane.storage import (
-    budget,
-    calibrations,
-    claims,
-    exporting,
-    feedback,
-    leases,
-    migrate,
-    objections,
-    recorded,
-    restoring,
-    rows,
-    sampling,
-    tables,
-    tally,
-    tasks,
-)
-from germane.storage.comparing import Comparing
-from germane.storage.engine import Database
-from germane.storage.exporting import Selection
-from germane.storage.feedback import Labelled
-from germane.storage.inspecting import Inspecting
-from germane.storage.learning import Learning
-from germane.storage.outbox import Outbox
-from germane.storage.outcomes import Ended, Told, note
-from germane.storage.part import utc_now
-from germane.storage.picking import Picking
-from germane.storage.record import Dropped, Record
-from germane.storage.refusals import ContentRefused
-from germane.storage.reports import Reports
-from germane.storage.restoring import Restored
-from germane.storage.reviewing import Reviewing
-from germane.storage.rolling import Rolling
-from germane.storage.roster import Roster
-from germane.storage.sampling import Decision
-from germane.storage.tasks import Claim, Task
-from germane.storage.turns import Turns
-from germane.storage.upkeep import Upkeep
-from germane.storage.watching import Watching
+from germane.storage.alerting.alerts import Watching
+from germane.storage.alerting.baselines import Learning
+from germane.storage.alerting.notifications import Outbox
+from germane.storage.answers import calibrations
+from germane.storage.answers.store_answers import Reviewing
+from germane.storage.answers.store_reports import Reports
+from germane.storage.cluster import leases
+from germane.storage.counts import tally
+from germane.storage.db import mappers, migrate, tables
+from germane.storage.db.commit_events import Ended, Told, note
+from germane.storage.db.component import utc_now
+from germane.storage.db.engine import Database
+from germane.storage.db.errors import ContentRefused
+from germane.storage.queue import assign as sampling
+from germane.storage.queue import external_scores, feedback, feedback_requeue, tasks
+from germane.storage.queue import tasks as claims
+from germane.storage.queue.assign import Decision
+from germane.storage.queue.feedback import Labelled
+from germane.storage.queue.store_sampling import Picking
+from germane.storage.queue.store_workers import Roster
+from germane.storage.queue.tasks import Claim, Task
+from germane.storage.quota import budget_ledger
+from germane.storage.quota.store_quota import QuotaStore
+from germane.storage.retention.integrity_check import Inspecting
+from germane.storage.retention.store_retention import Upkeep
+from germane.storage.transfer import export, import_
+from germane.storage.transfer.export import Selection
+from germane.storage.transfer.import_ import Restored
+from germane.storage.transfer.record import Dropped, Record
+from germane.storage.trends.rollup import Rolling
+from germane.storage.trends.store_comparisons import Comparing
 
 
 class Store(
-    Reports, Reviewing, Comparing, Upkeep, Turns, Picking, Roster, Watching, Learning, Outbox, Rolling, Inspecting
+    Reports, Reviewing, Comparing, Upkeep, QuotaStore, Picking, Roster, Watching, Learning, Outbox, Rolling, Inspecting
 ):
     """Exchanges, scoring tasks, scores and counts in one database. Safe to share between threads.
 
@@ -83,7 +75,7 @@ class Store(
         told: Told = lambda _: None,
     ) -> None:
         super().__init__(Database(url, told=told), clock=clock, erases=erase_after_scoring)
-        self._stamp = rows.stamp_for(self._database.dialect)
+        self._stamp = mappers.stamp_for(self._database.dialect)
 
     def __repr__(self) -> str:
         return f"Store({self.name!r})"
@@ -117,12 +109,12 @@ class Store(
     def add(self, exchanges: Sequence[Exchange]) -> None:
         """Write exchanges; one whose id is there already is ignored, so that a batch may be tried again."""
         try:
-            values = [rows.exchange_values(exchange, self._stamp) for exchange in exchanges]
+            values = [mappers.exchange_values(exchange, self._stamp) for exchange in exchanges]
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(f"an exchange holds what no column takes ({type(error).__name__})") from error
         if values:
             with self._database.write() as connection:
-                rows.insert(connection, tables.exchange, rows.EXCHANGE, values)
+                mappers.insert(connection, tables.exchange, mappers.EXCHANGE, values)
                 note(connection, Counter((exchange.route, "", "stored", "") for exchange in exchanges))
 
     def add_feedback(self, given: Sequence[Feedback]) -> None:
@@ -133,7 +125,7 @@ class Store(
     def record(self, given: Sequence[Recorded]) -> list[Recorded]:
         """Write scores made elsewhere, each in place of an earlier one; return those whose exchange is not here."""
         with self._writing() as connection:
-            return recorded.record(connection, self._process, given)
+            return external_scores.record(connection, self._process, given)
 
     def add_calibrations(self, found: Sequence[Calibration]) -> None:
         """Write floors of cosines; the newest of each embedder and scorer counts."""
@@ -185,7 +177,7 @@ class Store(
             asked_for = sampling.assign(connection, self._process, decisions, scorers, self._moment(connection))
             self._erase_closed(connection, (decision.exchange_id for decision in decisions))
             if holder is not None and asked_for:
-                budget.count_picked(connection, asked_for, self._moment(connection))
+                budget_ledger.count_picked(connection, asked_for, self._moment(connection))
         return True
 
     def unconsidered_feedback(self, limit: int) -> list[Labelled]:
@@ -194,7 +186,7 @@ class Store(
         A label waits until its exchange is here and decided on.
         """
         with self._database.read() as connection:
-            return objections.unconsidered(connection, limit)
+            return feedback_requeue.unconsidered(connection, limit)
 
     def consider(
         self,
@@ -221,15 +213,15 @@ class Store(
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
-            objections.ask_for(connection, scored, drawn=not self._erases)
+            feedback_requeue.ask_for(connection, scored, drawn=not self._erases)
         with self._database.write() as connection:
             if holder is not None and not leases.holds(connection, *holder):
                 return None
             now = self._moment(connection)
-            ready = objections.reopen(connection, self._process, scored, scorers, now)
-            objections.note(connection, feedback_ids, now)
+            ready = feedback_requeue.reopen(connection, self._process, scored, scorers, now)
+            feedback_requeue.note(connection, feedback_ids, now)
             if holder is not None and ready:
-                budget.count_picked(connection, len(ready), now)
+                budget_ledger.count_picked(connection, len(ready), now)
             return ready.total()
 
     def claim(self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta) -> list[Claim]:
@@ -258,7 +250,7 @@ class Store(
             # What was picked and not paid for took nothing, and must not make a pick look cheaper than it is.
             unpaid = {task.exchange_id for task, found in written if found.reason is Reason.BUDGET}
             if unpaid:
-                budget.count_picked(connection, -len(unpaid), self._moment(connection))
+                budget_ledger.count_picked(connection, -len(unpaid), self._moment(connection))
         given = {task.id: (task, found) for task, found in reversed(results)}
         return [given[task.id] for task, _ in written]
 
@@ -282,19 +274,19 @@ class Store(
     def records(self, chosen: Selection, *, after: Record | None = None, limit: int = 500) -> list[Record]:
         """Return all that is known of the next exchanges by moment and id, after the last one of the page before."""
         with self._database.read() as connection:
-            return exporting.page(connection, chosen, None if after is None else after.exchange, limit)
+            return export.page(connection, chosen, None if after is None else after.exchange, limit)
 
     def dropped(self, chosen: Selection) -> list[Dropped]:
         """Return the counts of exchanges that never became rows."""
         with self._database.read() as connection:
-            return exporting.dropped(connection, chosen)
+            return export.dropped(connection, chosen)
 
     def restore(self, records: Sequence[Record]) -> Restored:
         """Write records as they left another database, once: what is here already stays as it is."""
         with self._writing() as connection:
-            return restoring.restore(connection, self._process, records)
+            return import_.restore(connection, self._process, records)
 
     def restore_dropped(self, counts: Sequence[Dropped]) -> None:
         """Write counts of exchanges that never became rows, once."""
         with self._writing() as connection:
-            restoring.restore_dropped(connection, counts)
+            import_.restore_dropped(connection, counts)

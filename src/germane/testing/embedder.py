@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from germane.scorers.protocols import Vectors
-from germane.scorers.vectors import unit_rows
+from germane.scorers.base.protocols import Vectors
+from germane.scorers.base.vectors import unit_rows
 from germane.testing.judge_server import hashed_words
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 import threading
 from collections import deque
@@ -13,10 +14,83 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from germane.testing.fault import Fault, spoil_choices, spoil_rows
-from germane.testing.instance import instance_of
 from germane.testing.judge_request import Request
 from germane.testing.judge_server import JudgeServer, Reply, hashed_words
-from germane.testing.logprobs import FirstToken, Likely, likeliest, tell
+
+_EMPTY: Mapping[str, Any] = {"boolean": False, "null": None, "string": "text"}
+
+
+def instance_of(schema: Mapping[str, Any], *, items: int = 1) -> Any:
+    """Return a small value that follows the schema.
+
+    The first of what it may be, the least number (else 0), lists of so many ``items`` unless the schema says otherwise,
+    all properties. Numbers in the items of a list count these from 1, which is what they mostly are there for.
+    """
+    return _instance(schema, schema, items, 0)
+
+
+def _instance(schema: Mapping[str, Any], root: Mapping[str, Any], items: int, place: int) -> Any:
+    schema = _resolved(schema, root)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds = schema.get("type", "object" if "properties" in schema else "null")
+    kind = kinds if isinstance(kinds, str) else kinds[0]
+    if kind == "object":
+        return {name: _instance(each, root, items, place) for name, each in schema.get("properties", {}).items()}
+    if kind == "array":
+        places = range(1, _length(schema, items) + 1)
+        return [_instance(schema.get("items", {}), root, items, at) for at in places]
+    if kind in ("number", "integer"):
+        return _number(schema, place)
+    return _EMPTY.get(kind)
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    for several in ("anyOf", "oneOf", "allOf"):
+        if schema.get(several):
+            return _resolved(schema[several][0], root)
+    if "$ref" not in schema:
+        return schema
+    found: Any = root
+    for step in schema["$ref"].removeprefix("#/").split("/"):
+        found = found[step]
+    return _resolved(found, root)
+
+
+def _length(schema: Mapping[str, Any], items: int) -> int:
+    least: int = schema.get("minItems", 0)
+    most: int = schema.get("maxItems", 1_000)
+    return min(max(items, least), most)
+
+
+def _number(schema: Mapping[str, Any], place: int) -> float:
+    least: float = schema.get("minimum", schema.get("exclusiveMinimum", place - 1) + 1)
+    most: float = schema.get("maximum", least)
+    return min(least, most)
+
+
+Likely = Mapping[str, float]
+"""Token -> how likely it is, 0 to 1."""
+FirstToken = Likely | Callable[[Request], Likely | None] | None
+
+
+def likeliest(tokens: Likely) -> str:
+    """Return the token that a judge at temperature 0 writes."""
+    return max(tokens, key=lambda token: tokens[token])
+
+
+def tell(tokens: Likely, most: int) -> dict[str, Any]:
+    """Return the ``logprobs`` of a choice of one token, with the ``most`` likeliest in its place."""
+    order = sorted(tokens, key=lambda token: -tokens[token])
+    entries = [{"token": token, "logprob": _logarithm(tokens[token]), "bytes": None} for token in order]
+    return {"content": [{**entries[0], "top_logprobs": entries[:most]}], "refusal": None}
+
+
+def _logarithm(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -9999.0
+
 
 Questions = Callable[[str], Sequence[str]]
 Votes = bool | Sequence[bool] | None

@@ -8,14 +8,14 @@ from __future__ import annotations
 from germane.tracer.annotation import feedback, mark, record
 from germane.tracer.attachment import attach, suppressed
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
-from germane.tracer.exposing import expose
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
-from germane.tracer.measures import count, is_measured
 from germane.tracer.observe import observe, retrieval, routes
+from germane.tracer.prometheus import expose
 from germane.tracer.provider import hold
 from germane.tracer.selectors import Call, Selector
-from germane.tracer.state import State, Waiting
+from germane.tracer.telemetry.gauges import count, is_measured
+from germane.tracer.telemetry.meters import State, Waiting
 
 __all__ = [
     "Call",

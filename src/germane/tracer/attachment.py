@@ -126,7 +126,10 @@ def _provenance(score: Score) -> dict[str, Any]:
 
 
 def _tell(exchange: Exchange, key: Key, score: Score) -> None:
-    from germane.tracer.signals import event_logger, instruments  # the API of metrics and logs takes time to import
+    from germane.tracer.telemetry.counters import (  # the API of metrics and logs takes time to import
+        event_logger,
+        instruments,
+    )
 
     here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: exchange.route}

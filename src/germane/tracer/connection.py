@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from germane.annotation import Annotation
     from germane.exchange import Exchange
-    from germane.tracer.state import State
+    from germane.tracer.telemetry.meters import State
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]

@@ -11,13 +11,13 @@ from germane.exchange import Exchange, draw_of, new_exchange_id
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS
-from germane.tracer.frames import Chunks, Frames, Texts, Textual, looks_framed, may_be_framed
 from germane.tracer.guard import attempt
 from germane.tracer.handler import Handler, read_turns
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import holders, tracer
 from germane.tracer.recording import CURRENT, Recording, place
 from germane.tracer.selectors import Call
+from germane.tracer.sse import Chunks, Frames, Texts, Textual, looks_framed, may_be_framed
 from germane.tracer.text import NAME_LIMIT, as_attribute, clean, encode
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class HandlerRecording(Recording):
             error=told,
             started_at=datetime.fromtimestamp(self.started / 1e9, UTC),
             duration=seconds,
-            draw=draw,
+            sampling_key=draw,
             capture_probability=probability,
             traced=self.span.get_span_context().trace_flags.sampled,
             **columns,
@@ -257,7 +257,7 @@ class HandlerRecording(Recording):
     def _awaits_score(self, exchange: Exchange) -> bool:
         connection = self.privacy.connection
         complete = exchange.status == "ok" and bool(exchange.question and exchange.answer)
-        return connection.hold and complete and exchange.draw <= connection.rate
+        return connection.hold and complete and exchange.sampling_key <= connection.rate
 
     def _attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
         """Return what the span shows; kind, question and answer last, as a full span drops its oldest attributes."""

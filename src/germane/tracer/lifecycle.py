@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from germane.tracer import annotation, connection, provider, signals
+from germane.tracer import annotation, connection, provider
+from germane.tracer.telemetry import counters
 
 
 def connect(**settings: Any) -> None:
@@ -25,12 +26,12 @@ def disconnect(timeout: float = 10.0) -> bool:
     provider.release()
     annotation.tell_refused(connection.current())
     connection.use(None)
-    return _all_within(timeout, provider.close, signals.close)
+    return _all_within(timeout, provider.close, counters.close)
 
 
 def flush(timeout: float) -> bool:
     """Export what is waiting; False when that took longer than ``timeout`` seconds."""
-    return _all_within(timeout, partial(provider.flush, timeout), partial(signals.flush, timeout))
+    return _all_within(timeout, partial(provider.flush, timeout), partial(counters.flush, timeout))
 
 
 def _all_within(seconds: float, *calls: Callable[[], object]) -> bool:

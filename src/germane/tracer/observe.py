@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from germane.tracer import handler_recording, retrieval_recording
+from germane.tracer import handler_recording
+from germane.tracer import retrieval as retrieval_recording
 from germane.tracer.connection import Capture, Redact
 from germane.tracer.handler import Handler
 from germane.tracer.privacy import QUIET_ROUTES
-from germane.tracer.retriever import Retriever
+from germane.tracer.retrieval import Retriever
 from germane.tracer.selectors import Selector
 from germane.tracer.wrapping import check, wrap
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
 
-    from germane.tracer.holder import Holder
+    from germane.tracer.score_processor import Holder
 
 _lock = threading.RLock()  # making the private provider takes it twice
 _private: SDKTracerProvider | None = None
@@ -153,7 +153,7 @@ def hold(processor: SpanProcessor, *, max_hold: float = 15.0, max_held: int = 20
         max_held: Spans that wait at the same time; beyond it the oldest leaves without its score.
     """
     from germane.tracer.attachment import carry
-    from germane.tracer.holder import Holder
+    from germane.tracer.score_processor import Holder
 
     global _holders
     holder = Holder(processor, max_hold=max_hold, max_held=max_held)

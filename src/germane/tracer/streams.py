@@ -15,7 +15,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from germane.tracer.guard import attempt
-from germane.tracer.standin import stand_in
+from germane.tracer.iterator_proxy import stand_in
 
 if TYPE_CHECKING:
     from germane.exchange import Status

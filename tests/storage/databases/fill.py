@@ -57,7 +57,7 @@ def an_exchange(number: int) -> Exchange:
         error=f"ValueError: {text}" if number % 4 == 3 else None,
         started_at=NOON - timedelta(hours=number, microseconds=number * 1001),
         duration=number / 16,
-        draw=(number + 1) / 32,
+        sampling_key=(number + 1) / 32,
         traced=bool(number % 2),
     )
 

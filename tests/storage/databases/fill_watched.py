@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from germane.alert import Alert, Change, Event, Level, Notification, Shift, Silence, What, key_of
+from germane.alerting.detector import Detector, Seen
+from germane.alerting.drop import Watch
+from germane.alerting.drop.session import hash_of
 from germane.annotation import Mark
 from germane.baseline import OTHER, Baseline, RouteBaseline
-from germane.monitor.detector import Detector, Seen
-from germane.monitor.watching import Watch
-from germane.monitor.watching.post import hash_of
 from germane.settings import Drop
 from germane.storage import Advance, Key, Outcome, Progress, Store
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.page import ROUTES, exposition_of
+from germane.dashboard.metrics.exposition import ROUTES, exposition_of
 
 __all__ = ["ROUTES", "exposition_of"]

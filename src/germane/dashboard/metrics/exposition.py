@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder, gzip_accepted
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 
 from germane.dashboard.metrics.gauges import Gauges
+from germane.dashboard.web.urls import screen
+from germane.insights.context import Desk
 
 if TYPE_CHECKING:
     from germane.settings import Settings
@@ -52,3 +57,29 @@ class Exposition:
         if not gzip_accepted(accept_encoding):
             return Written(content, headers)
         return Written(gzip.compress(content, compresslevel=5), {**headers, "Content-Encoding": "gzip"})
+
+
+_making = threading.Lock()
+
+
+def metrics(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - of a screen
+    """Answer with the gauges of the database; a database that is away is a gauge too, and no error."""
+    asked = request.headers
+    exposition = exposition_of(request.app)
+    page = exposition.written(accept=asked.get("accept", ""), accept_encoding=asked.get("accept-encoding", ""))
+    return Response(page.content, headers=page.headers)
+
+
+def exposition_of(app: Starlette) -> Exposition:
+    """Return what an application shows at ``/metrics``; more may be added to its registry."""
+    # pages do without it
+
+    with _making:
+        if not hasattr(app.state, "exposition"):
+            desk: Desk = app.state.desk
+            app.state.exposition = Exposition(desk.store, desk.settings, now=desk.now)
+    made: Exposition = app.state.exposition
+    return made
+
+
+ROUTES = (screen("/metrics", metrics),)

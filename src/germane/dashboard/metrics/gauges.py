@@ -13,12 +13,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from germane.dashboard.metrics.families import families
-from germane.dashboard.metrics.readings import look
 from germane.errors import StorageError
 
 if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import Store
+
+
+from germane.dashboard.metrics.snapshot import look
 
 AGE: Final = 10.0
 """Seconds for which a reading stands."""

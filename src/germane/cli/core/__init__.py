@@ -1,0 +1,3 @@
+"""What all commands share: options, output, signals and opening the database."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Text rendering of read models for the terminal and for reports."""
+
+from __future__ import annotations

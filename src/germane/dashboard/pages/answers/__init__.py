@@ -1,0 +1,3 @@
+"""Pages about answers: the list, one answer, and its actions."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Sampling: which exchanges are scored, and with what probability."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Scoring tasks: the worker, retries, the circuit breaker and results."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Building blocks that all scorers share."""
+
+from __future__ import annotations

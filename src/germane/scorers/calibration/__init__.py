@@ -1,0 +1,3 @@
+"""Calibration: the similarity of unrelated texts, and labels on the calibrated scale."""
+
+from __future__ import annotations

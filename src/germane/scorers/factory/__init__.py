@@ -1,0 +1,3 @@
+"""Construction of scorers from settings."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Scorers, one module per metric."""
+
+from __future__ import annotations

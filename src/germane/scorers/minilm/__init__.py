@@ -1,7 +1,0 @@
-"""The embedded embedder: all-MiniLM-L6-v2 with int8 weights, on one core, without a network."""
-
-from __future__ import annotations
-
-from germane.scorers.minilm.model import MODEL, MiniLM
-
-__all__ = ["MODEL", "MiniLM"]

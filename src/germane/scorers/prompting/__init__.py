@@ -1,0 +1,3 @@
+"""Prompt templates, and what scorers do with the replies."""
+
+from __future__ import annotations

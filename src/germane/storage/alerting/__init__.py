@@ -1,0 +1,3 @@
+"""Storage of alerts, baselines, detector state and notifications."""
+
+from __future__ import annotations

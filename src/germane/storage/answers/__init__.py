@@ -1,0 +1,3 @@
+"""Queries over answers and their scores."""
+
+from __future__ import annotations

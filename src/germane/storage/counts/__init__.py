@@ -1,0 +1,3 @@
+"""Counts of exchanges by outcome."""
+
+from __future__ import annotations

@@ -1,0 +1,18 @@
+"""Alembic's entry: migrates over the connection it is handed, inside that connection's transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from germane.storage.db.migrate import VERSION_TABLE
+from germane.storage.db.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    render_as_batch=connection.dialect.name == "sqlite",
+    transactional_ddl=True,
+)
+context.run_migrations()

@@ -1,3 +1,0 @@
-"""How the tables came to be what they are; :mod:`germane.storage.migrate` runs it."""
-
-from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The scoring queue: candidates, tasks, claims, feedback and rescoring."""
+
+from __future__ import annotations

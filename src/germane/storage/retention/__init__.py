@@ -1,0 +1,3 @@
+"""Retention: expiry, erasure, integrity checks and disk usage."""
+
+from __future__ import annotations

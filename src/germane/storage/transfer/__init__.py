@@ -1,0 +1,3 @@
+"""Export and import of exchanges."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Trends over time: rollups, buckets, markers and comparisons."""
+
+from __future__ import annotations

@@ -1,0 +1,83 @@
+"""Means of answers with certain attributes: from the rows, since rollups do not know all attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from germane.score import BANDS, LOW, LOWEST
+from germane.storage.db.tables import exchange, score
+from germane.storage.stats.estimate import Estimate, Sums, estimate
+from germane.storage.stats.models import RouteMean
+
+Key = tuple[str, str, str, str]
+"""Service, route, scorer, fingerprint."""
+_BANDS = {name for _, name in BANDS}
+_FIELDS = ("n", "n_zero", "w", "w_zero", "ww", "ww_zero", "wy", "wyy", "wwy", "wwyy", "w_low", "w_noncommittal")
+_OF_ESTIMATE = tuple(one.name for one in fields(Estimate))
+
+
+def means_with(
+    connection: Connection,
+    patterns: Mapping[str, str],
+    since: datetime | None,
+    until: datetime | None,
+    **equal: str | None,
+) -> list[RouteMean]:
+    """Return one mean per service, route and fingerprint of the answers whose attributes fit all patterns."""
+    groups: dict[Key, dict[str, float]] = {}
+    latest: dict[Key, datetime] = {}
+    for row in connection.execute(_query(since, until, equal)):
+        if fits(row.attributes, patterns):
+            key = (row.service, row.route, row.scorer, row.fingerprint)
+            _add(groups.setdefault(key, dict.fromkeys(_FIELDS, 0.0)), row)
+            latest[key] = max(latest.get(key, row.started_at), row.started_at)
+    newest = {key[:3]: key[3] for key in sorted(groups, key=lambda key: (latest[key], key[3]))}
+    return [_mean(key, sums, latest[key], newest=newest[key[:3]] == key[3]) for key, sums in sorted(groups.items())]
+
+
+def _query(since: datetime | None, until: datetime | None, equal: Mapping[str, str | None]) -> Select[Any]:
+    names = ("service", "route", "scorer", "fingerprint", "started_at", "value", "label")
+    query = select(*(score.c[name] for name in names), score.c.sampling_probability, exchange.c.attributes)
+    query = query.join(exchange, exchange.c.id == score.c.exchange_id)
+    query = query.where(*(score.c[name] == value for name, value in equal.items() if value is not None))
+    if since is not None:
+        query = query.where(score.c.started_at >= since)
+    return query if until is None else query.where(score.c.started_at < until)
+
+
+def fits(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
+    """Whether attributes have all that is asked for."""
+    return all(name in attributes and fnmatchcase(_text(attributes[name]), one) for name, one in patterns.items())
+
+
+def _text(value: Any) -> str:
+    """Return an attribute's value as text, as TOML and JSON write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _add(sums: dict[str, float], row: Row[Any]) -> None:
+    w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
+    low = row.label == LOWEST or (row.label not in _BANDS and y < LOW)
+    zero = float(y == 0)
+    added = (
+        1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
+        (row.label == "noncommittal") * w,
+    )  # fmt: skip
+    for name, value in zip(_FIELDS, added, strict=True):
+        sums[name] += value
+
+
+def _mean(key: Key, sums: Mapping[str, float], latest: datetime, *, newest: bool) -> RouteMean:
+    counts = {name: int(sums[name]) for name in ("n", "n_zero")}
+    found = estimate(Sums(**{**sums, **counts}))  # type: ignore[arg-type]  # the two that are whole numbers are
+    known = {name: getattr(found, name) for name in _OF_ESTIMATE}
+    service, route, scorer, fingerprint = key
+    return RouteMean(
+        service=service, route=route, scorer=scorer, fingerprint=fingerprint, newest=newest, latest=latest, **known
+    )

@@ -1,0 +1,315 @@
+"""Rolling up: the sums of hours that changed are made anew from the rows, and those of their days from the hours.
+
+What is long is read from a snapshot, and written in a short transaction of its own if nobody else has rolled up the
+hour meanwhile: then the marks that the snapshot had are all still there. A mark that the snapshot did not have stays,
+so that whatever it did not have is rolled up the next time. Whoever is killed on the way leaves all marks where they
+were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, delete, func, insert, literal, literal_column, select, text, union
+
+from germane.storage.counts import dirty_hours as due
+from germane.storage.db.component import Part
+from germane.storage.db.tables import (
+    exchange,
+    rollup,
+    rollup_count,
+    rollup_dimension,
+    rollup_due,
+    rollup_proxy,
+    score,
+    tally,
+)
+from germane.storage.stats.histogram import packed, summed
+from germane.storage.trends import dimensions
+from germane.storage.trends.aggregates import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT
+from germane.storage.trends.dimensions import ROUTE
+from germane.storage.trends.time_ranges import DAY, END, HOUR, WEEK, after, down
+
+MOST: Final = 100
+"""Labels of one dimension, service and route within one hour or day, ``OTHER`` included."""
+OTHER: Final = "other"
+RowBounding = dict[str, Any]
+_NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
+_MADE: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": summed}
+_NO_SUMS: Final = frozenset({"dimension", "route", *_NAMES, *_MADE})
+
+
+def bounded(rows: Iterable[RowBounding]) -> list[RowBounding]:
+    """Return rows of one dimension with no more than 100 labels for each service and route, the most frequent."""
+    rows = list(rows)
+    frequent = _frequent(rows)
+    found: dict[tuple[str, ...], list[RowBounding]] = {}
+    for row in rows:
+        label = row["label"] if row["label"] in frequent[row["service"], row["route"]] else OTHER
+        names = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
+        found.setdefault(names, []).append({**row, "label": label})
+    return [_together(some) for some in found.values()]
+
+
+def over_routes(rows: Iterable[RowBounding]) -> list[RowBounding]:
+    """Return the sums of rows that differ in the route alone, as of no dimension; scores, counts or proxies."""
+    found: dict[tuple[Any, ...], list[RowBounding]] = {}
+    for row in rows:
+        names = tuple(row[name] for name in _NAMES if name in row)
+        found.setdefault(names, []).append({**row, "dimension": "", "route": ""})
+    return [_together(some) for some in found.values()]
+
+
+def _frequent(rows: Iterable[RowBounding]) -> Mapping[tuple[str, str], set[str]]:
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows:
+        counts.setdefault((row["service"], row["route"]), Counter())[row["label"]] += row["n"]
+    return {key: _first(labels) for key, labels in counts.items()}
+
+
+def _first(labels: Counter[str]) -> set[str]:
+    if len(labels) <= MOST:
+        return set(labels)
+    ordered = sorted(labels, key=lambda label: (-labels[label], label))
+    return set(ordered[: MOST - 1])
+
+
+def _together(rows: list[RowBounding]) -> RowBounding:
+    if len(rows) == 1:
+        return rows[0]
+    sums = {name: sum(row[name] for row in rows) for name in rows[0] if name not in _NO_SUMS}
+    more = {name: made(row[name] for row in rows) for name, made in _MADE.items() if name in rows[0]}
+    return {**rows[0], **sums, **more}
+
+
+AT_ONCE: Final = 6
+"""Hours of one day in one transaction."""
+_LOCK: Final = 0x726F6C6C  # "roll"
+_DIMENSIONS: Final = 0
+"""Beside weeks, which have the number of their first day."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """All that is rolled up of one hour."""
+
+    marks: Sequence[int]
+    scores: Sequence[Row]
+    counts: Sequence[Row]
+    proxies: Sequence[Row]
+
+
+class Rolling(Part):
+    """The part of a store that keeps the rollups, from which trends are read."""
+
+    def roll(
+        self, limit: int | None = None, *, trend_by: Sequence[str] | None = None, before: datetime | None = None
+    ) -> int:
+        """Roll up hours that changed, newest first; return how many. Trends are the same before and after, and faster.
+
+        Any number of processes may do so at once; one that ends on the way leaves its hours to the next.
+
+        Args:
+            limit: Hours; by default as many as are due now.
+            trend_by: The dimensions to break trends down by, see the setting; where the rollups have others, all hours
+                are due. By default those that they have.
+            before: Only hours that began before then.
+
+        Raises:
+            UsageError: there is no such dimension.
+        """
+        wanted = None if trend_by is None else dimensions.checked(trend_by)
+        with self._database.read() as connection:
+            current = dimensions.rolled(connection)
+        if wanted is not None and wanted != current:
+            with self._database.write() as connection:
+                _begin_anew(connection, wanted)
+        with self._database.read() as connection:
+            hours = due.newest(connection, limit, before or END)
+        return sum(self._roll(some) for some in _by_day(hours))
+
+    def due(self) -> int:
+        """Return how many hours changed since they were rolled up."""
+        with self._database.read() as connection:
+            return len(due.newest(connection, None, END))
+
+    def _roll(self, hours: Sequence[datetime]) -> int:
+        with self._database.read(snapshot=True) as connection:
+            names = dimensions.rolled(connection)
+            marks = due.marks(connection, hours)
+            made = {hour: summed_up(connection, hour, marks[hour], names) for hour in hours if marks[hour]}
+        with self._database.write() as connection:
+            return _replace(connection, made, names)
+
+
+def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
+    """Return hours a few at a time, each time of one day."""
+    found: list[list[datetime]] = []
+    for hour in hours:
+        if found and len(found[-1]) < AT_ONCE and down(found[-1][0], DAY) == down(hour, DAY):
+            found[-1].append(hour)
+        else:
+            found.append([hour])
+    return found
+
+
+def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
+    """Have the rollups made with other dimensions: all hours that there are, beside those that are due already."""
+    _lock(connection, _DIMENSIONS)
+    before = dimensions.rolled(connection)
+    if before == tuple(names):
+        return  # somebody else was quicker
+    gone = [name for name in before if name not in names]
+    connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
+    if names:
+        connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
+    if gone:
+        connection.execute(delete(rollup).where(rollup.c.span.in_((HOUR, DAY, WEEK)), rollup.c.dimension.in_(gone)))
+    parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
+    connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
+
+
+def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
+    """Keep others from the same week, or the dimensions from being changed: on SQLite nobody else writes anyway."""
+    if connection.dialect.name == "postgresql":
+        taken = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+        connection.execute(text(f"SELECT {taken}(:kind, :number)"), {"kind": _LOCK, "number": number})
+
+
+def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Sequence[str]) -> int:
+    """Write the sums of hours of one day, unless somebody else rolled them up since; return of how many."""
+    if not made:
+        return 0
+    day, week = down(min(made), DAY), down(min(made), WEEK)
+    _lock(connection, _DIMENSIONS, shared=True)  # else they could change between being looked at and the end
+    _lock(connection, week.toordinal())
+    if dimensions.rolled(connection) != tuple(names):
+        return 0
+    there = due.marks(connection, made)
+    fresh = {hour: sums for hour, sums in made.items() if set(sums.marks) <= set(there[hour])}
+    for hour, sums in fresh.items():
+        due.clear(connection, sums.marks)
+        _write(connection, HOUR, hour, names, sums)
+    if fresh:
+        _write(connection, DAY, day, names, _of_parts(connection, (HOUR, DAY), day, names))
+        _write(connection, WEEK, week, names, _of_parts(connection, (DAY, WEEK), week, names))
+    return len(fresh)
+
+
+def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: Sums) -> None:
+    for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
+        old = delete(table).where(table.c.span == span, table.c.start == start, _of(table, names))
+        connection.execute(old)
+        if rows:
+            connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
+
+
+def _of(table: Table, names: Sequence[str]) -> Any:
+    """Whether a row is of these dimensions: said, because the index goes by it before it goes by time."""
+    return table.c.dimension.in_(["", ROUTE, *(names if table is rollup else ())])
+
+
+def summed_up(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> Sums:
+    """Return the sums of one hour, from the rows themselves."""
+    scores, counts, proxies = _scores(connection, hour, ""), _counts(connection, hour), _proxies(connection, hour)
+    labelled = [row for name in names for row in _scores(connection, hour, name)]
+    return Sums(
+        marks=marks,
+        scores=[*over_routes(scores), *scores, *labelled],
+        counts=[*over_routes(counts), *counts],
+        proxies=[*over_routes(proxies), *proxies],
+    )
+
+
+_OF_SCORE = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
+
+
+def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
+    if dimension:
+        label: Any = dimensions.label_of(dimension, connection.dialect.name)
+        source: Any = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
+        keys: tuple[Any, ...] = (*_OF_SCORE, literal_column(dimensions.LABEL))
+    else:
+        source, label, keys = score, literal("").label(dimensions.LABEL), _OF_SCORE
+    within = (score.c.started_at >= hour, score.c.started_at < after(hour, HOUR))
+    latest = func.max(score.c.started_at).label("latest")
+    sums = select(*_OF_SCORE, label, latest, *_named(SCORES)).select_from(source).where(*within).group_by(*keys)
+    bins = select(*_OF_SCORE, label, BIN.label("bin"), WEIGHT.label("weight")).select_from(source).where(*within)
+    weights: dict[tuple[Any, ...], dict[int, float]] = {}
+    for row in connection.execute(bins.group_by(*keys, literal_column("bin"))):
+        weights.setdefault(tuple(row[:5]), {})[row.bin] = row.weight
+    rows = [dict(row) for row in connection.execute(sums).mappings()]
+    found = [_row(dimension, row, weights) for row in rows]
+    return bounded(found) if dimension else found
+
+
+def _row(dimension: str, row: Row, weights: Mapping[tuple[Any, ...], Mapping[int, float]]) -> Row:
+    label = row.pop(dimensions.LABEL)
+    key = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
+    return {"dimension": dimension or ROUTE, "label": label, **row, "histogram": packed(weights[key])}
+
+
+def _named(columns: Mapping[str, Any]) -> list[Any]:
+    return [column.label(name) for name, column in columns.items()]
+
+
+def _counts(connection: Connection, hour: datetime) -> list[Row]:
+    keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
+    query = select(*keys, func.sum(tally.c.count).label("count"))
+    query = query.where(tally.c.minute >= hour, tally.c.minute < after(hour, HOUR)).group_by(*keys)
+    rows = connection.execute(query).mappings()
+    return [{"dimension": ROUTE, **row, "count": int(row["count"])} for row in rows]
+
+
+def _proxies(connection: Connection, hour: datetime) -> list[Row]:
+    keys = (exchange.c.service, exchange.c.route)
+    query = select(*keys, *_named(PROXIES)).where(exchange.c.proxy.is_not(None))
+    query = query.where(exchange.c.started_at >= hour, exchange.c.started_at < after(hour, HOUR)).group_by(*keys)
+    return [{"dimension": ROUTE, **row} for row in connection.execute(query).mappings()]
+
+
+def _of_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> Sums:
+    """Return the sums of a day from those of its hours, or of a week from those of its days."""
+    columns = [*_named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
+    scores = _added(connection, rollup, (*_KEYS, "fingerprint", "label"), columns, _parts(rollup, spans, start, names))
+    total = [func.sum(rollup_count.c.count).label("count")]
+    of_counts = _parts(rollup_count, spans, start, names)
+    counts = _added(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, of_counts)
+    of_proxies = _parts(rollup_proxy, spans, start, names)
+    full = _with_histograms(connection, scores, _parts(rollup, spans, start, names))
+    plain = [row for row in full if row["dimension"] in {"", ROUTE}]
+    return Sums(
+        marks=(),
+        scores=[*plain, *(row for name in names for row in bounded([one for one in full if one["dimension"] == name]))],
+        counts=[row | {"count": int(row["count"])} for row in counts],
+        proxies=_added(connection, rollup_proxy, _KEYS[:3], _named(ROLLED_PROXIES), of_proxies),
+    )
+
+
+_KEYS = ("dimension", "service", "route", "scorer")
+
+
+def _added(
+    connection: Connection, table: Table, names: Sequence[str], sums: Sequence[Any], parts: Sequence[Any]
+) -> list[Row]:
+    keys = [table.c[name] for name in names]
+    query = select(*keys, *sums).where(*parts).group_by(*keys)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _with_histograms(connection: Connection, rows: Sequence[Row], parts: Sequence[Any]) -> list[Row]:
+    names = (*_KEYS, "fingerprint", "label")
+    blobs: dict[tuple[Any, ...], list[bytes]] = {}
+    for *key, blob in connection.execute(select(*(rollup.c[name] for name in names), rollup.c.histogram).where(*parts)):
+        blobs.setdefault(tuple(key), []).append(blob)
+    return [{**row, "histogram": summed(blobs[tuple(row[name] for name in names)])} for row in rows]
+
+
+def _parts(table: Table, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> tuple[Any, ...]:
+    part, whole = spans
+    return table.c.span == part, _of(table, names), table.c.start >= start, table.c.start < after(start, whole)

@@ -1,0 +1,3 @@
+"""OpenTelemetry metrics of germane: meters, counters and gauges."""
+
+from __future__ import annotations

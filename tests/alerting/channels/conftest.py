@@ -1,0 +1,171 @@
+"""What the tests of channels share: a receiver that does what it is told, and alerts, harmless and hostile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import pytest
+
+from germane.alert import Alert, Level, Notification, Shift, key_of
+from germane.alerting.channels import Message, Quote
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}
+HOSTILE = (
+    "<!channel> <https://evil.example|here> *b* `c` & <script>alert(1)</script>\r\nBcc: all@example.com\x1b[31m\u202e"
+)
+
+
+def an_alert(**given: Any) -> Alert:
+    """Return an alert with all that one can have."""
+    labels = given.pop("labels", LABELS)
+    values: dict[str, Any] = {
+        "id": "a1",
+        "key": key_of("drop", labels),
+        "rule": "drop",
+        "kind": "drop",
+        "labels": labels,
+        "state": "firing",
+        "cause": "refusals_rising",
+        "message": "answer_relevancy of route docs in shop has dropped from 0.820 to 0.610.",
+        "fingerprint": "f1",
+        "value": 0.61,
+        "current": Level(mean=0.61, n=120, interval=(0.57, 0.65)),
+        "baseline": Level(mean=0.82, n=1400),
+        "evidence": 0.02,
+        "onset": NOON - timedelta(hours=3),
+        "shifts": (Shift(kind="route", name="docs", before=Level(mean=0.8, n=9), since=Level(mean=0.6, n=9)),),
+        "exchange_ids": ("x1", "x2"),
+        "starts_at": NOON,
+        "fired_at": NOON,
+        "evaluated_at": NOON,
+    }
+    return Alert(**values | given)
+
+
+def over(alert: Alert, **given: Any) -> Alert:
+    """Return the alert as it is once it is over."""
+    return replace(alert, state="resolved", resolved_at=NOON + timedelta(hours=1), resolve_reason="recovered", **given)
+
+
+def a_message(*alerts: Alert, what: Any = None, quotes: Mapping[str, Quote] | None = None, **given: Any) -> Message:
+    """Return a message of alerts."""
+    told = alerts or (an_alert(),)
+    notification = Notification(
+        id="n1",
+        channel="oncall",
+        idempotency_key="0123456789abcdef",
+        what=what or ("resolved" if told[0].state == "resolved" else "firing"),
+        alerts=told,
+        event_ids=tuple(f"e-{alert.id}" for alert in told),
+        created_at=NOON,
+    )
+    return Message(notification=notification, quotes=quotes or {}, **given)
+
+
+def a_hostile_message() -> Message:
+    """Return a message in which every name and text is an attack."""
+    alert = an_alert(
+        labels={"service": HOSTILE, "scorer": HOSTILE, "route": HOSTILE},
+        rule=HOSTILE,
+        message=HOSTILE * 100,
+        exchange_ids=(HOSTILE, "x2"),
+        shifts=(Shift(kind="attribute", name=HOSTILE, before=Level(mean=0.8, n=9), since=Level(mean=0.6, n=9)),),
+    )
+    quotes = {"x2": Quote(exchange_id="x2", question=HOSTILE * 100, answer=HOSTILE * 1000)}
+    return a_message(alert, quotes=quotes, link="https://germane.example.com/{route}?a=1&b=2")
+
+
+class Post(NamedTuple):
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Answer(NamedTuple):
+    """What a receiver does with a request: answers, after a while, or closes the connection (status 0)."""
+
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    after: threading.Event | None = None
+
+
+class Receiver(ThreadingHTTPServer):
+    """Keeps what it gets; answers as it is told, then 200."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.posts: list[Post] = []
+        self.answers: list[Answer] = []
+        super().__init__(("127.0.0.1", 0), _Receiving)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys by which a repetition is known."""
+        return [post.headers["Idempotency-Key"] for post in self.posts]
+
+
+class _Receiving(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = self.server.answers.pop(0) if self.server.answers else Answer()
+        self.server.posts.append(Post(self.path, dict(self.headers), body))
+        if answer.after is not None:
+            answer.after.wait(60)
+        if not answer.status:
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def hold() -> Iterator[threading.Event]:
+    """Keeps answers back until it is set, which the end of the test does."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
+    """Put a secret where settings can name it; returns its place."""
+
+    def put(name: str, value: str) -> str:
+        monkeypatch.setenv(name, value)
+        return f"env:{name}"
+
+    return put

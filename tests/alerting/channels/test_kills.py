@@ -1,0 +1,125 @@
+"""Processes that are killed at the worst moment: what was found is told, under the same key."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+import pytest
+from tests.alerting.channels.conftest import Answer, Receiver, an_alert
+
+from germane.alert import Change, Event, Notification
+from germane.monitor import Monitor
+from germane.settings import load
+from germane.storage import Advance, Store
+
+Program = Callable[[str, str], None]
+OFF = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+HOOK = {"hook": {"kind": "webhook", "url": "env:HOOK_URL"}}
+FORKED = multiprocessing.get_context("forkserver")
+"""Processes of their own that need not import everything first."""
+FORKED.set_forkserver_preload(["tests.alerting.channels.test_kills", "germane.monitor.service"])
+
+
+def fires(url: str) -> Store:
+    """Find that something is wrong, as the watch does."""
+    store, alert, now = Store(url), an_alert(), datetime.now(UTC)
+    assert store.elect("watcher", "me", ttl=timedelta(minutes=1))
+    event = Event(id="e1", alert_id=alert.id, at=now, what="fired", after="firing")
+    told = Notification(
+        id="n1", channel="hook", idempotency_key="the-key", what="firing", alerts=(alert,), event_ids=("e1",),
+        created_at=now,
+    )  # fmt: skip
+    changes = [Change(alert=alert, event=event)]
+    assert store.advance(Advance(holder=("watcher", "me"), changes=changes, notifications=[told]))
+    return store
+
+
+def dies(url: str, hook: str) -> None:
+    """Be gone before anybody is told."""
+    fires(url)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def delivers(url: str, hook: str) -> None:
+    """Tell of it, until somebody kills this process."""
+    os.environ["HOOK_URL"] = hook
+    settings = load(tick=0.05, lease=1, rules=OFF, channels=HOOK)
+    Monitor(fires(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
+    signal.pause()
+
+
+@pytest.fixture
+def begin(url: str, receiver: Receiver) -> Iterator[Callable[[Program], ForkServerProcess]]:
+    """Start a process on the same database, with the same receiver; it is killed at the latest with the test."""
+    processes = []
+
+    def begin(program: Program) -> ForkServerProcess:
+        process = FORKED.Process(target=program, args=(url, receiver.url))
+        process.start()
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.join()
+        process.close()
+
+
+def status_of(process: ForkServerProcess) -> int | None:
+    """Wait for its end."""
+    process.join(60)
+    return process.exitcode
+
+
+@pytest.fixture
+def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Start the process that comes after."""
+    monkeypatch.setenv("HOOK_URL", receiver.url)
+
+    def next_process(store: Store) -> Monitor:
+        started: Monitor = start(store, settings=settings(rules=OFF, lease=1, channels=HOOK))
+        return started
+
+    return next_process
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_a_kill_between_the_change_and_its_delivery_still_delivers(
+    store: Store, begin: Any, next_process: Any, receiver: Receiver, until: Any
+) -> None:
+    """The alert fires in the database, nobody was told: whoever comes next tells."""
+    assert status_of(begin(dies)) == -signal.SIGKILL
+    (alert,) = store.open_alerts()
+    assert (alert.state, receiver.posts) == ("firing", [])
+
+    next_process(store)
+    until(lambda: store.notifications(status="sent"))
+
+    assert receiver.keys == ["the-key"]
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+def test_a_kill_in_the_middle_of_a_delivery_delivers_again_under_the_same_key(
+    store: Store, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
+) -> None:
+    """Nobody knows whether it arrived: the receiver can tell, and after one lease the next process has sent it."""
+    receiver.answers = [Answer(after=hold)]
+    process = begin(delivers)
+    until(lambda: receiver.posts)
+    process.kill()
+    assert status_of(process) == -signal.SIGKILL
+    hold.set()
+
+    next_process(store)
+    until(lambda: store.notifications(status="sent"))
+
+    assert receiver.keys == ["the-key"] * 2
+    assert receiver.posts[0].body == receiver.posts[1].body

@@ -1,0 +1,60 @@
+"""Alerts in the log, and to a function of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+from tests.alerting.channels.conftest import a_hostile_message, a_message, an_alert, over
+
+from germane.alert import Alert
+from germane.alerting.channels import Callback, Log, NotDelivered
+
+
+def test_each_alert_is_one_warning_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the names in it hold."""
+    asyncio.run(Log().send(a_message(an_alert(), over(an_alert(id="a2", severity="critical")))))
+    asyncio.run(Log().send(a_hostile_message()))
+
+    first, second, hostile = caplog.records
+    assert first.getMessage().startswith("alert firing: answer_relevancy of route docs in shop has dropped")
+    assert second.getMessage().startswith("alert resolved (critical): ")
+    assert hostile.getMessage().isprintable()
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_a_callback_may_be_sync_or_async() -> None:
+    """Both kinds of function get each alert; a sync one runs on no event loop."""
+    got: list[tuple[str, str]] = []
+
+    def plain(alert: Alert) -> None:
+        got.append((alert.id, threading.current_thread().name))
+
+    async def on_the_loop(alert: Alert) -> None:
+        got.append((alert.id, threading.current_thread().name))
+
+    for function in (plain, on_the_loop, lambda alert: on_the_loop(alert)):
+        asyncio.run(Callback(function).send(a_message(an_alert(), an_alert(id="a2"))))
+
+    assert [id_ for id_, _ in got] == ["a1", "a2"] * 3
+    assert [name for _, name in got[::2]] == ["germane-callback-0", "MainThread", "MainThread"]
+    assert repr(Callback(plain)).startswith("Callback(test_a_callback_may_be")
+
+
+def test_a_callback_that_raises_is_called_once_for_each_alert() -> None:
+    """What it did before it raised is not done again, and what it says stays its own."""
+    got: list[str] = []
+
+    def broken(alert: Alert) -> None:
+        got.append(alert.id)
+        if alert.id == "a1":
+            raise RuntimeError("my-api-key")
+
+    with pytest.raises(NotDelivered) as told:
+        asyncio.run(Callback(broken).send(a_message(an_alert(), an_alert(id="a2"))))
+
+    assert got == ["a1", "a2"]
+    assert not told.value.again
+    assert told.value.problem.startswith("RuntimeError at test_log_and_callback.py:")

@@ -1,0 +1,40 @@
+"""The promise on false alarms, on the scores that are hardest on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.alerting.detector.streams import baseline
+
+from germane.alerting.detector import Detector, Seen
+from germane.alerting.detector.bet_grid import Cells
+
+BASELINE = replace(baseline(), scores_per_day=1000 / 365)
+RUNS, LONGEST = 60, 6000
+
+
+@pytest.mark.parametrize("kind", ["beta", "two_point"])
+def test_the_mean_run_length_is_at_least_the_threshold(kind: str) -> None:
+    """A = 1000 with all routes at their narrowest null: 1000 scores or more to an alarm on average."""
+    random, cells = np.random.default_rng(20), Cells(BASELINE, 0.05)
+
+    lengths = [run(random, cells, kind) for _ in range(RUNS)]
+
+    assert Detector(BASELINE).threshold == pytest.approx(np.log(1000), abs=1e-9)
+    assert np.mean(lengths) >= 1000
+
+
+def run(random: np.random.Generator, cells: Cells, kind: str) -> int:
+    """Return how many scores come before the first alarm, at most the longest."""
+    shares = cells.column("n") / cells.column("n").sum()
+    routes = random.choice(len(shares), LONGEST, p=shares)
+    zeros = random.random(LONGEST) < cells.rates[routes, 0]
+    means = cells.means[routes, 0]
+    values = random.beta(12 * means, 12 * (1 - means)) if kind == "beta" else random.random(LONGEST) < means
+    # A committed answer is above 0: as little as a number can say, so that only its half counts it.
+    values = np.where(zeros, 0.0, np.maximum(values, 1e-300))
+    names = [cells.routes[route] for route in routes]
+    turns = Detector(BASELINE).feed(Seen(names, values, zeros, np.arange(LONGEST) * 60.0))
+    return turns[0].index + 1 if turns else LONGEST

@@ -1,0 +1,69 @@
+"""A dashboard that is served over a database with something in it, and the screens it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tests.dashboard.http_server import Clock
+from tests.dashboard.seeding import SEARCH, Seeded
+
+from germane.dashboard import create_app
+from germane.dashboard.server import Server
+from germane.settings import load
+from germane.storage import Store
+
+SCREENS: Sequence[str] = (
+    "/",
+    "/answers",
+    "/answers?state=any&sort=newest&low=1&text=the",
+    "/a/{answer}",
+    f"/r/{SEARCH}",
+    "/alerts",
+    "/alerts/{open}",
+    "/alerts/{open}/accept",
+    "/alerts/{resolved}",
+    "/alerts/preview?replay=drop",
+    "/worker",
+    "/start",
+)
+"""All that one can look at, by its address."""
+REFUSALS = {"/nowhere": 404, "/a/unknown": 404, "/r/unknown": 404, "/alerts/unknown": 404, "/logout": 405}
+"""Addresses that lead to an explanation, and its status."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where it is served, and over what."""
+
+    address: str
+    store: Store
+    clock: Clock
+    seeded: Seeded
+
+    def url(self, path: str = "/") -> str:
+        """Return the address of a path, which may name ``{answer}``, ``{open}`` and ``{resolved}``."""
+        names = {"open": self.seeded.open_alert, "resolved": self.seeded.resolved_alert}
+        if "{answer}" in path:
+            names["answer"] = self.worst()
+        return self.address + path.format(**names)
+
+    def worst(self) -> str:
+        """Return the id of an answer that is low, and no refusal."""
+        found = self.store.worst(scorer="answer_relevancy", route=SEARCH, limit=100)
+        return next(one.exchange.id for one in found if one.score.label != "noncommittal")
+
+
+@contextmanager
+def served(url: str, seeded: Seeded, clock: Clock, **given: Any) -> Iterator[Site]:
+    """Serve a database on a free port; its clock and that of the pages are one."""
+    with closing(Store(url, clock=clock)) as store:
+        given = {"refresh": timedelta(hours=1)} | given
+        server = Server(
+            create_app(load(database="sqlite://"), store=store, now=clock, **given), host="127.0.0.1", port=0
+        )
+        with server.running():
+            yield Site(server.address, store, clock, seeded)

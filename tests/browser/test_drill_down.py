@@ -1,0 +1,176 @@
+"""From the sentence to the answer: each step is a link that can be sent, and back leads where one was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, expect
+from tests.browser.servers import Site
+from tests.browser.visitor import Visitor
+from tests.dashboard.seeding import SEARCH
+
+Visits = Callable[..., Visitor]
+
+
+def test_the_sentence_leads_to_the_route_that_fell(page: Page, site: Site) -> None:
+    """It names the route, and the route leads to its answers."""
+    verdict = page.locator("#verdict")
+    expect(verdict).to_contain_text(SEARCH)
+    verdict.get_by_role("link", name=SEARCH, exact=True).first.click()
+    expect(page).to_have_url(re.compile(rf"/r/{SEARCH}"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
+    page.get_by_role("link", name="All answers of this route").click()
+    expect(page.get_by_label("Route")).to_have_value(SEARCH)
+    expect(page.locator("table.answers tbody tr")).to_have_count(50)
+    assert set(page.locator("table.answers .route").all_inner_texts()) == {SEARCH}
+
+
+def test_a_small_chart_leads_to_its_route(one_page: Page) -> None:
+    """The route that fell is the first of them, and marked."""
+    first = one_page.locator("#routes a.small").first
+    expect(first).to_have_class(re.compile(r"\bbad\b"))
+    first.click()
+    expect(one_page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
+    one_page.locator("#worst").get_by_role("link").first.click()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+
+
+def test_a_worst_answer_opens_beside_the_list(one_page: Page, one_site: Site) -> None:
+    """The address is that of the answer while it is open; Escape closes it, and the link has the focus again."""
+    link = one_page.locator("#worst a[data-drawer]").first
+    address = link.get_attribute("href")
+    link.click()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+    expect(one_page).to_have_url(one_site.address + str(address))
+    one_page.keyboard.press("Escape")
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_hidden()
+    expect(one_page).to_have_url(one_site.url())
+    expect(link).to_be_focused()
+
+
+def test_back_closes_the_drawer_and_forward_opens_it(one_page: Page, one_site: Site) -> None:
+    """As if it were a page, and the list below is where it was."""
+    one_page.locator("#worst a[data-drawer]").nth(2).click()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+    one_page.go_back()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_hidden()
+    expect(one_page).to_have_url(one_site.url())
+    one_page.go_forward()
+    expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
+
+
+def test_the_address_of_a_drawer_opens_the_same_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
+    """Sent to somebody else, or loaded anew: score, question, answer and why are the same."""
+    one_page.locator("#worst a[data-drawer]").last.click()
+    shown = one_page.get_by_role("dialog", name="Answer")
+    said = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
+    other = visitor(one_site).look(one_page.url)
+    assert (other.locator("main .said").inner_text(), other.locator("main .score-head").inner_text()) == said
+    one_page.reload()
+    expect(one_page.get_by_role("heading", level=1)).to_be_visible()
+    assert one_page.locator("main .said").inner_text() == said[0]
+
+
+def test_one_walks_through_the_worst_in_the_drawer(one_page: Page, one_site: Site) -> None:
+    """From one to the next and back, and the close button leads to where it was opened at one stroke."""
+    one_page.goto(one_site.url("/answers?route=docs-search"))
+    links = one_page.locator("table.answers a[data-drawer]")
+    addresses = [str(link.get_attribute("href")).split("?")[0] for link in links.all()[:3]]
+    links.first.click()
+    shown = one_page.get_by_role("dialog", name="Answer")
+    for address in addresses[1:]:
+        shown.locator("a[rel=next]").click()
+        expect(one_page).to_have_url(re.compile(re.escape(address)))
+        expect(shown.locator("article")).to_have_attribute("data-answer", address.removeprefix("/a/"))
+    shown.locator("a[rel=prev]").click()
+    expect(one_page).to_have_url(re.compile(re.escape(addresses[1])))
+    shown.get_by_role("button", name="Close").click()
+    expect(one_page).to_have_url(one_site.url("/answers?route=docs-search"))
+    expect(shown).to_be_hidden()
+
+
+def test_a_filter_is_the_address(page: Page, site: Site) -> None:
+    """What is asked for stands in it, survives loading anew, and goes when one goes back."""
+    page.goto(site.url("/answers"))
+    page.get_by_label("Route").select_option(SEARCH)
+    page.get_by_label("below").fill("0.5")
+    page.get_by_label("Text in question or answer").fill("the")
+    page.get_by_role("button", name="Show", exact=True).last.click()
+    page.wait_for_url("**/answers?*route=docs-search*")
+    shown = page.locator("table.answers a[data-drawer]").evaluate_all("all => all.map((one) => one.href)")
+    assert "below=0.5" in page.url
+    assert "text=the" in page.url
+    assert shown
+    page.reload()
+    expect(page.get_by_label("Route")).to_have_value(SEARCH)
+    expect(page.get_by_label("below")).to_have_value("0.5")
+    assert page.locator("table.answers a[data-drawer]").evaluate_all("all => all.map((one) => one.href)") == shown
+    page.go_back()
+    expect(page).to_have_url(site.url("/answers"))
+    expect(page.get_by_label("Route")).to_have_value("")
+
+
+def test_another_window_keeps_what_is_asked_for(one_page: Page, one_site: Site) -> None:
+    """The filter and the order stay where only the window is changed."""
+    picker = one_page.get_by_role("group", name="Window")
+    one_page.goto(one_site.url("/answers?route=docs-search&below=0.5&sort=newest"))
+    picker.get_by_role("link", name="24 h").click()
+    expect(one_page).to_have_url(re.compile("window=24h"))
+    asked = {"window": ["24h"], "route": ["docs-search"], "below": ["0.5"], "sort": ["newest"]}
+    assert parse_qs(urlsplit(one_page.url).query) == asked
+    one_page.goto(one_site.url("/alerts/preview?replay=drop&route=docs-search"))
+    picker.get_by_role("link", name="24 h").click()
+    expect(one_page.get_by_role("heading", name="Replayed")).to_be_visible()
+
+
+def test_a_heading_sorts_and_sorts_the_other_way(page: Page, site: Site) -> None:
+    """The lowest first, the highest first, the newest first; the order is in the address."""
+    page.goto(site.url("/answers"))
+    low = _values(page)
+    expect(page.get_by_role("columnheader", name="Score")).to_have_attribute("aria-sort", "ascending")
+    page.get_by_role("columnheader", name="Score").get_by_role("link").click()
+    expect(page).to_have_url(re.compile("sort=highest"))
+    expect(page.get_by_role("columnheader", name="Score")).to_have_attribute("aria-sort", "descending")
+    high = _values(page)
+    page.get_by_role("columnheader", name="Age").get_by_role("link").click()
+    expect(page).to_have_url(re.compile("sort=newest"))
+    ages = page.locator("table.answers time").evaluate_all("all => all.map((one) => one.dateTime)")
+    assert low == sorted(low)
+    assert high == sorted(high, reverse=True)
+    assert low[0] < high[-1]
+    assert ages == sorted(ages, reverse=True)
+
+
+def _values(page: Page) -> list[float]:
+    shown = page.locator("table.answers td.score").all_inner_texts()
+    return [0.0 if "refusal" in text else float(text.split()[0]) for text in shown]
+
+
+def test_pages_follow_one_another(page: Page, site: Site) -> None:
+    """No answer is on both, the second can be loaded anew, and First leads to the beginning."""
+    page.goto(site.url("/answers?sort=newest"))
+    links = page.locator("table.answers a[data-drawer]")
+    first = links.evaluate_all("all => all.map((one) => one.pathname)")
+    pages = page.get_by_role("navigation", name="Pages")
+    pages.get_by_role("link", name="Next").click()
+    expect(page).to_have_url(re.compile("after="))
+    page.reload()
+    second = links.evaluate_all("all => all.map((one) => one.pathname)")
+    assert len(set(first) | set(second)) == 100
+    pages.get_by_role("link", name="First").click()
+    assert links.evaluate_all("all => all.map((one) => one.pathname)") == first
+
+
+def test_an_alert_leads_to_its_answers_and_its_route(page: Page, site: Site) -> None:
+    """From the count in the bar to the alert, to an answer that it is about."""
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Alerts").click()
+    page.locator("#open").get_by_role("link").first.click()
+    expect(page).to_have_url(site.url("/alerts/{open}"))
+    page.locator("main a[data-drawer]").first.click()
+    expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(site.url("/alerts/{open}"))
+    page.get_by_role("main").get_by_role("link", name=SEARCH, exact=True).first.click()
+    expect(page).to_have_url(re.compile(rf"/r/{SEARCH}"))

@@ -1,0 +1,56 @@
+"""A dashboard to be knocked at: over an empty file, with one screen more, which takes a form and shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.testclient import TestClient
+
+from germane.dashboard import create_app
+from germane.dashboard.web.forms import csrf, form
+from germane.dashboard.web.urls import screen
+from germane.insights.context import Desk
+from germane.settings import load
+from germane.storage import Store
+
+TOKEN = "correct-horse-battery-staple"
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+PAGE = {"Accept": "text/html"}
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **span: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**span)
+
+
+def a_dashboard(store: Store, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
+    """Return a dashboard with the screen ``/written``; what was written stands in ``app.state.written``."""
+    app = create_app(load(database="sqlite://"), store=store, **{"now": Clock(), **given})
+    app.state.written = []
+
+    def written(request: Request, desk: Desk) -> Response:
+        if request.method == "POST":
+            request.app.state.written.append(form(request))
+        return HTMLResponse(f"<form>{csrf(request)}</form>")
+
+    app.router.routes.insert(0, screen("/written", answer or written, methods=("GET", "POST"), name="written"))
+    return app
+
+
+def knocking(app: Starlette, host: str = "127.0.0.1", client: str = "127.0.0.1", scheme: str = "http") -> TestClient:
+    """Return who asks for pages of ``host`` from the address ``client``."""
+    return TestClient(app, f"{scheme}://{host}", client=(client, 50_000), follow_redirects=False)

@@ -1,0 +1,146 @@
+"""What stands around the seeded scores: labels, marks, a baseline in force, alerts that the watch found, a worker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from germane.alert import Alert, Change, Event, What, key_of
+from germane.alerting.drop.history import learned
+from germane.alerting.evaluator import Lookout
+from germane.alerting.messages import sentence
+from germane.annotation import Feedback, Mark
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.settings import BudgetExhausted, Drop, NoData, ScorerError, load
+from germane.storage import Advance, Key, Outcome, Presence, Store
+
+RELEVANCY = "answer_relevancy"
+BASELINE = (timedelta(days=7), timedelta(days=2))
+"""Learned between so long ago and so long ago."""
+OFFICE = ("watcher", "worker-1")
+LEASE = timedelta(minutes=2)
+_ONLY_DROPS = (Drop(), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False))
+_SAID = {
+    True: ("exactly what I asked for", None, "solved it, thanks", None),
+    False: ("this is about something else", "wrong page", None, "did not answer my question"),
+}
+
+
+def feedback(store: Store, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
+    """Have people label one answer of fifteen; one label of six disagrees with the judge."""
+    relevancy = [pair for pair in scored if pair[1].scorer == RELEVANCY]
+    given = []
+    for number, (exchange, score) in enumerate(chance.sample(relevancy, len(relevancy) // 15)):
+        good = ((score.value or 0.0) >= 0.5) != (chance.random() < 1 / 6)
+        given.append(
+            Feedback(
+                id=f"{number:032x}",
+                exchange_id=exchange.id,
+                score=1.0 if good else 0.0,
+                comment=chance.choice(_SAID[good]),
+                user=f"reader-{number % 7}",
+                created_at=exchange.started_at + timedelta(minutes=2),
+            )
+        )
+    store.add_feedback(given)
+
+
+def marks(store: Store, service: str, now: datetime) -> None:
+    """Mark two deploys: a prompt three days ago, and the index that was rebuilt before the drop."""
+    at = {"prompt 7": timedelta(days=3), "index v42": timedelta(hours=29, minutes=10)}
+    more = {"prompt 7": {"commit": "4f2a9c1"}, "index v42": {"chunks": 512}}
+    store.add_marks(
+        [
+            Mark(id=f"mark-{name}", name=name, service=service, at=now - before, attributes=more[name])
+            for name, before in at.items()
+        ]
+    )
+
+
+def learn_baseline(store: Store, service: str, fingerprint: str, now: datetime) -> None:
+    """Have a baseline in force that was learned from the first five days, and an older one that it replaced."""
+    key = Key(service, RELEVANCY, fingerprint)
+    since, until = (now - before for before in BASELINE)
+    store.supersede(key, "imported", learned(store, key, since, since + timedelta(days=1)), ("larch-1", "6"))
+    version = store.begin_learning(key, "first", since=since, until=until)
+    assert version is not None
+    assert store.freeze(version.id, learned(store, key, since, until), ("larch-1", "6"))
+
+
+def look(store: Store, now: datetime) -> None:
+    """Have the rule ``drop`` look at what has come, as it would have then."""
+    assert store.elect(*OFFICE, ttl=LEASE)
+    ids = (f"{int(now.timestamp()):x}-{number}" for number in range(1000))
+    settings = load(database="sqlite://", rules=_ONLY_DROPS)
+    watch = Lookout(
+        store,
+        settings,
+        holder=OFFICE,
+        scorers=[RELEVANCY],
+        channels={"slack": lambda _: True, "oncall": lambda _: True},
+        clock=lambda: now,
+        new_id=ids.__next__,
+    )
+    watch.look()
+
+
+def tell(store: Store) -> None:
+    """Have one channel told, and another refuse."""
+    outcomes = {"slack": Outcome(http_status=200), "oncall": Outcome(http_status=404, error="status 404")}
+    for channel, outcome in outcomes.items():
+        taken = store.take_notification(channel, OFFICE[1], lease=LEASE)
+        if taken is not None:
+            store.settle_notification(taken.id, OFFICE[1], outcome)
+
+
+def over(store: Store, service: str, now: datetime) -> str:
+    """Write an alert that is over: the judge of faithfulness was away for two hours; return its id."""
+    labels = {"service": service, "scorer": "faithfulness"}
+    began, ended = now - timedelta(days=4, hours=2), now - timedelta(days=4)
+    first = Alert(
+        id="over",
+        key=key_of("scorer_error", labels),
+        rule="scorer_error",
+        kind="scorer_error",
+        labels=labels,
+        state="firing",
+        value=0.62,
+        threshold=0.2,
+        window=3600.0,
+        starts_at=began,
+        fired_at=began,
+        evaluated_at=began,
+        notified_at=began,
+        details={"tried": 29, "failed": 18, "reason": "judge_unreachable"},
+    )
+    resolved = replace(
+        first, state="resolved", resolved_at=ended, evaluated_at=ended, resolve_reason="recovered", value=0.0
+    )
+    told = [replace(one, message=sentence(one)) for one in (first, resolved)]
+    assert store.advance(Advance(changes=[_change(told[0], None, "fired", began)]))
+    assert store.advance(Advance(changes=[_change(told[1], told[0], "resolved", ended)]))
+    return first.id
+
+
+def _change(alert: Alert, before: Alert | None, what: What, at: datetime) -> Change:
+    event = Event(
+        id=f"{alert.id}-{what}",
+        alert_id=alert.id,
+        at=at,
+        what=what,
+        before=None if before is None else before.state,
+        after=alert.state,
+    )
+    return Change(alert=alert, before=before, event=event)
+
+
+def worker(store: Store, service: str, scorers: Mapping[str, str]) -> None:
+    """Have one process that scores tell of itself."""
+    presence = Presence(
+        id="worker-1", host="lighthouse", pid=4711, service=service, version="0.1.0", scorers=scorers, concurrency=16,
+        in_flight=2,
+    )  # fmt: skip
+    store.beat(presence, [], lease=LEASE)

@@ -1,0 +1,226 @@
+"""A judge that is away, slow or busy is waited for, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+import germane
+from germane.errors import ScoringError
+from germane.evaluation.rows import read_rows
+from germane.evaluation.scoring import BUSY, REJECTIONS, Asker
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.testing import FakeJudge, Fault
+
+pytestmark = pytest.mark.usefixtures("bare")
+FIRST = 0.01
+AWAY = ScoringError(Reason.JUDGE_UNREACHABLE, "no connection")
+BUSY_NOW = ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429: slow down")
+
+
+class Scripted:
+    """A scorer that fails as it is told, one call after another, and then scores."""
+
+    name = "scripted"
+    fingerprint = "scripted-1"
+    requires = frozenset({"answer"})
+    range = (0.0, 1.0)
+
+    def __init__(self, *failures: ScoringError | None, always: dict[str, ScoringError] | None = None) -> None:
+        self.failures = list(failures)
+        self.always = always or {}
+        self.asked: list[str] = []
+        self.at_work = 0
+        self.most_at_work_in_trouble = 0
+
+    async def score(self, exchange: Exchange) -> Score | float:
+        """Fail, or return 1."""
+        answer = exchange.answer or ""
+        self.asked.append(answer)
+        failure = self.always.get(answer) or (self.failures.pop(0) if self.failures else None)
+        self.at_work += 1
+        await asyncio.sleep(0)
+        if len(self.asked) > 10 and failure is not None:
+            self.most_at_work_in_trouble = max(self.at_work, self.most_at_work_in_trouble)
+        self.at_work -= 1
+        if failure is not None:
+            raise failure
+        return 1.0
+
+
+def ask(scorer: Scripted, *answers: str, patience: float = 60.0) -> Sequence[Score]:
+    """Return what comes of these answers, all asked at once."""
+    rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
+
+    async def all_of_them() -> Sequence[Score]:
+        asker = Asker(scorer, patience, first=FIRST)
+        return await asyncio.gather(*(asker.ask(row.exchange) for row in rows))
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    """A judge in this process."""
+    with FakeJudge() as running:
+        yield running
+
+
+@pytest.mark.parametrize("failure", [AWAY, BUSY_NOW, ScoringError(Reason.JUDGE_TIMEOUT, "no reply within 60 s")])
+def test_a_passing_trouble_costs_no_row_its_score(failure: ScoringError) -> None:
+    """However many failures there are, if the judge comes back in time."""
+    scorer = Scripted(*[failure] * 14)
+    scores = ask(scorer, *"abcdefgh")
+
+    assert [score.value for score in scores] == [1.0] * 8
+    assert len(scorer.asked) == 14 + 8
+
+
+def test_one_row_tries_for_all() -> None:
+    """While a scorer pauses, nobody hammers its judge: the others stand in line."""
+    scorer = Scripted(*[AWAY] * 14)
+    ask(scorer, *"abcdefghij")
+
+    assert scorer.most_at_work_in_trouble == 1
+
+
+def test_a_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    """By all rows together, from its first refusal on."""
+    scorer = Scripted(ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
+    began = time.monotonic()
+    scores = ask(scorer, "a", "b")
+
+    assert time.monotonic() - began >= 0.3
+    assert [score.value for score in scores] == [1.0, 1.0]
+
+
+def test_a_dead_judge_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Once nothing has come for so long: the rest is not asked, and one sentence says why."""
+    answers = [str(number) for number in range(50)]
+    scorer = Scripted(always=dict.fromkeys(answers, AWAY))
+    with caplog.at_level(logging.WARNING, "germane.evaluation"):
+        scores = ask(scorer, *answers, patience=0.2)
+
+    assert {score.reason for score in scores} == {Reason.JUDGE_UNREACHABLE}
+    assert re.match(
+        r"not asked: no score for \d+ s, and the next try, in -?\d+ s, would come", scores[-1].explanation or ""
+    )
+    assert (scores[-1].explanation or "").endswith("the last time judge_unreachable: no connection")
+    assert [record.message for record in caplog.records if "no more" in record.message] == [
+        "scripted asks no more: " + (scores[-1].explanation or "").removeprefix("not asked: ")
+    ]
+
+
+def test_a_longer_pause_than_a_run_waits_ends_it_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that wants an hour is not asked for a score again, and it is said why."""
+    scorer = Scripted(always={"a": ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)})
+    (first,) = ask(scorer, "a", patience=300)  # pytest's own time limit would end a run that waits
+
+    assert scorer.asked == ["a"]
+    assert (first.reason, first.explanation) == (Reason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
+    assert "the next try, in 300 s, would come after the 300 s that a run waits" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("failure", "whose"),
+    [
+        (ScoringError(Reason.JUDGE_REJECTED, "HTTP 401"), "the judge"),
+        (ScoringError(Reason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
+    ],
+)
+def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> None:
+    """The judge's or the embedder's: no row waits for it, and most rows are not asked about at all."""
+    answers = [str(number) for number in range(2 * REJECTIONS)]
+    scorer = Scripted(always=dict.fromkeys(answers, failure))
+    rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
+
+    async def one_by_one() -> list[Score]:
+        asker = Asker(scorer, patience=600)
+        return [await asker.ask(row.exchange) for row in rows]
+
+    scores = asyncio.run(one_by_one())  # pytest's own time limit would end a run that waits
+
+    assert scorer.asked == answers[:REJECTIONS]
+    assert {score.reason for score in scores} == {failure.reason}
+    assert (scores[-1].explanation or "").startswith(f"not asked: {whose} had rejected {REJECTIONS} requests in a row")
+
+
+@pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / BUSY)])
+def test_a_row_that_only_fails_does_not_hold_up_the_run(failure: ScoringError, patience: float) -> None:
+    """While others are scored, its own patience ends."""
+    scorer = Scripted(always={"bad": failure})
+
+    async def one_by_one() -> Score:
+        good, bad = read_rows([{"question": "How?", "answer": answer} for answer in ("good", "bad")])
+        asker = Asker(scorer, patience, first=FIRST)
+        waiting = asyncio.create_task(asker.ask(bad.exchange))
+        while not waiting.done():
+            assert (await asker.ask(good.exchange)).value == 1.0
+            await asyncio.sleep(0.001)
+        return await waiting
+
+    score = asyncio.run(one_by_one())
+
+    assert (score.reason, score.explanation) == (failure.reason, str(failure))
+
+
+def test_without_patience_nothing_is_asked_twice() -> None:
+    """And a few failures do not end the run."""
+    scorer = Scripted(AWAY, AWAY)
+    scores = ask(scorer, "a", "b", "c", patience=0)
+
+    assert [score.value for score in scores] == [None, None, 1.0]
+    assert len(scorer.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"), [(Fault("status", status=503), 5), (Fault("status", status=429, retry_after=1.2), 2)]
+)
+def test_a_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int) -> None:
+    """Over real HTTP: each row has its score, and beside what was refused each was asked once."""
+    judge.faults.extend([fault] * times)
+    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(20)]
+    evaluation = germane.evaluate(rows, "intent_match", concurrency=2, **judge.settings())
+
+    assert [score.state for score in evaluation.scores] == ["scored"] * 20
+    assert len(judge.chats) == 20 + times
+
+
+def test_how_long_a_run_waits_can_be_said(judge: FakeJudge) -> None:
+    """As an argument it may be any time."""
+    judge.outage = Fault("status", status=503)
+    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(50)]
+    evaluation = germane.evaluate(rows, "intent_match", retry_for=0.5, **judge.settings())
+
+    assert {score.reason for score in evaluation.scores} == {Reason.JUDGE_UNREACHABLE}
+    assert (evaluation.scores[-1].explanation or "").endswith(
+        "the last time judge_unreachable: HTTP 503: this is a test"
+    )
+
+
+def test_a_judge_that_rejects_all_is_not_asked_for_ever(judge: FakeJudge) -> None:
+    """A wrong key does not mend itself: the rest fails for the same reason, and says that it was not asked."""
+    judge.outage = Fault("status", status=401)
+    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(200)]
+
+    evaluation = germane.evaluate(rows, concurrency=2, **judge.settings())
+
+    assert {score.reason for score in evaluation.scores} == {Reason.JUDGE_REJECTED}
+    assert len(judge.chats) < 2 * REJECTIONS
+    assert (evaluation.scores[-1].explanation or "").startswith("not asked: ")
+
+
+def test_some_rejections_do_not_end_a_run(judge: FakeJudge) -> None:
+    """One may be about its row alone."""
+    judge.faults.extend([Fault("status", status=404), None] * 30)
+    rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]
+
+    evaluation = germane.evaluate(rows, concurrency=1, **judge.settings())
+
+    assert sum(score.value is not None for score in evaluation.scores) == 30

@@ -1,0 +1,72 @@
+"""What is usual: the levels that a baseline has kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from germane.baseline import OTHER, Baseline, RouteBaseline
+from germane.insights.baseline_level import frozen, level_of
+from germane.storage import Coverage, Overall, RouteSummary
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def route(mean: float, n: int = 100) -> RouteBaseline:
+    """Return the level of one route, a twentieth of it zeros."""
+    committed = n - n // 20
+    return RouteBaseline(
+        n=n, mean=mean, deviation=0.2, committed=committed, committed_mean=mean, committed_deviation=0.1,
+        zero_rate=0.05, committed_wander=0.0, zero_wander=0.0, scores_per_day=20.0, committed_per_day=19.0,
+    )  # fmt: skip
+
+
+KEPT = Baseline(
+    service="shop", scorer="s", fingerprint="f", since=NOW, until=NOW, n=200, mean=0.75, deviation=0.2,
+    scores_per_day=40.0, committed_per_day=38.0, routes={"ask": route(0.8), OTHER: route(0.7)},
+    pooled=frozenset({"rare"}),
+)  # fmt: skip
+
+
+def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
+    """Return what the same time says when it is read now."""
+    return RouteSummary(
+        service="shop", route=name, scorer="s", fingerprint=fingerprint, newest=True, latest=NOW, n=50, mean=mean,
+        deviation=0.2, low_share=0.1, noncommittal_share=0.05, interval=(mean - 0.05, mean + 0.05),
+        coverage=Coverage(service="shop", route=name, scorer="s", seen=60, scored=50),
+    )  # fmt: skip
+
+
+def levels(*given: RouteSummary) -> list[tuple[float, int]]:
+    """Return mean and n of what was read, at the levels of the baseline."""
+    found = frozen(Overall(since=NOW, until=NOW, routes=given, services=(), coverage=()), KEPT)
+    return [(one.mean, one.n) for one in found.routes]
+
+
+def test_a_route_has_the_level_that_its_baseline_has_kept() -> None:
+    """Its interval is that of the kept mean, and so is its weight in the service as a whole."""
+    (found,) = frozen(Overall(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT).routes
+    assert (found.mean, found.n, found.coverage.seen) == (0.8, 100, 100)
+    assert found.interval is not None
+    assert 0.7 < found.interval[0] < 0.8 < found.interval[1] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (read("rare", 0.6), "it was pooled: the level of the pool is not its own"),
+        (read("new", 0.6), "the baseline does not know it"),
+        (read("ask", 0.78, "other"), "another judge"),
+        (read("ask", -0.3), "values under 0 count as 0 in a baseline"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_the_baseline_says_nothing_of_stays_as_it_was_read(given: RouteSummary, why: str) -> None:
+    """A level of something else would make a drop of what is none."""
+    assert levels(given) == [(given.mean, 50)], why
+
+
+def test_a_pooled_route_has_no_level_of_its_own() -> None:
+    """Nor has one that came later; the service as a whole has that of all scores."""
+    assert [level_of(KEPT, name) for name in ("ask", "rare", "new", None)] == [(0.8, 100), None, None, (0.75, 200)]

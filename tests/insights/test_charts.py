@@ -1,0 +1,332 @@
+"""Charts: nothing runs out, nothing is joined that does not belong together, and no name breaks them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.insights.charts import (
+    ChartMark,
+    Point,
+    Trend,
+    histogram_chart,
+    points_of,
+    small_chart,
+    spread_figure,
+    trend_chart,
+    trend_figure,
+)
+from germane.insights.charts.axes import placed, ticks, width_of
+from germane.insights.charts.distribution import shares_of
+from germane.insights.charts.point import runs_of, series_of
+from germane.storage import Bucket
+
+SINCE = datetime(2026, 11, 13, tzinfo=UTC)
+UNTIL = SINCE + timedelta(days=7)
+SIX = timedelta(hours=6)
+SVG = "{http://www.w3.org/2000/svg}"
+NASTY = "<script>alert(1)</script>\" onload='x' & \x00\x1b \ud800 \u202egnp.\u2066 ]]> {{ 7 * 7 }}"
+ZONES = st.sampled_from([None, ZoneInfo("UTC"), ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Chatham")])
+
+
+def point(number: int, mean: float = 0.8, n: int = 30, *, begins: bool = False, fingerprint: str = "f") -> Point:
+    """Return the scores of one bucket, the ``number``-th of the window."""
+    ends = (max(-1.0, mean - 0.1), min(1.0, mean + 0.1))
+    return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, begins, fingerprint)
+
+
+def drawn(points: Sequence[Point], **more: object) -> ET.Element:
+    """Return the picture of a week, read as XML."""
+    given: dict[str, object] = {"since": SINCE, "until": UNTIL, "bucket": SIX, "title": "Relevancy", **more}
+    return ET.fromstring(trend_chart(points, **given))
+
+
+def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
+    """Return the elements of a class."""
+    return [one for one in picture.iter() if name in one.get("class", "").split()]
+
+
+def strokes(picture: ET.Element) -> list[str]:
+    """Return the stretches of all lines."""
+    return [part for one in of_class(picture, "line") for part in one.get("d", "").split("M") if part]
+
+
+@st.composite
+def weeks(draw: st.DrawFn) -> list[Point]:
+    """Buckets of a week, some missing, of some fingerprints, with or without an interval."""
+    found = []
+    for number in draw(st.lists(st.integers(-3, 31), max_size=35)):
+        mean, n = draw(st.floats(-1, 1)), draw(st.integers(1, 10**9))
+        known = draw(st.booleans())
+        low, high = draw(st.floats(-1, mean)), draw(st.floats(mean, 1))
+        begins, fingerprint = draw(st.booleans()), draw(st.sampled_from("abc"))
+        ends = (low, high) if known else (None, None)
+        found.append(Point(SINCE + number * SIX, mean, *ends, n, n >= 20, begins, fingerprint))
+    return found
+
+
+MARKS = st.lists(
+    st.builds(
+        ChartMark,
+        st.timedeltas(timedelta(days=-3), timedelta(days=12)).map(lambda passed: SINCE + passed),
+        st.text(max_size=60),
+        st.sampled_from(["alert", "deploy", "judge"]),
+    ),
+    max_size=12,
+)
+
+
+def assert_inside(picture: ET.Element) -> None:
+    """Every number that is drawn is finite, and lies in the view box."""
+    _, _, width, height = map(float, picture.get("viewBox", "").split())
+    limits = {"x": width, "x1": width, "x2": width, "cx": width, "y": height, "y1": height, "y2": height, "cy": height}
+    for one in picture.iter():
+        for name, most in limits.items():
+            assert 0 <= float(one.get(name, 0)) <= most
+        assert float(one.get("x", 0)) + float(one.get("width", 0)) <= width or one is picture
+        assert float(one.get("y", 0)) + float(one.get("height", 0)) <= height or one is picture
+        assert float(one.get("width", 1)) >= 0
+        assert float(one.get("height", 1)) >= 0
+        pairs = re.findall(r"(?:M|L)?(-?[\d.]+) (-?[\d.]+)", one.get("d", ""))
+        assert all(0 <= float(x) <= width and 0 <= float(y) <= height for x, y in pairs)
+
+
+@given(
+    points=weeks(), marks=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
+)
+def test_everything_of_a_chart_lies_in_its_view_box(
+    points: list[Point], marks: list[ChartMark], baseline: float | None, zone: ZoneInfo | None, width: int
+) -> None:
+    """Whatever scores, marks, baseline and zone are: numbers are finite and inside, and the XML is well-formed."""
+    picture = drawn(points, marks=marks, baseline=baseline, zone=zone, width=width)
+    assert_inside(picture)
+    data = json.loads(picture.get("data-points", ""))
+    assert all(math.isfinite(value) for row in data for value in row if value is not None)
+
+
+@given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
+def test_everything_of_a_small_chart_lies_in_its_view_box(points: list[Point], baseline: float | None) -> None:
+    """The same holds for small charts."""
+    chart = small_chart(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
+    assert_inside(ET.fromstring(chart))
+
+
+@given(
+    now=st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
+    before=st.just([]) | st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
+)
+def test_everything_of_a_histogram_lies_in_its_view_box(now: list[float], before: list[float]) -> None:
+    """The same holds for histograms, also of nothing; shares add up to 1."""
+    assert_inside(ET.fromstring(histogram_chart(now, before, title="Spread")))
+    assert sum(shares_of(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
+
+
+def test_a_bucket_without_a_score_breaks_the_line() -> None:
+    """A gap stays a gap: no line leads over it, and no band."""
+    picture = drawn([point(one) for one in (0, 1, 2, 5, 6)])
+    assert [len(one.split("L")) for one in strokes(picture)] == [3, 2]
+    assert len(of_class(picture, "band")) == 2
+    assert len(of_class(drawn([point(one) for one in range(7)]), "band")) == 1
+
+
+def test_judges_are_never_joined() -> None:
+    """Another fingerprint begins another line, set apart from the earlier one, with a mark that says why."""
+    points = [point(one, fingerprint="old") for one in range(4)]
+    points += [point(one, fingerprint="new", begins=one == 4) for one in range(4, 8)]
+    picture = drawn(points)
+    assert [len(one.split("L")) for one in strokes(picture)] == [4, 4]
+    earlier = [one for one in picture if one.get("class") == "earlier"]
+    assert len(earlier) == 1
+    assert len(of_class(earlier[0], "dot")) == 4
+    assert [one.text for one in picture.iter(f"{SVG}text") if one.get("class") == "judge"] == ["judge changed"]
+
+
+def test_two_judges_within_one_bucket_are_two_lines() -> None:
+    """Where both scored answers of the same hours, each line keeps its own point."""
+    points = [point(0, 0.4, fingerprint="old"), point(1, 0.4, fingerprint="old")]
+    points += [point(1, 0.9, fingerprint="new", begins=True), point(2, 0.9, fingerprint="new")]
+    assert [[one.mean for one in series] for series in series_of(points)] == [[0.4, 0.4], [0.9, 0.9]]
+
+
+def test_points_without_a_fingerprint_are_parted_where_the_judge_changed() -> None:
+    """Plain points, as a report may give them, are parted by ``begins`` alone."""
+    points = [replace(point(one), fingerprint="", begins=one == 2) for one in range(4)]
+    assert [len(one) for one in series_of(points)] == [2, 2]
+
+
+def test_few_scores_look_like_few() -> None:
+    """Under 20 scores a dot is hollow, and the band beside it pale."""
+    picture = drawn([point(0), point(1), point(2, n=19), point(3)])
+    assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]
+    assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
+
+
+def test_a_point_alone_shows_its_interval() -> None:
+    """Where there is no neighbour for a band, the interval is a stroke; one that is unknown is none."""
+    alone = replace(point(9), low=None, high=None)
+    assert len(of_class(drawn([point(0), alone]), "whisker")) == 1
+
+
+def test_the_axis_is_fixed() -> None:
+    """It reaches from 0 to 1 whatever the scores; below 0 only where a mean lies there, and the description says so."""
+    of_high, of_negative = drawn([point(0, 0.99)]), drawn([point(0, -0.2)])
+    assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]
+    assert "from -1 to 1" in (of_negative.find(f"{SVG}desc").text or "")
+
+
+def _levels(picture: ET.Element) -> list[str]:
+    found = [one.text or "" for one in picture.iter(f"{SVG}text") if one.get("text-anchor") == "end"]
+    return [one for one in found if re.fullmatch("[\u2212\\d.]+", one)]
+
+
+def test_a_mean_is_drawn_where_it_lies() -> None:
+    """Halfway between the lines of 0.4 and 0.6 lies 0.5; the data for the crosshair says the same."""
+    picture = drawn([point(0, 0.5)])
+    lines = {one.get("y1") for one in of_class(picture, "grid")}
+    heights = sorted(float(one) for one in lines if one)
+    dot = float(of_class(picture, "dot")[0].get("cy", ""))
+    assert dot == pytest.approx((heights[2] + heights[3]) / 2, abs=0.11)
+    assert json.loads(picture.get("data-points", ""))[0][3:5] == [pytest.approx(dot), 0.5]
+
+
+def test_every_picture_has_a_name_of_its_own() -> None:
+    """Title and description are named by ids that two charts of a page do not share."""
+    both = trend_figure(Trend(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c"))
+    ids = re.findall(r' id="([^"]+)"', both)
+    assert len(ids) == len(set(ids))
+    for named in re.findall(r'aria-labelledby="([^"]+)"', both):
+        assert set(named.split()) <= set(ids)
+    assert both.count('role="img"') == 2
+    assert "preserveAspectRatio" not in both
+
+
+def test_names_of_users_break_nothing() -> None:
+    """A hostile name of a route or a mark is text, and nothing else."""
+    trend = Trend(
+        points=[point(0)],
+        since=SINCE,
+        until=UNTIL,
+        bucket=SIX,
+        title=NASTY,
+        name=NASTY,
+        marks=[ChartMark(SINCE + SIX, NASTY, "deploy", f"/alerts/{NASTY}")],
+        baseline=0.5,
+        baseline_name=NASTY,
+    )
+    figure = trend_figure(trend)
+    found = ET.fromstring(figure)
+    assert "<script" not in figure
+    assert not [one for one in found.iter() if one.tag.endswith("script") or "onload" in one.attrib]
+    assert not re.search("[\x00\x1b\ud800\u202e\u2066]", figure)
+
+
+@given(wanted=st.lists(st.tuples(st.floats(36, 1014), st.text(min_size=1, max_size=40)), max_size=12))
+def test_labels_neither_overlap_nor_run_out(wanted: list[tuple[float, str]]) -> None:
+    """Of any marks, the labels that are shown have room, and no line of another mark goes through them."""
+    found = [(x, one) for (x, _), one in zip(wanted, placed(wanted, 36, 1098, rows=3, size=15), strict=True) if one]
+    spans = []
+    for x, one in found:
+        width = width_of(one.text, 15)
+        begin = one.x if one.anchor == "start" else one.x - width
+        assert begin >= 36 - 1e-9
+        assert begin + width <= 1098 + 1e-9
+        spans.append((x, one.row, begin, begin + width))
+    for x, row, begin, end in spans:
+        others = [one for one in spans if one != (x, row, begin, end)]
+        assert not any(begin < other[3] and other[2] < end for other in others if other[1] == row)
+        assert not any(begin < other[0] < end for other in others if other[1] <= row)
+
+
+@given(
+    since=st.timedeltas(timedelta(days=-20_000), timedelta(days=300_000)).map(lambda passed: SINCE + passed),
+    length=st.timedeltas(timedelta(minutes=1), timedelta(days=30_000)),
+    zone=ZONES,
+)
+def test_the_axis_of_time_names_a_few_moments_in_order(
+    since: datetime, length: timedelta, zone: ZoneInfo | None
+) -> None:
+    """Whatever the window: moments lie in it, in order, and are not many more than there is room for."""
+    found = [one.at for one in ticks(since, since + length, zone, 12)]
+    assert found == sorted(found)
+    assert all(since <= one <= since + length for one in found)
+    assert len(found) <= 14
+
+
+def test_days_are_those_of_the_visitor() -> None:
+    """A day begins when it begins where the visitor is, also where clocks are put back."""
+    berlin = ZoneInfo("Europe/Berlin")
+    found = ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
+    assert [(one.at.astimezone(UTC).hour, one.label) for one in found] == [
+        (22, "24 Oct"),
+        (22, "25 Oct"),
+        (23, "26 Oct"),
+        (23, "27 Oct"),
+    ]
+
+
+def test_the_table_says_what_the_chart_shows() -> None:
+    """Each bucket is a line, the newest first: time, mean, interval, n, and how many were scored of those seen."""
+    first = replace(point(0, 0.5), seen=40, scored=30)
+    trend = Trend(
+        points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
+    )
+    rows = [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(trend_figure(trend)).iter("tr")]
+    assert rows[0] == ["From", "Mean", "95 % interval", "n", "Scored of seen"]
+    assert rows[1] == ["Fri 13 Nov 06:00 UTC", "0.80", "0.70\u20130.90", "7 (few)", "\u2013"]
+    assert rows[2] == ["Fri 13 Nov 00:00 UTC", "0.50", "0.40\u20130.60", "30", "30 of 40"]
+
+
+def test_a_histogram_has_twenty_bars_and_a_table() -> None:
+    """A hundred bins become twenty bars; the table names their shares beside those of the baseline."""
+    now, before = [0.0] * 100, [0.0] * 100
+    now[0], now[87], before[87] = 1.0, 3.0, 2.0
+    rows = [
+        ["".join(cell.itertext()) for cell in row]
+        for row in ET.fromstring(spread_figure(now, before, title="Spread", name="s")).iter("tr")
+    ]
+    assert rows[0] == ["Score", "now", "baseline"]
+    assert rows[1] == ["0.00\u20130.05", "25 %", "0 %"]
+    assert rows[18] == ["0.85\u20130.90", "75 %", "100 %"]
+
+
+def test_a_histogram_of_nothing_before_has_no_outline() -> None:
+    """Without a time to compare with, only the bars of now are drawn."""
+    picture = ET.fromstring(histogram_chart([1.0] * 100, title="Spread"))
+    assert not of_class(picture, "before")
+    assert len(of_class(picture, "now")) == 20
+
+
+def test_points_are_what_the_trend_query_says() -> None:
+    """Mean, interval and n of a bucket are drawn as they are."""
+    bucket = Bucket(
+        n=25,
+        mean=0.7,
+        deviation=0.1,
+        low_share=0,
+        noncommittal_share=0,
+        interval=(0.6, 0.8),
+        start=SINCE,
+        fingerprint="f",
+    )
+    (found,) = points_of([bucket])
+    assert (found.mean, found.low, found.high, found.n, found.enough) == (0.7, 0.6, 0.8, 25, True)
+
+
+@given(numbers=st.sets(st.integers(0, 60), min_size=1))
+def test_runs_hold_every_point_once(numbers: set[int]) -> None:
+    """Gaps part points, and lose none."""
+    points = [point(one) for one in sorted(numbers)]
+    runs = runs_of(points, SIX)
+    assert [one for run in runs for one in run] == points
+    assert len(runs) == 1 + sum(b - a > 1 for a, b in zip(sorted(numbers), sorted(numbers)[1:], strict=False))

@@ -1,0 +1,95 @@
+"""What stands on charts beside the scores, which answers are scored, and what a bad answer reads like."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from germane.alert import Alert, Level, Shift
+from germane.annotation import Mark
+from germane.insights.events import chart_marks, concerns, routes_of
+from germane.insights.sampling_summary import sampling_rule
+from germane.insights.worst_answers import reads_like
+from germane.score import Score
+from germane.settings import Budget, load
+from germane.storage import Coverage
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def alert(route: str | None = None, shifts: tuple[Shift, ...] = (), service: str = "handbook") -> Alert:
+    """Return an alert that began an hour before it was found."""
+    labels = {"service": service, **({} if route is None else {"route": route})}
+    return Alert(
+        id="a1",
+        key="k",
+        rule="drop",
+        kind="drop",
+        labels=labels,
+        state="firing",
+        shifts=shifts,
+        onset=NOW - timedelta(hours=1),
+        starts_at=NOW,
+        evaluated_at=NOW,
+    )
+
+
+def shift(route: str, before: float, since: float) -> Shift:
+    """Return how a route's mean moved."""
+    return Shift(kind="route", name=route, before=Level(mean=before, n=50), since=Level(mean=since, n=50))
+
+
+def test_an_alert_is_marked_where_it_began_and_names_its_route() -> None:
+    """On the chart of the whole service the route is named, on its own chart it is not; the mark leads to the alert."""
+    deploy = Mark(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
+    ((first, second), (_, own)) = (chart_marks([alert("ask")], [deploy], route=route) for route in (None, "ask"))
+    assert (first.label, first.kind, first.at) == ("index v42", "deploy", deploy.at)
+    assert (second.label, second.kind, second.at) == ("alert: drop on ask", "alert", NOW - timedelta(hours=1))
+    assert second.href == "/alerts/a1"
+    assert own.label == "alert: drop"
+
+
+def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
+    """Where it says which routes fell, those alone; where it says nothing, all; and never those of another service."""
+    fell = alert(shifts=(shift("ask", 0.8, 0.5), shift("search", 0.7, 0.8)))
+    assert routes_of(fell) == ["ask"]
+    assert [concerns(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
+    assert concerns(alert(), "handbook", "search")
+    assert not concerns(alert("ask"), "handbook", "search")
+    assert not concerns(alert("ask"), "shop", "ask")
+
+
+@pytest.mark.parametrize(
+    ("rate", "skipped", "words"),
+    [
+        (1.0, {}, "all drawn"),
+        (1.0, {"not_drawn": 20}, "80 % drawn"),
+        (0.5, {"budget": 3}, "picked by what they tell, within a budget"),
+        (1.0, {"filtered": 10}, "all drawn, of those that the filters take"),
+    ],
+)
+def test_what_was_counted_goes_before_settings(rate: float, skipped: dict[str, int], words: str) -> None:
+    """Pages may be served by a process with other settings than those that score."""
+    seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
+    assert sampling_rule(load(database="sqlite://", rate=rate), seen) == words
+
+
+def test_without_counts_the_settings_say_it() -> None:
+    """Before the first answer the rule is what the settings of this process say."""
+    assert sampling_rule(load(database="sqlite://", rate=0.25)) == "25 % drawn"
+    budget = load(database="sqlite://", budget=Budget(calls_per_day=100))
+    assert sampling_rule(budget) == "picked by what they tell, within the budget: 100 calls a day"
+
+
+def test_a_bad_answer_reads_like_its_farthest_question() -> None:
+    """The written question that is least like the one asked; without any, why the score is what it is."""
+    questions = [{"text": "near", "similarity": 0.9}, {"text": "far", "similarity": 0.1}, {"text": "none"}, "torn"]
+    assert reads_like(Score(scorer="s", value=0.5, details={"questions": questions})) == "far"
+    assert reads_like(Score(scorer="s", value=0.5, details={"questions": "torn"}, explanation="why")) == "why"
+
+
+def test_a_refusal_reads_like_no_question() -> None:
+    """It has no questions, also where an old row holds some."""
+    details = {"questions": [{"text": "far", "similarity": 0.1}]}
+    assert reads_like(Score(scorer="s", value=0.0, label="noncommittal", details=details)) is None

@@ -1,0 +1,96 @@
+"""Why a score is what it is: whatever a scorer kept, a page can show it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from germane.insights.explanation import why
+from germane.insights.worst_answers import reads_like
+from germane.score import Score
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = (
+    "questions", "noncommittal", "claims", "sub_questions", "chunks", "parts", "missing", "digits", "rating", "cut",
+    "calibrated", "supported", "total", "words", "found", "not_found", "requested", "usable", "diversity",
+)  # fmt: skip
+SCORERS = (
+    "answer_relevancy", "question_answer_similarity", "faithfulness", "question_coverage", "context_relevance",
+    "context_similarity", "context_coverage", "combined_relevancy", "answer_quality", "direct_relevancy",
+    "guarded_relevancy", "intent_match", "noncommittal", "mine",
+)  # fmt: skip
+
+
+@given(
+    scorer=st.sampled_from(SCORERS),
+    label=st.sampled_from([None, "noncommittal", "off"]),
+    details=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=6),
+)
+@settings(max_examples=150, deadline=None)
+def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | None, details: dict[str, Any]) -> None:
+    """A scorer of a user's own, or an older germane, may have kept anything under any name."""
+    found = why(Score(scorer=scorer, value=0.5, label=label, details=details))
+
+    assert found.lead
+    assert len(found.lines) <= 50
+    assert all(isinstance(part, str) for fact in found.facts for part in fact)
+    assert json.dumps([line.text for line in found.lines])
+
+
+@pytest.mark.parametrize(
+    ("scorer", "details", "said"),
+    [
+        (
+            "question_answer_similarity",
+            {"calibrated": 0.8, "copies_removed": True},
+            "Copies of the question were taken",
+        ),
+        ("answer_relevancy", {"copies_removed": True}, "nothing but copies of the question"),
+        ("answer_relevancy", {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"}, "judge's own"),
+        ("context_similarity", {"chunks": [0.5]}, "Cosines of the question"),
+        ("intent_match", {"rating": 3}, "from 1 to 5"),
+        ("mine", {"links": {"dead": 3}}, "is its own"),
+    ],
+)
+def test_each_metric_says_how_it_is_made(scorer: str, details: dict[str, Any], said: str) -> None:
+    """In a sentence above its numbers."""
+    assert said in why(Score(scorer=scorer, value=0.5, label="partly", details=details)).lead
+
+
+def test_parts_say_what_is_missing() -> None:
+    """And by which weight the rest counts."""
+    parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
+
+    found = why(Score(scorer="combined_relevancy", value=0.7, details={"parts": parts, "missing": ["intent_match"]}))
+
+    assert [(line.text, line.value, line.verdict) for line in found.lines] == [
+        ("answer relevancy", 0.7, "weight 0.50"),
+        ("intent match", None, "unparsable"),
+    ]
+    assert ("Missing", "intent_match") in found.facts
+
+
+def test_a_vote_of_the_judge_for_a_refusal_is_told() -> None:
+    """How many voted, and no questions."""
+    questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
+
+    found = why(Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions}))
+
+    assert found.facts == [("Votes", "2 of 3 for a refusal")]
+    assert not found.lines
+
+
+def test_a_number_beyond_all_numbers_is_none() -> None:
+    """A question that it stands beside is left out, and the page is made nevertheless."""
+    questions = [{"text": "far", "similarity": -(10**400)}, {"text": "near", "similarity": 0.5}, {"similarity": "0"}]
+
+    assert reads_like(Score(scorer="mine", value=0.5, details={"questions": questions})) == "near"
+    assert reads_like(Score(scorer="mine", value=0.5, explanation="said", details={"questions": [1]})) == "said"

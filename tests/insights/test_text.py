@@ -1,0 +1,105 @@
+"""How numbers, moments, names and captured text are written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from germane.insights.text import ago, cut, exact, interval, marked, number, percent, plain, route_path, signed, visible
+
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
+)
+def test_numbers_have_two_digits(value: float | None, text: str) -> None:
+    """A minus is a minus, never stands before a zero, and what is not known is a dash."""
+    assert number(value) == text
+
+
+def test_changes_have_a_sign() -> None:
+    """Upwards and downwards; no change has none."""
+    assert [signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
+
+
+def test_intervals_can_be_read() -> None:
+    """A dash that might be taken for a minus is a word."""
+    assert interval((0.64, 0.75)) == "0.64\u20130.75"
+    assert interval((-0.1, 0.2)) == "\u22120.10 to 0.20"
+    assert interval(None) == "unknown"
+
+
+def test_a_few_are_never_shown_as_none() -> None:
+    """Small shares have a digit more, and so have those that are nearly all."""
+    assert [percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == ["0 %", "0.4 %", "12 %", "99.6 %", "100 %"]
+
+
+def test_ages_are_short() -> None:
+    """Relative, also of what is still to come."""
+    passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
+    assert [ago(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
+    assert ago(NOW, NOW) == "now"
+
+
+def test_a_moment_names_its_zone() -> None:
+    """The exact time has seconds and a zone."""
+    assert exact(NOW).startswith("2026-11-20 ")
+    assert len(exact(NOW).split()) == 3
+
+
+def test_names_are_words() -> None:
+    """Underscores are ours, not the reader's."""
+    assert plain("answer_relevancy") == "Answer relevancy"
+    assert plain("_") == "_"
+
+
+@given(text=st.text(max_size=2_000), limit=st.integers(2, 300))
+def test_what_is_cut_is_one_short_line(text: str, limit: int) -> None:
+    """No line is longer than asked for, and the end of what was cut is marked."""
+    line = cut(text, limit)
+    assert len(line) <= limit
+    assert len(line.split("\n")) == 1
+    assert line.endswith("\u2026") or line == " ".join(text.split())
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    """A link of spaces, or of letters without a width, would have no name."""
+    assert [visible(one) for one in (" ", "\u200b\u2066\u00a0", "", None)] == ["(blank)"] * 4
+    assert visible("a", "nothing") == "a"
+
+
+def test_redaction_can_be_seen() -> None:
+    """What redaction left behind is set apart, and all else is escaped."""
+    found = marked("<b>call</b> [REDACTED] or ****, [see the docs]")
+    assert isinstance(found, Markup)
+    assert found.count("<mark") == 2
+    assert "&lt;b&gt;call&lt;/b&gt;" in found
+    assert "[see the docs]" in found.split("</mark>")[-1]
+
+
+@given(text=st.text(max_size=300))
+def test_captured_text_is_never_markup(text: str) -> None:
+    """Whatever was captured: without what is put around redactions nothing of it is a tag."""
+    bare = (
+        marked(text).replace('<mark class="redacted" title="redacted before it was kept">', "").replace("</mark>", "")
+    )
+    assert "<" not in bare
+    assert Markup(bare).unescape() == text
+
+
+@given(name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+def test_a_route_has_a_path_whatever_its_name(name: str) -> None:
+    """The path leads back to the name, and is one part that no browser takes for folders."""
+    path = route_path(name)
+    if path.startswith("/r/?name="):
+        assert name in {".", ".."}
+    else:
+        assert unquote(path.removeprefix("/r/")) == name
+        assert "/" not in path.removeprefix("/r/")
+        assert "?" not in path

@@ -1,0 +1,368 @@
+"""The sentence that a person reads first: every state of it, and that it never contradicts an open alert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.alert import Alert, AlertState, Level, Shift
+from germane.insights.situation import Before, Situation, onset_of
+from germane.insights.verdict import Verdict, verdict_of
+from germane.storage import Bucket, Comparisons, Coverage, Estimate, RouteSummary, ServiceSummary, comparisons
+
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+DAY = timedelta(days=1)
+BEFORE = Before(since=NOW - 5 * DAY, until=NOW - 2 * DAY)
+BASELINE = replace(BEFORE, baseline=2)
+Side = tuple[float, int]
+"""Mean and n."""
+Routes = dict[str, tuple[Side | None, Side | None]]
+"""Before and now, by route."""
+
+
+def numbers(mean: float, n: int, half: float = 0.06) -> dict[str, Any]:
+    """Return what an estimate holds."""
+    ends = None if n < 2 else (mean - half, mean + half)
+    shares: dict[str, Any] = {"low_share": 0.1, "noncommittal_share": 0.0, "deviation": 0.2}
+    return {"n": n, "mean": mean, "interval": ends, **shares}
+
+
+def a_route(name: str, side: Side, fingerprint: str = "f1") -> RouteSummary:
+    """Return one route's scores of one window."""
+    coverage = Coverage(service="shop", route=name, scorer="answer_relevancy", seen=side[1], scored=side[1])
+    who: dict[str, Any] = {"service": "shop", "route": name, "scorer": "answer_relevancy", "fingerprint": fingerprint}
+    return RouteSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
+
+
+def a_service(side: Side, fingerprint: str = "f1") -> ServiceSummary:
+    """Return a whole service."""
+    coverage = Coverage(service="shop", route="", scorer="answer_relevancy", seen=side[1], scored=side[1])
+    who: dict[str, Any] = {"service": "shop", "scorer": "answer_relevancy", "fingerprint": fingerprint}
+    return ServiceSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
+
+
+def compared(routes: Routes, new: str = "f1") -> Comparisons:
+    """Compare routes, each before and now; ``new`` is the fingerprint of now."""
+    old = [a_route(name, before) for name, (before, _) in routes.items() if before]
+    now = [a_route(name, after, new) for name, (_, after) in routes.items() if after]
+    return comparisons(old, now, ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW)))
+
+
+def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> Situation:
+    """Return what is known of a service with these routes."""
+    usual = Estimate(**numbers(0.8, 900, 0.02))
+    given: dict[str, Any] = {
+        "scorer": "answer_relevancy",
+        "now": NOW,
+        "zone": ZoneInfo("UTC"),
+        "current": None if now is None else a_service(now),
+        "usual": usual,
+        "before": BEFORE,
+        "comparisons": compared(routes),
+        "answered_at": NOW - timedelta(minutes=1),
+    }
+    return Situation(**given | more)
+
+
+def an_alert(**more: Any) -> Alert:
+    """Return an open alert that relevancy dropped, most of it on ``docs-search``."""
+    shift = Shift(kind="route", name="docs-search", before=Level(mean=0.8, n=300), since=Level(mean=0.42, n=27))
+    defaults: dict[str, Any] = {
+        "id": "a1",
+        "key": "k",
+        "rule": "drop",
+        "kind": "drop",
+        "labels": {"service": "shop", "scorer": "answer_relevancy"},
+        "state": "firing",
+        "message": "relevancy dropped.",
+        "onset": NOW - timedelta(hours=29),
+        "shifts": (shift,),
+        "starts_at": NOW - timedelta(hours=25),
+        "evaluated_at": NOW,
+    }
+    return Alert(**defaults | more)
+
+
+FELL: Routes = {
+    "ask": ((0.8, 400), (0.81, 80)),
+    "docs-search": ((0.78, 803), (0.48, 57)),
+}
+STEADY: Routes = {
+    "ask": ((0.8, 400), (0.81, 80)),
+    "docs-search": ((0.78, 803), (0.77, 57)),
+}
+
+
+def hrefs(found: Verdict) -> list[str]:
+    """Return where its links lead."""
+    return [piece.href for piece in found.pieces if piece.href]
+
+
+def test_worse_is_said_with_where_how_far_and_since_when() -> None:
+    """With n, the interval, and what it is compared with."""
+    onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
+
+    found = verdict_of(a_situation(FELL, onsets={"docs-search": onset}))
+
+    assert found.text == (
+        "Relevancy fell on docs-search. Last 24 h: 0.48 (95 % interval 0.42\u20130.54, n=57) against 0.78 before "
+        "(15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
+    )
+    assert (found.state, found.tone, found.routes) == ("worse", "bad", ("docs-search",))
+    assert hrefs(found) == ["/r/docs-search", "/answers?window=24h&sort=lowest&route=docs-search"]
+
+
+def test_the_baseline_is_named_where_it_is_what_is_usual() -> None:
+    """With its version and its time."""
+    assert "0.78 usually (baseline 2, 15 Nov to 18 Nov, n=803)" in verdict_of(a_situation(FELL, before=BASELINE)).text
+
+
+def test_the_largest_drop_comes_first_and_the_others_are_counted() -> None:
+    """Only such as are for sure."""
+    more = {**FELL, "ask": ((0.8, 400), (0.3, 80)), "new": (None, (0.1, 400)), "few": ((0.9, 400), (0.1, 19))}
+
+    found = verdict_of(a_situation(more))
+
+    assert found.routes == ("ask", "docs-search")
+    assert "fell on ask" in found.text
+    assert "; and on 1 more route." in found.text
+
+
+def test_times_are_those_of_the_visitor() -> None:
+    """The clock, and the day that goes with it."""
+    onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
+    given = a_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
+
+    assert "since about 19 Nov 00:30" in verdict_of(given).text
+    assert "since about 19 Nov. See" in verdict_of(replace(given, onset_step=DAY)).text
+
+
+def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
+    """Its routes together say what none says alone."""
+    routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
+
+    found = verdict_of(a_situation(routes, (0.72, 720)))
+
+    assert "Relevancy fell on the service as a whole. Last 24 h: 0.72" in found.text
+    assert (found.state, found.routes) == ("worse", ())
+
+
+def test_no_change_is_said_with_what_is_and_what_is_usual() -> None:
+    """And whether there were routes that nobody can tell of."""
+    found = verdict_of(a_situation(STEADY, (0.81, 186)))
+    unsure = verdict_of(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
+
+    assert found.text == (
+        "No clear change on any route in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
+        "0.80 before (15 Nov to 18 Nov, n=900)."
+    )
+    assert (found.state, found.tone) == ("unchanged", "good")
+    assert "; 1 of 3 had too few answers to tell." in unsure.text
+
+
+def test_a_drop_that_does_not_matter_is_none() -> None:
+    """Of a hundred thousand answers each difference is for sure: the rule says how large it must be."""
+    routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
+    sharp = compared(routes)
+    narrow = [replace(one, interval=(-0.031, -0.029), finding="dropped") for one in sharp.routes]
+    given = a_situation(routes, comparisons=replace(sharp, routes=narrow))
+
+    assert verdict_of(given).state == "unchanged"
+    assert verdict_of(replace(given, min_drop=0.02)).state == "worse"
+
+
+def test_better_is_said_as_its_own() -> None:
+    """Where no route fell."""
+    found = verdict_of(a_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
+    both = verdict_of(a_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
+
+    assert found.text.startswith("Relevancy rose on ask. Last 24 h: 0.90 (95 % interval")
+    assert (found.state, found.tone, found.routes) == ("better", "good", ("ask",))
+    assert both.state == "worse"
+
+
+def test_under_twenty_scores_nothing_is_said_of_them() -> None:
+    """The minimum holds for the sentence too."""
+    found = verdict_of(a_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
+
+    assert found.text == "Not enough data in the last 24 h (n=7, need 20)."
+    assert (found.state, found.tone) == ("few", "")
+
+
+def test_without_a_time_before_there_is_nothing_to_compare_with() -> None:
+    """The first day says what is, and not how it changed."""
+    found = verdict_of(a_situation({"ask": (None, (0.8, 40))}, (0.8, 40), usual=None))
+    little = verdict_of(a_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), usual=Estimate(**numbers(0.8, 5))))
+
+    assert "Relevancy is 0.80 (95 % interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing" in found.text
+    assert little.text.endswith("yet: not enough data (n=5, need 20) before.")
+    assert found.state == "new"
+
+
+def test_another_judge_is_not_compared_with_the_one_before() -> None:
+    """Not even where all numbers fell."""
+    routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
+    given = a_situation(routes, comparisons=compared(routes, "f2"), current=a_service((0.3, 80), "f2"), usual=None)
+
+    found = verdict_of(given)
+
+    assert found.text == (
+        "The judge changed: no comparison is possible yet. The new one gives "
+        "0.30 (95 % interval 0.24\u20130.36, n=80) in the last 24 h."
+    )
+    assert "not enough data (n=9, need 20)" in verdict_of(replace(given, current=a_service((0.3, 9), "f2"))).text
+
+
+def test_old_data_is_called_old() -> None:
+    """Nobody is told that all is well because nothing comes."""
+    found = verdict_of(a_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
+
+    assert found.text.startswith("The newest answer is 3 days old. None has come since 17 Nov 10:30.")
+    assert (found.state, found.tone) == ("stale", "warn")
+
+
+def test_an_empty_database_leads_to_the_first_step() -> None:
+    """There is nothing to say yet."""
+    found = verdict_of(Situation(scorer=None, now=NOW))
+
+    assert (found.state, hrefs(found)) == ("empty", ["/start"])
+
+
+def covered(seen: int, **more: Any) -> Sequence[Coverage]:
+    """Return what became of answers none of which was scored."""
+    return [Coverage(service="shop", route="ask", scorer="answer_relevancy", seen=seen, **more)]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"coverage": covered(12, pending=12), "has_judge": False}, "no judge is configured. Set OPENAI_API_KEY"),
+        (
+            {"coverage": covered(12, pending=12), "has_worker": False},
+            "they wait, and nothing scores.",
+        ),
+        ({"coverage": covered(12, pending=12)}, "12 wait to be scored."),
+        ({"coverage": covered(12, skipped={"not_drawn": 12})}, "none was drawn. Raise the setting rate"),
+        ({"coverage": covered(12, skipped={"budget": 12})}, "the budget is spent."),
+        (
+            {"coverage": covered(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
+            "the judge cannot be reached since 18 Nov 10:30. Look at its address",
+        ),
+        ({"coverage": covered(12, pending=12), "trouble": "judge_rejected"}, "the judge's server rejects key"),
+        ({"coverage": covered(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
+    ],
+)
+def test_where_nothing_is_scored_it_says_why_and_what_to_do(more: dict[str, Any], expected: str) -> None:
+    """The cause and the next step, with a link to where more is known."""
+    found = verdict_of(a_situation({}, None, comparisons=None, **more))
+
+    assert found.text.startswith("12 answers came in the last 24 h, and none was scored: ")
+    assert expected in found.text
+    assert hrefs(found) == ["/worker"]
+
+
+def test_an_open_alert_shows_as_worse_with_its_onset_and_a_link() -> None:
+    """Also where the last day alone would not be enough to say so."""
+    few = verdict_of(a_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[an_alert()]))
+    sure = verdict_of(a_situation(FELL, alerts=[an_alert()]))
+
+    assert few.state == sure.state == "worse"
+    assert "Since then: 0.42 (n=27) against 0.80 before (n=300), since about 19 Nov 05:30" in few.text
+    assert "Last 24 h: 0.48 (95 % interval" in sure.text
+    assert "/alerts/a1" in hrefs(few)
+    assert "/alerts/a1" in hrefs(sure)
+
+
+@pytest.mark.parametrize("state", ["firing", "recovering"])
+def test_an_alert_whose_numbers_are_back_is_recovering(state: AlertState) -> None:
+    """It is open until its rule says that it is over."""
+    found = verdict_of(a_situation(STEADY, alerts=[an_alert(state=state)]))
+
+    assert "the alert is still open, recovering" in found.text
+    assert (found.state, found.tone) == ("recovering", "warn")
+
+
+def test_alerts_of_a_route_and_of_shares_are_told_too() -> None:
+    """A rule over a window names its route; one about refusals speaks in its own words."""
+    labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
+    given = a_situation(STEADY, alerts=[an_alert(kind="noncommittal_rate", labels=labels, message="12 % refuse.")])
+
+    found = verdict_of(given)
+
+    assert found.text.startswith("More answers refuse on ask: 12 % refuse. See the worst answers")
+    assert found.state == "worse"
+
+
+def test_other_open_alerts_are_named_beside_the_sentence() -> None:
+    """Of another scorer, or about scoring itself."""
+    other = an_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
+    broken = an_alert(id="a3", kind="scorer_error")
+
+    found = verdict_of(a_situation(STEADY, alerts=[other, broken]))
+
+    assert found.state == "unchanged"
+    assert [one.id for one in found.others] == ["a2", "a3"]
+
+
+SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900)))
+
+
+@given(
+    sides=st.lists(st.tuples(SIDES, SIDES), max_size=4),
+    kind=st.sampled_from(["drop", "floor", "low_rate", "noncommittal_rate"]),
+    route=st.sampled_from([None, "r0", "r9"]),
+    age=st.integers(0, 100),
+)
+def test_the_sentence_never_contradicts_an_open_alert(
+    sides: list[tuple[Side | None, Side | None]], kind: str, route: str | None, age: int
+) -> None:
+    """Whatever the numbers say: it is worse or recovering, and the alert is linked."""
+    labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
+    routes = {f"r{number}": pair for number, pair in enumerate(sides)}
+    alert = an_alert(kind=kind, labels=labels)
+
+    found = verdict_of(a_situation(routes, alerts=[alert], answered_at=NOW - timedelta(hours=age)))
+
+    assert found.state in {"worse", "recovering"}
+    assert "/alerts/a1" in hrefs(found)
+
+
+def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]:
+    """Return buckets of six hours."""
+    starts = (NOW + timedelta(hours=6 * number) for number in range(len(means)))
+    return [
+        Bucket(start=at, fingerprint=fingerprint, **numbers(mean, n)) for at, mean in zip(starts, means, strict=True)
+    ]
+
+
+def test_a_drop_began_where_two_levels_fit_best() -> None:
+    """By the means of buckets, each as much as it has scores; another judge's do not count."""
+    found = onset_of([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
+
+    assert found == NOW + timedelta(hours=18)
+    assert onset_of(buckets(0.4, 0.5, 0.8), "f1") is None
+    assert onset_of(buckets(0.4), "f1") is None
+    assert onset_of([], "f1") is None
+
+
+def test_a_drop_that_is_older_than_the_chart_has_no_beginning_there() -> None:
+    """What the chart shows before the split must be more like what was usual than like what is now."""
+    line = buckets(0.8, 0.82, 0.4, 0.45)
+
+    assert onset_of(line, "f1", usual=0.85) == NOW + timedelta(hours=12)
+    assert onset_of(buckets(0.45, 0.44, 0.40), "f1", usual=0.85) is None
+
+
+@given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
+def test_a_clean_drop_is_found_where_it_is(before: int, after: int, drop: float) -> None:
+    """However long both levels last."""
+    line = buckets(*[0.8] * before, *[0.8 - drop] * after)
+
+    assert onset_of(line, "f1") == line[before].start

@@ -1,0 +1,36 @@
+"""Which window an address asks for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.requests import Request
+
+from germane.insights.window import view_of
+
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+WEEK = timedelta(days=7)
+END = datetime(2026, 11, 18, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("query", "span", "since", "until"),
+    [
+        ("", "7d", NOW - WEEK, NOW),
+        ("window=24h", "24h", NOW - timedelta(days=1), NOW),
+        ("since=2026-11-18", "", END, NOW),
+        ("since=2026-11-17&until=2026-11-18", "", END - timedelta(days=1), END),
+        ("until=2026-11-18", "", END - WEEK, END),
+        ("window=24h&until=2026-11-18", "", END - timedelta(days=1), END),
+        ("since=2026-11-20&until=2026-11-18", "7d", NOW - WEEK, NOW),
+        ("since=soon&until=never", "7d", NOW - WEEK, NOW),
+        ("since=0001-01-01T00:00%2B14:00", "7d", NOW - WEEK, NOW),
+        ("since=2027-01-01", "7d", NOW - WEEK, NOW),
+    ],
+)
+def test_a_window_is_what_the_address_says(query: str, span: str, since: datetime, until: datetime) -> None:
+    """One end alone is enough; what cannot be read, or ends before it begins, is taken as not given."""
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
+    found = view_of(Request(scope), NOW)
+    assert (found.span, found.since, found.until) == (span, since, until)

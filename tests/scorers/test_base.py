@@ -1,0 +1,114 @@
+"""The small parts: fingerprint, prompt, texts and vectors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from germane.errors import ScoringError
+from germane.scorers import Message
+from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.text import clean, cut, is_blank, shorten
+from germane.scorers.base.vectors import mean_pairwise, unit_rows
+from germane.scorers.prompting.template import Prompt, read_prompt
+
+
+def test_a_fingerprint_never_changes_by_itself() -> None:
+    """Equal in every process and release: stored scores are compared by it."""
+    made = fingerprint(
+        scorer="s", version="1", parameters={"b": [1, 2], "a": 0.5}, prompt="Frage: {q}ü", judge="j", embedder=None
+    )
+
+    assert made == "385cc165be57"
+    assert len(made) == 12
+
+
+def test_the_order_of_parameters_is_no_difference() -> None:
+    """Only names and values count."""
+    one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+
+    assert fingerprint(scorer="s", version="1", parameters=one) == fingerprint(
+        scorer="s", version="1", parameters=other
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
+)
+def test_prompts_come_with_the_package(name: str) -> None:
+    """Each has a version, begins with the system's turn and has a place for the answer."""
+    prompt = read_prompt(name)
+
+    assert prompt.version.isdigit()
+    assert prompt.turns[0].role == "system"
+    assert "{answer}" in prompt.turns[-1].text
+
+
+def test_what_is_filled_in_is_not_searched_for_places() -> None:
+    """An answer may hold the names of places itself."""
+    prompt = Prompt(version="1", turns=(Message("user", "{fence} {answer} {other}"),), text="")
+
+    (turn,) = prompt.fill(fence="f", answer="{fence} {answer}")
+
+    assert turn.text == "f {fence} {answer} {other}"
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
+def test_what_cannot_be_seen_is_blank(text: str) -> None:
+    """White space, control and zero-width characters."""
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["a", "?", "7", "👍", " € "])
+def test_what_can_be_seen_is_not_blank(text: str) -> None:
+    """Letters, numbers, marks and symbols."""
+    assert not is_blank(text)
+    assert not is_blank("\u200b" * 200 + text), "however late it comes"
+
+
+def test_cleaned_text_is_valid_everywhere() -> None:
+    """No control characters, no halves of surrogate pairs; lines and tabs stay."""
+    assert clean("a\x00b\ud800c\n\td\x9f") == "a b c\n\td "
+    json.dumps(clean("\udfff")).encode()
+    clean("\ud83d x \udfff").encode()
+
+
+@pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
+def test_a_cut_keeps_whole_characters_within_the_limit(text: str) -> None:
+    """At most so many bytes, and always the beginning."""
+    for limit in range(8):
+        kept = cut(text, limit)
+        assert len(kept.encode()) <= limit
+        assert text.encode("utf-8", "replace").startswith(kept.encode())
+
+
+def test_a_shortened_text_says_so() -> None:
+    """An ellipsis stands for the rest."""
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcd", 3) == "ab…"
+
+
+def test_rows_are_brought_to_length_one() -> None:
+    """Exactly, in double precision."""
+    assert unit_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[[1.0]], [[1.0], [0.0]], [[1.0], [float("nan")]], [[1.0], [float("inf")]], [[1.0], [1.0, 2.0]], [["a"], ["b"]],
+     [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
+)  # fmt: skip
+def test_rows_that_are_no_vectors_are_refused(rows: object) -> None:
+    """Wrong count, zero, not finite, uneven, no numbers, empty."""
+    with pytest.raises(ScoringError, match="the embedder returned"):
+        unit_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
+
+
+def test_diversity_is_the_mean_over_pairs() -> None:
+    """Of one question there is none."""
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+
+    assert mean_pairwise(rows) == pytest.approx(1 / 3)
+    assert mean_pairwise(rows[:1]) is None

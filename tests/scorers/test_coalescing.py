@@ -1,0 +1,326 @@
+"""Many exchanges ask one judge: so many at a time, the same thing once, and all of it counted."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from germane.errors import ScoringError
+from germane.score import Reason
+from germane.scorers import Batcher, Message, Meter, OpenAIEmbedder, OpenAIJudge, Reply, Server, SharedJudge, asks_judge
+from germane.scorers.judge.openai_judge import Slots, at_work
+from germane.testing import FakeJudge, Fault
+
+ASKED = [Message("user", "Why?")]
+
+
+class Oracle:
+    """Says what it is asked, once it is let; counts."""
+
+    model = "oracle"
+
+    def __init__(self, *, cost: float | None = 0.5, error: ScoringError | None = None) -> None:
+        self.asked = 0
+        self.cost = cost
+        self.error = error
+        self.begun, self.gate, self.gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def identify(self) -> str:
+        return "oracle-1"
+
+    async def aclose(self) -> None:
+        self.gate.set()
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        n: int = 1,
+        temperature: float = 0.0,
+        max_tokens: int = 512,
+        stop: Sequence[str] = (),
+        schema: Mapping[str, Any] | None = None,
+        top_tokens: int = 0,
+    ) -> Reply:
+        self.asked += 1
+        self.begun.set()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.gone.set()
+            raise
+        if self.error is not None:
+            raise self.error
+        return Reply((messages[-1].text,) * n, input_tokens=7, output_tokens=3, model="oracle-1", cost=self.cost)
+
+
+def together(oracle: Oracle, *asks: Callable[[SharedJudge], Awaitable[Reply]]) -> tuple[list[Any], Meter]:
+    """Return what came of questions asked at the same time, and what they took."""
+
+    async def ask_all() -> tuple[list[Any], Meter]:
+        judge = SharedJudge(oracle)
+        tasks = [asyncio.ensure_future(ask(judge)) for ask in asks]
+        await oracle.begun.wait()
+        oracle.gate.set()
+        return await asyncio.gather(*tasks, return_exceptions=True), judge.meter
+
+    return asyncio.run(ask_all())
+
+
+def test_equal_requests_in_flight_are_one() -> None:
+    """Everyone has the texts; tokens and cost are with one of them, and 0 with the others."""
+    oracle = Oracle()
+
+    replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED, n=3, temperature=0.7)] * 3)
+
+    assert oracle.asked == 1
+    assert {reply.texts for reply in replies} == {("Why?",) * 3}
+    assert [(reply.input_tokens, reply.output_tokens, reply.cost) for reply in replies] == [
+        (7, 3, 0.5), (0, 0, 0.0), (0, 0, 0.0),
+    ]  # fmt: skip
+    assert meter == Meter(requests=1, input_tokens=7, output_tokens=3, cost=0.5)
+
+
+def test_what_a_server_does_not_tell_is_not_told_as_nothing() -> None:
+    """A shared reply of unknown cost is of unknown cost to all."""
+    replies, meter = together(Oracle(cost=None), *[lambda judge: judge.ask(ASKED)] * 2)
+
+    assert [reply.cost for reply in replies] == [None, None]
+    assert meter.cost == 0.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n": 2},
+        {"temperature": 0.1},
+        {"max_tokens": 1},
+        {"stop": ["\n"]},
+        {"schema": {"type": "object"}},
+        {"top_tokens": 5},
+    ],
+)
+def test_requests_that_differ_in_anything_are_two(options: dict[str, Any]) -> None:
+    """Any option may change the reply."""
+    oracle = Oracle()
+
+    together(oracle, lambda judge: judge.ask(ASKED), lambda judge: judge.ask(ASKED, **options))
+
+    assert oracle.asked == 2
+
+
+def test_a_request_that_is_over_is_asked_again() -> None:
+    """Only what is under way is shared: a judge at a temperature may say something else the next time."""
+    oracle = Oracle()
+    oracle.gate.set()
+
+    async def ask_twice() -> None:
+        judge = SharedJudge(oracle)
+        await judge.ask(ASKED)
+        await judge.ask(ASKED)
+
+    asyncio.run(ask_twice())
+
+    assert oracle.asked == 2
+
+
+def test_a_failure_is_shared_too() -> None:
+    """With its reason; whoever asks later asks anew."""
+    oracle = Oracle(error=ScoringError(Reason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
+
+    replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED)] * 2)
+
+    assert [(reply.reason, reply.retry_after) for reply in replies] == [(Reason.JUDGE_RATE_LIMITED, 3)] * 2
+    assert (oracle.asked, meter.requests, meter.input_tokens) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("hasty", [0, 1])
+def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
+    """Neither the one who asked first nor one who joined; what the reply took is with whoever has it."""
+    oracle = Oracle()
+
+    async def give_up() -> list[Any]:
+        judge = SharedJudge(oracle)
+        tasks = [asyncio.create_task(judge.ask(ASKED)) for _ in range(2)]
+        await oracle.begun.wait()
+        tasks[hasty].cancel()
+        await asyncio.wait([tasks[hasty]])
+        oracle.gate.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    replies = asyncio.run(give_up())
+
+    assert isinstance(replies[hasty], asyncio.CancelledError)
+    assert replies[1 - hasty].texts == ("Why?",)
+    assert (replies[1 - hasty].input_tokens, replies[1 - hasty].cost) == (7, 0.5)
+    assert oracle.asked == 1
+
+
+def test_a_request_that_nobody_waits_for_is_given_up() -> None:
+    """And asked anew by whoever comes then."""
+    oracle = Oracle()
+
+    async def give_up() -> Reply:
+        judge = SharedJudge(oracle)
+        tasks = [asyncio.create_task(judge.ask(ASKED)) for _ in range(2)]
+        await oracle.begun.wait()
+        for task in tasks:
+            task.cancel()
+        later = asyncio.create_task(judge.ask(ASKED))
+        await asyncio.wait(tasks)
+        await oracle.gone.wait()
+        oracle.gate.set()
+        return await later
+
+    assert asyncio.run(give_up()).texts == ("Why?",)
+    assert oracle.asked == 2
+
+
+def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
+    """What an ended loop left behind is asked anew."""
+    oracle = Oracle()
+    judge = SharedJudge(oracle)
+
+    async def give_up() -> None:
+        asked = asyncio.create_task(judge.ask(ASKED))
+        await oracle.begun.wait()
+        asked.cancel()
+
+    asyncio.run(give_up())
+    oracle.gate = asyncio.Event()
+    oracle.gate.set()
+
+    assert asyncio.run(judge.ask(ASKED)).texts == ("Why?",)
+    assert asyncio.run(judge.identify()) == "oracle-1"
+
+
+@pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
+def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: Server, outage: Fault | None) -> None:
+    """Or a judge that is away would be asked for one exchange after another."""
+    fake.outage, fake.latency = outage, 0.05
+
+    async def identify_all() -> list[Any]:
+        judge = SharedJudge(OpenAIJudge("fake", server))
+        try:
+            return await asyncio.gather(*(judge.identify() for _ in range(20)), return_exceptions=True)
+        finally:
+            await judge.aclose()
+
+    found = asyncio.run(identify_all())
+
+    assert {str(each) for each in found} == {"HTTP 503: this is a test" if outage else "fake-judge"}
+    assert len(fake.requests) == 1
+
+
+def test_slots_are_free_again_in_the_next_event_loop() -> None:
+    """However the last one ended; no more are ever taken than there are."""
+    slots = Slots(2)
+    most, inside = 0, 0
+    numbers: set[int] = set()
+
+    async def work() -> None:
+        nonlocal most, inside
+        async with slots.one() as number:
+            numbers.add(number)
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    async def crowd() -> None:
+        await asyncio.gather(*(work() for _ in range(10)))
+
+    for _ in range(2):
+        asyncio.run(crowd())
+
+    assert most == 2
+    assert numbers == {0, 1}
+    assert at_work(64) == 128
+
+
+@pytest.fixture
+def server(fake: FakeJudge) -> Server:
+    """Where the fake judge is."""
+    return Server(api_key="test", base_url=fake.base_url, timeout=30.0, retries=0)
+
+
+def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
+    """Return what came of so many different requests made at the same time."""
+
+    async def ask_all() -> list[Any]:
+        judge = OpenAIJudge("fake-judge", server, concurrency=concurrency)
+        asks = (judge.ask([Message("user", f"Why {place}?")]) for place in range(count))
+        try:
+            return await asyncio.gather(*asks, return_exceptions=True)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(ask_all())
+
+
+def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: Server) -> None:
+    """Ten requests of a second, two at a time, with four seconds for each: all have their reply."""
+    fake.latency = 1.0
+
+    replies = ask_at_once(dataclasses.replace(server, timeout=4.0), 10, concurrency=2)
+
+    assert [type(reply) for reply in replies] == [Reply] * 10
+    assert fake.most_in_flight == 2
+
+
+def test_requests_that_wait_heed_what_the_server_says(fake: FakeJudge, server: Server) -> None:
+    """It asks to be left alone: those that have not been made are not made, and know for how long."""
+    fake.outage = Fault("status", status=429, retry_after=30)
+
+    errors = ask_at_once(server, 8, concurrency=2)
+
+    assert len(fake.chats) == 2
+    assert {error.reason for error in errors} == {Reason.JUDGE_RATE_LIMITED}
+    assert all(25 < error.retry_after <= 30 for error in errors)
+
+
+def test_requests_made_after_that_are_made(fake: FakeJudge, server: Server) -> None:
+    """Whoever asks then has decided to: a probe must reach the server."""
+    fake.faults.append(Fault("status", status=429, retry_after=30))
+
+    async def ask_twice() -> Reply:
+        judge = OpenAIJudge("fake-judge", server)
+        try:
+            with pytest.raises(ScoringError):
+                await judge.ask(ASKED)
+            return await judge.ask(ASKED)
+        finally:
+            await judge.aclose()
+
+    assert asyncio.run(ask_twice()).texts
+
+
+def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: Server) -> None:
+    """Requests with and without a reply, and tokens as the server tells them."""
+    fake.faults.extend([None, Fault("status", status=503)])
+    meter = Meter()
+
+    async def ask_all() -> None:
+        judge = SharedJudge(OpenAIJudge("fake-judge", server), meter)
+        embedder = OpenAIEmbedder("fake-embedder", server, meter=meter)
+        await judge.ask([Message("user", "one two three")])
+        with pytest.raises(ScoringError):
+            await judge.ask([Message("user", "four")])
+        await Batcher(embedder).embed(["five six", "seven"])
+        await judge.aclose()
+        await embedder.aclose()
+
+    asyncio.run(ask_all())
+
+    assert (meter.requests, meter.input_tokens) == (2, 3)
+    assert meter.output_tokens > 0
+    assert (meter.embedding_requests, meter.embedding_tokens) == (1, 3)
+
+
+def test_scorers_of_ones_own_do_not_keep_to_the_judges_slots() -> None:
+    """Whoever runs them must."""
+    assert not asks_judge(object())

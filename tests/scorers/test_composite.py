@@ -1,0 +1,149 @@
+"""The arithmetic of scores that are put together from others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Reason, Score
+from germane.scorers.metrics.composite import Part, expect_no_more, expenses, run_parts, weighted_mean
+
+VALUES = st.floats(-1, 1)
+WEIGHTS = st.floats(0.01, 100)
+
+
+def part(value: float | None, weight: float = 1.0, **more: Any) -> Part:
+    """Return a part with a value, or without one."""
+    reason = {"reason": Reason.UNPARSABLE} if value is None and "reason" not in more else {}
+    return Part("p", Score(scorer="p", fingerprint="f", value=value, **reason, **more), weight)
+
+
+def test_the_mean_is_by_weight() -> None:
+    """Exactly."""
+    assert weighted_mean([part(0.9, 0.3), part(0.5, 0.4), part(0.1, 0.3)]) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_missing_part_is_left_out_and_never_counted_as_0() -> None:
+    """The weights of the rest are renormalised."""
+    assert weighted_mean([part(0.9, 0.3), part(None, 0.4), part(0.3, 0.1)]) == pytest.approx(0.75, abs=1e-12)
+
+
+def test_a_part_that_saw_a_cut_text_says_so() -> None:
+    """The whole keeps it: who reads the score must know that not all of the answer was looked at."""
+    cut = {"answer": {"shown": 16_000, "of": 1_000_000}}
+
+    assert part(0.5, details={"cut": cut, "more": 1}).details()["cut"] == cut
+    assert "cut" not in part(0.5).details()
+
+
+def test_a_negative_cosine_counts_as_0() -> None:
+    """Parts lie between 0 and 1."""
+    assert weighted_mean([part(-0.8), part(0.5)]) == pytest.approx(0.25, abs=1e-12)
+
+
+@given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6))
+def test_the_mean_lies_between_its_parts(pairs: list[tuple[float, float]]) -> None:
+    """Whatever the weights."""
+    clipped = [max(value, 0.0) for value, _ in pairs]
+
+    assert min(clipped) - 1e-9 <= weighted_mean([part(*pair) for pair in pairs]) <= max(clipped) + 1e-9
+
+
+@given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6), WEIGHTS)
+def test_the_scale_of_the_weights_is_no_difference(pairs: list[tuple[float, float]], scale: float) -> None:
+    """Nor is a missing part beside them."""
+    scaled = [part(value, weight * scale) for value, weight in pairs]
+
+    assert weighted_mean([*scaled, part(None, 7.0)]) == pytest.approx(
+        weighted_mean([part(*pair) for pair in pairs]), abs=1e-9
+    )
+
+
+def test_without_any_part_there_is_no_mean() -> None:
+    """It has the reason of the first that is missing."""
+    missing = [part(None, reason=Reason.JUDGE_REFUSED, explanation="it would not"), part(None)]
+
+    with pytest.raises(ScoringError, match="without p, p: it would not") as caught:
+        weighted_mean(missing)
+    with pytest.raises(ScoringError, match="no part has a weight"):
+        weighted_mean([])
+
+    assert caught.value.reason is Reason.JUDGE_REFUSED
+
+
+@pytest.mark.parametrize(
+    "awaited",
+    [
+        part(None, reason=Reason.JUDGE_TIMEOUT),
+        part(None, reason=Reason.JUDGE_REJECTED),
+        part(None, reason=Reason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
+    ],
+)
+def test_a_part_that_may_still_come_is_waited_for(awaited: Part) -> None:
+    """A server that is away, a key that will be renewed: neither may stay in a score for ever."""
+    with pytest.raises(ScoringError) as caught:
+        expect_no_more([part(0.5), part(None), awaited])
+
+    assert caught.value.reason is awaited.score.reason
+    assert caught.value.retry_after == awaited.score.details.get("retry_after")
+
+
+def test_the_longest_wait_that_a_server_asked_for_counts() -> None:
+    """Asked earlier, one of them would refuse again."""
+    waits = [part(None, reason=Reason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
+
+    with pytest.raises(ScoringError) as caught:
+        expect_no_more(waits)
+
+    assert caught.value.retry_after == 9
+
+
+def test_final_failures_are_not_waited_for() -> None:
+    """They are what they will ever be."""
+    reasons = [Reason.UNPARSABLE, Reason.JUDGE_REFUSED, Reason.EMBEDDER_ERROR, Reason.SCORER_ERROR]
+
+    expect_no_more([part(0.5), *(part(None, reason=reason) for reason in reasons)])
+
+
+def test_what_the_parts_took_is_summed() -> None:
+    """None where nobody told; each judge is named once."""
+    told = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
+    other = part(0.5, judge="j", embedder="e", input_tokens=5)
+
+    assert expenses([told, other, part(0.5)]) == {
+        "judge": "j", "embedder": "e", "input_tokens": 15, "output_tokens": 2, "cost": 0.25,
+    }  # fmt: skip
+    assert expenses([part(0.5)])["input_tokens"] is None
+
+
+def test_parts_run_side_by_side_behind_the_boundary(exchange: Callable[..., Exchange]) -> None:
+    """Each waits for the other here; one that raises is a failed part."""
+    meeting = asyncio.Barrier(2)
+
+    class Meets:
+        name, fingerprint, requires, range = "meets", "m", frozenset({"answer"}), (0.0, 1.0)
+
+        async def score(self, exchange: Exchange) -> float:
+            await meeting.wait()
+            return 0.5
+
+    class Raises(Meets):
+        async def score(self, exchange: Exchange) -> float:
+            raise KeyError("colour")
+
+    async def run_all() -> dict[str, Score]:
+        async with asyncio.timeout(20):
+            return await run_parts({"one": Meets(), "two": Meets(), "three": Raises()}, exchange())
+
+    scores = asyncio.run(run_all())
+
+    assert [(name, score.value, score.reason) for name, score in scores.items()] == [
+        ("one", 0.5, None), ("two", 0.5, None), ("three", None, Reason.SCORER_ERROR),
+    ]  # fmt: skip

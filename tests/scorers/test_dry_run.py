@@ -1,0 +1,74 @@
+"""A judge and an embedder that send nothing, and count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.scorers import NAMES
+from germane.scorers.factory.dry_run import Measured, assumed_output, least, measuring
+from germane.settings import load
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in NAMES),
+        ("answer_relevancy", {"similarity": "judge"}),
+        ("faithfulness", {"claims": "judge"}),
+    ],
+)
+def test_every_scorer_reads_what_it_says(
+    name: str, options: dict[str, str], exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
+) -> None:
+    """The least reply is a valid one: no request is made again, none goes to a server."""
+    contexts = ("The ferry leaves from pier four.", "The fish market is open daily.")
+    settings = load(scorers=(name,), scorer_options={name: options})
+    scorer, _ = measuring(name, settings, judge="judge", embedder="embedder")
+
+    (found,) = score(scorer, exchange(*make_texts(), *contexts))
+
+    assert found.reason is None, found.explanation
+
+
+def make_texts() -> tuple[str, str]:
+    return "Where does the ferry leave?", "The ferry leaves from pier four. It is behind the fish market."
+
+
+def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
+    """Input by its bytes; output as assumed, for each choice; embedded texts, question included."""
+    scorer, measured = measuring("answer_relevancy", load(questions=2), judge="judge", embedder="embedder")
+    short, long = (
+        exchange("Why so?", "Because it rains."),
+        exchange("Why so?", "Because it rains" + " a lot" * 40 + "."),
+    )
+
+    score(scorer, short)
+    first = Measured(measured.requests, measured.input_tokens, measured.output_tokens, measured.embedded_tokens)
+    score(scorer, long)
+    second = measured.minus(first)
+
+    assert (first.requests, second.requests) == (1, 1)
+    assert second.input_tokens - first.input_tokens == pytest.approx(40 * 6 / 4, abs=1e-9)
+    assert first.output_tokens == pytest.approx(2 * assumed_output("What is point 1 about?"), abs=1e-9)
+    assert first.embedded_tokens == pytest.approx((7 + 2 * 22) / 4, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "boolean"}, False),
+        ({"type": "integer", "minimum": 3}, 3),
+        ({"type": "number", "enum": [1.0, 0.5]}, 1.0),
+        ({"type": "array", "minItems": 2, "items": {"type": "integer"}}, [1, 2]),
+        ({"type": "array", "maxItems": 0, "items": {"type": "integer"}}, []),
+        ({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["yes", "no"]}}}, {"verdict": "yes"}),
+    ],
+)
+def test_the_least_value_of_a_schema(schema: dict[str, Any], value: Any) -> None:
+    """What a schema takes at least."""
+    assert least(schema) == value

@@ -1,0 +1,194 @@
+"""What costs nothing: words of the answer in the contexts, and the cosine of the question with each chunk."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.exchange import Exchange
+from germane.score import Reason
+from germane.scorers import ContextCoverage, ContextSimilarity
+from germane.scorers.base.text import words
+from germane.scorers.prompting.context_blocks import mean, means, position_weighted_mean
+from germane.testing import FakeEmbedder
+
+Make = Callable[..., Exchange]
+VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+# Means over ranked chunks
+
+
+def test_the_first_chunks_count_most() -> None:
+    """Weights are .9 to the power of the position."""
+    assert position_weighted_mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(2.0088 / 3.439, abs=1e-9)
+    assert round(position_weighted_mean([0.9, 0.8, 0.3, 0.2]), 3) == 0.584
+    assert mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(0.55, abs=1e-9)
+
+
+@given(VALUES)
+def test_means_lie_between_the_least_and_the_greatest(values: list[float]) -> None:
+    """As every mean does."""
+    for value in means(values).values():
+        assert min(values) - 1e-9 <= value <= max(values) + 1e-9
+
+
+@given(VALUES)
+def test_the_weighted_mean_is_greatest_when_the_best_come_first(values: list[float]) -> None:
+    """Any order lies between falling and rising; the plain mean does not see the order."""
+    falling, rising = sorted(values, reverse=True), sorted(values)
+
+    weighted = position_weighted_mean(values)
+    assert position_weighted_mean(rising) - 1e-9 <= weighted <= position_weighted_mean(falling) + 1e-9
+    assert mean(rising) == pytest.approx(mean(falling), abs=1e-12)
+
+
+@given(VALUES)
+def test_without_decay_both_means_are_one(values: list[float]) -> None:
+    """The plain mean is the weighted one with decay 1."""
+    assert position_weighted_mean(values, decay=1.0) == pytest.approx(mean(values), abs=1e-9)
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hello, World's 3.5 km", ["hello", "world", "s", "3", "5", "km"]),
+        ("cafe\u0301 \u0130", ["caf\u00e9", "i\u0307"]),
+        ("\u0939\u093f\u0928\u094d\u0926\u0940 \u092e\u0947\u0902\u0964",
+         ["\u0939\u093f\u0928\u094d\u0926\u0940", "\u092e\u0947\u0902"]),
+        ("\u5317\u4eac\u5e02 in 2008", ["\u5317\u4eac", "\u4eac\u5e02", "in", "2008"]),
+        ("\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd ok", ["\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd", "ok"]),
+        ("\U0001f44d ...", []),
+    ],
+)  # fmt: skip
+def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
+    """Marks stay with their letters; where no spaces are set, letters come in pairs."""
+    assert words(text) == found
+
+
+# Coverage
+
+
+def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> None:
+    """Whatever else goes on meanwhile does not wait for it, and the value is that of the whole."""
+    answer = " ".join(f"word{place}" for place in range(400_000))
+    half = " ".join(f"word{place}" for place in range(200_000))
+
+    async def turns_meanwhile() -> tuple[int, float | None]:
+        task, turns = asyncio.create_task(ContextCoverage().score(exchange(None, answer, half, "none"))), 0
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        return turns, (await task).value
+
+    turns, value = asyncio.run(turns_meanwhile())
+    assert (turns > 1, value) == (True, 0.5)  # on the loop it would be done in one
+
+
+def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:
+    """However often a word comes and however it is written."""
+    asked = exchange("Who?", "Guido GUIDO created Python quickly.", "Python is a language.", "guido, its father")
+
+    (result,) = score(ContextCoverage(), asked)
+
+    assert result.value == pytest.approx(2 / 4, abs=1e-9)
+    assert result.details == {"words": 4, "found": 2, "not_found": ["created", "quickly"]}
+    assert (result.label, result.judge, result.embedder, result.cost) == ("partly", None, None, None)
+
+
+def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> None:
+    """The same answer beside what it was made from, and beside something else."""
+    answer = "Python was created by Guido van Rossum in 1991."
+    good = exchange("q", answer, "Python was first released in 1991. It was created by Guido van Rossum.")
+    poor = exchange("q", answer, "Pythons are large snakes that live in Africa and Asia.")
+
+    first, second = score(ContextCoverage(), good, poor)
+
+    assert first.value == 1
+    assert second.value == pytest.approx(1 / 9, abs=1e-9)
+
+
+def test_an_answer_without_a_word_has_no_coverage(exchange: Make, score: Any) -> None:
+    """Skipped: neither 0 nor 1."""
+    (result,) = score(ContextCoverage(), exchange("q", "\U0001f44d", "text"))
+
+    assert (result.value, result.reason) == (None, Reason.MISSING_INPUT)
+
+
+def test_no_contexts_are_missing_input(exchange: Make, score: Any) -> None:
+    """None, or blank ones."""
+    results = score(ContextCoverage(), exchange("q", "a"), exchange("q", "a", " \n"))
+
+    assert [result.reason for result in results] == [Reason.MISSING_INPUT] * 2
+
+
+def test_huge_texts_are_covered_too(exchange: Make, score: Any) -> None:
+    """A megabyte of answer and of contexts; the details stay small."""
+    (result,) = score(ContextCoverage(), exchange("q", "word " * 200_000 + "x" * 1_000_000, "word other " * 100_000))
+
+    assert result.value == pytest.approx(1 / 2, abs=1e-9)
+    assert len(str(result.details)) < 500
+
+
+@given(st.text(max_size=50), st.text(max_size=50))
+def test_more_context_never_covers_less(answer: str, context: str) -> None:
+    """Each word found stays found."""
+    first = set(words(answer)) & set(words(context))
+
+    assert first <= set(words(answer)) & set(words(f"{context}\n{answer}"))
+
+
+# Similarity
+
+
+def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) -> None:
+    """With vectors set by hand, exactly; chunks keep their own."""
+    cosines = {"one": 0.9, "two": 0.8, "three": 0.3, "four": 0.2}
+    vectors = {name: [value, math.sqrt(1 - value * value)] for name, value in cosines.items()}
+    embedder = FakeEmbedder({"q": [1.0, 0.0], **vectors})
+
+    (weighted,) = score(ContextSimilarity(embedder), exchange("q", None, *cosines))
+    (plain,) = score(ContextSimilarity(embedder, aggregate="mean"), exchange("q", None, *cosines))
+
+    assert weighted.value == weighted.details["position_weighted"] == pytest.approx(2.0088 / 3.439, abs=1e-9)
+    assert plain.value == plain.details["mean"] == pytest.approx(0.55, abs=1e-9)
+    assert weighted.details["chunks"] == pytest.approx(list(cosines.values()), abs=1e-9)
+    assert weighted.fingerprint != plain.fingerprint
+
+
+def test_blank_chunks_are_no_chunks_and_many_are_cut(exchange: Make, score: Any) -> None:
+    """The first 20 are looked at, the beginning of each, which the details tell."""
+    embedder = FakeEmbedder()
+    chunks = [" ", "word " * 10_000, *(f"chunk {number}" for number in range(40))]
+
+    (result,) = score(ContextSimilarity(embedder), exchange("q", None, *chunks))
+
+    assert len(result.details["chunks"]) == 20
+    assert result.details["cut"] == {
+        "contexts": {"shown": 20, "of": 41},
+        "context 0": {"shown": 8_000, "of": 50_000},
+    }
+
+
+def test_an_unknown_mean_is_refused() -> None:
+    """When the scorer is made, not when it scores."""
+    with pytest.raises(ValueError, match="aggregate must be one of position_weighted, mean, not 'median'"):
+        ContextSimilarity(FakeEmbedder(), aggregate="median")  # type: ignore[arg-type]  # on purpose
+
+
+def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
+    """Whoever changes how a value is made raises the version, and these with it."""
+    assert ContextCoverage().fingerprint == "cf24367a6b2a"
+    assert ContextSimilarity(FakeEmbedder()).fingerprint == "024d0f3d9209"
+    assert repr(ContextCoverage()) == "ContextCoverage()"
+    assert repr(ContextSimilarity(FakeEmbedder())) == (
+        "ContextSimilarity('fake-embedder', aggregate='position_weighted')"
+    )

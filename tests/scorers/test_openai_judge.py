@@ -1,0 +1,424 @@
+"""The judge behind a server: every way in which it fails has its reason, its number of requests, and no number."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from germane.errors import ScoringError, SettingsError
+from germane.score import Reason
+from germane.scorers import Message, OpenAIJudge, Server, Vectors
+from germane.scorers.judge.client import retry_after
+from germane.scorers.judge.openai_embedder import OpenAIEmbedder, unpacked
+from germane.testing import FakeJudge, Fault
+
+TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
+KEY = "sk-very-secret-1234567890"
+
+
+def with_judge(fake: FakeJudge, use: Callable[[OpenAIJudge], Awaitable[Any]], **server: Any) -> Any:
+    """Return what comes of using a judge, which is closed afterwards."""
+
+    async def use_and_close() -> Any:
+        judge = OpenAIJudge("fake-judge", Server(**{"api_key": "test", "base_url": fake.base_url} | server))
+        try:
+            return await use(judge)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def failure(fake: FakeJudge, **server: Any) -> ScoringError:
+    """Return the error that asking ends with."""
+    with pytest.raises(ScoringError) as caught:
+        with_judge(fake, lambda judge: judge.ask(TURNS), **server)
+    return caught.value
+
+
+FAILURES = {
+    "server error, twice": (Fault("status", status=503), Reason.JUDGE_UNREACHABLE, 2),
+    "bad gateway": (Fault("status", status=502), Reason.JUDGE_UNREACHABLE, 2),
+    "busy": (Fault("status", status=429), Reason.JUDGE_RATE_LIMITED, 2),
+    "busy for long": (Fault("status", status=429, retry_after=30), Reason.JUDGE_RATE_LIMITED, 1),
+    "quota used up": (Fault("status", status=429, code="insufficient_quota", retry_after=9), Reason.JUDGE_REJECTED, 1),
+    "wrong key": (Fault("status", status=401, code="invalid_api_key"), Reason.JUDGE_REJECTED, 1),
+    "forbidden": (Fault("status", status=403), Reason.JUDGE_REJECTED, 1),
+    "no such model": (Fault("status", status=404, code="model_not_found"), Reason.JUDGE_REJECTED, 1),
+    "bad request": (Fault("status", status=400), Reason.JUDGE_REJECTED, 1),
+    "a code that is none": (Fault("status", status=400, code={"a": [1]}), Reason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
+    "too large": (Fault("status", status=413), Reason.JUDGE_REFUSED, 1),
+    "too long": (Fault("status", status=400, code="context_length_exceeded"), Reason.JUDGE_REFUSED, 1),
+    "no room for its thoughts": (
+        Fault("status", status=400, message="Could not finish: max_tokens or model output limit was reached."),
+        Reason.UNPARSABLE,
+        1,
+    ),
+    "filtered": (Fault("status", status=400, code="content_filter"), Reason.JUDGE_REFUSED, 1),
+    "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
+    "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
+    "half a body": (Fault("truncated"), Reason.JUDGE_UNREACHABLE, 2),
+    "a web page": (Fault("garbage"), Reason.UNPARSABLE, 1),
+    "no JSON": (Fault("not_json"), Reason.UNPARSABLE, 1),
+    "no choices": (Fault("no_choices"), Reason.UNPARSABLE, 1),
+    "empty contents": (Fault("empty"), Reason.UNPARSABLE, 1),
+    "thoughts only": (Fault("thinking"), Reason.UNPARSABLE, 1),
+    "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED, 1),
+    "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED, 1),
+}
+
+
+@pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
+def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Reason, requests: int) -> None:
+    """And costs no more requests than may help."""
+    fake.outage = fault
+
+    assert failure(fake).reason is reason
+    assert len(fake.chats) == requests
+
+
+@pytest.mark.parametrize("kind", ["hang", "drip"])
+def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> None:
+    """A byte now and then does not keep a request alive, and a request that was too slow is not repeated."""
+    fake.outage = Fault(kind)
+
+    error = failure(fake, timeout=2.0)
+
+    assert error.reason is Reason.JUDGE_TIMEOUT
+    assert len(fake.chats) == 1
+
+
+@pytest.mark.parametrize("reason", [Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE])
+def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Reason) -> None:
+    """The caller waits; the request does not."""
+    fake.outage = Fault("status", status=429 if reason is Reason.JUDGE_RATE_LIMITED else 503, retry_after=600)
+
+    error = failure(fake)  # pytest's own time limit would end a request that waits
+
+    assert (error.reason, error.retry_after) == (reason, 600)
+    assert len(fake.chats) == 1
+
+
+def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
+    """Retry-After has two forms; the date is read by the server's own clock."""
+    fake.outage = Fault("status", status=429, retry_after="Sun, 06 Nov 2094 08:49:37 GMT")
+
+    assert failure(fake).retry_after == 86_400
+
+
+@pytest.mark.parametrize(
+    ("said", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
+)
+def test_nonsense_for_a_pause_does_no_harm(fake: FakeJudge, said: str, pause: float | None) -> None:
+    """A header that says nothing is ignored, and no server is left alone for more than a day."""
+    fake.outage = Fault("status", status=429, retry_after=said)
+
+    assert failure(fake, retries=0).retry_after == pause
+
+
+def test_a_pause_in_milliseconds_is_one() -> None:
+    """Some servers name it so, and the client would sleep for it."""
+    assert retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
+    assert retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
+    assert retry_after(httpx2.Headers({})) is None
+
+
+def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
+    """The client repeats once what broke off."""
+    fake.faults.append(Fault("reset"))
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS))
+
+    assert reply.texts
+    assert len(fake.chats) == 2
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    """Nobody listens on the port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def ask() -> None:
+        judge = OpenAIJudge("m", Server(base_url=f"http://127.0.0.1:{port}/v1", retries=0))
+        try:
+            await judge.ask(TURNS)
+        finally:
+            await judge.aclose()
+
+    with pytest.raises(ScoringError) as caught:
+        asyncio.run(ask())
+    assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+
+
+@pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
+def test_an_address_that_is_none_is_a_wrong_setting(address: str) -> None:
+    """Found at the start, and not repeated: it may hold a secret."""
+    with pytest.raises(SettingsError, match=r"^setting base_url: it is not a web address$"):
+        OpenAIJudge("m", Server(base_url=address))
+
+
+def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
+    """Neither in messages, even where the server repeats it, nor in what is printed."""
+    fake.outage = Fault("status", status=401, message=f"Incorrect API key provided: {KEY}. Or sk-ab***************xyz.")
+
+    error = failure(fake, api_key=KEY)
+
+    assert fake.chats[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "secret" not in str(error)
+    assert "sk-" not in str(error)
+    server = Server(api_key=KEY, base_url=f"https://user:{KEY}@host/v1")
+    assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
+
+
+def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
+    """Proxies like to say which path they do not know."""
+    fake.outage = Fault("status", status=404, message="Cannot POST /token-12345/v1/chat/completions as joe:hunter22")
+    address = fake.base_url.replace("http://", "http://joe:hunter22@").replace("/v1", "/token-12345/v1")
+
+    error = failure(fake, base_url=address)
+
+    assert fake.chats[0].path.startswith("/token-12345/")
+    assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
+
+
+def test_an_address_may_have_a_query(fake: FakeJudge) -> None:
+    """Gateways want a version there, or a key: it goes with each request, behind its path, and is not told."""
+    address = f"{fake.base_url}?version=2024-06-01&key=abc-{KEY}"
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS), base_url=address)
+    fake.outage = Fault("status", status=401, message=f"abc-{KEY} is no key")
+    error = failure(fake, base_url=address)
+
+    assert reply.texts[0]
+    assert [request.query for request in fake.chats] == [f"version=2024-06-01&key=abc-{KEY}"] * 2
+    assert str(error) == "HTTP 401: [hidden] is no key"
+
+
+def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> None:
+    """The client insists on a key; servers of one's own need none."""
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
+
+    assert reply.texts
+    assert fake.chats[0].headers["authorization"] == "Bearer none"
+
+
+def test_our_requests_are_not_in_the_applications_log(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
+    """A line for each would say nothing, and tell an address that may be secret. The application's own stay."""
+    fake.faults.append(Fault("status", status=503))
+    with caplog.at_level(logging.INFO):
+        with_judge(fake, lambda judge: judge.ask(TURNS))
+        ours = list(caplog.records)
+        httpx2.get(f"{fake.base_url}/models")
+
+    assert ours == []
+    assert [record.name for record in caplog.records] == ["httpx2"]
+
+
+def test_a_long_error_page_is_cut(fake: FakeJudge) -> None:
+    """What a server says is shown, within bounds."""
+    fake.outage = Fault("status", status=403, message="no " * 5_000)
+
+    assert len(str(failure(fake))) < 400
+
+
+def test_of_an_endless_reply_the_beginning_is_read(fake: FakeJudge) -> None:
+    """No judge is asked for so much."""
+    fake.replies = lambda request: "What is it? " * 100_000
+
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS))
+
+    assert len(reply.texts[0]) == 100_000
+    assert reply.texts[0].startswith("What is it? What is it?")
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # what an ended loop leaves open nobody can close
+def test_judge_and_embedder_serve_one_event_loop_after_another(fake: FakeJudge) -> None:
+    """A notebook has many. Connections of an ended loop are not used again, and closing them is no error."""
+    server = Server(api_key="test", base_url=fake.base_url, retries=0)
+    judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
+
+    async def use() -> tuple[int, int]:
+        replies = await asyncio.gather(*(judge.ask(TURNS) for _ in range(8)))
+        return len(replies), len(await embedder.embed(["one", "two"]))
+
+    async def close() -> None:
+        await judge.aclose()
+        await embedder.aclose()
+
+    assert [asyncio.run(use()) for _ in range(3)] == [(8, 2)] * 3
+    asyncio.run(close())
+    gc.collect()
+
+
+def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:
+    """All of one request."""
+    reply = with_judge(fake, lambda judge: judge.ask(TURNS, n=3))
+
+    assert len(reply.texts) == 3
+    assert reply.input_tokens == 9
+    assert reply.output_tokens == sum(len(text.split()) for text in reply.texts)
+    assert reply.model == "fake-judge"
+
+
+REFUSALS = {
+    "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
+    "temperature": "Unsupported value: 'temperature' does not support 0.7 with this model.",
+    "stop": "'stop' is not supported with this model.",
+    "n": "n must be 1",
+}
+
+
+@pytest.mark.parametrize(("option", "message"), REFUSALS.items())
+def test_an_option_the_server_names_is_left_out_from_then_on(fake: FakeJudge, option: str, message: str) -> None:
+    """Models differ in what they take."""
+    fake.faults.append(Fault("status", status=400, message=message))
+
+    async def ask_twice(judge: OpenAIJudge) -> None:
+        for _ in range(2):
+            await judge.ask(TURNS, n=2, temperature=0.7, stop=["\n"])
+
+    with_judge(fake, ask_twice)
+
+    assert [option in request.body for request in fake.chats] == [True, False, False]
+    assert all("max_completion_tokens" in chat.body for chat in fake.chats[1:]) is (option == "max_tokens")
+
+
+def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
+    """A request that is bad for another reason costs a try without each option once, and changes nothing."""
+    schema: dict[str, Any] = {"type": "object"}
+    fake.faults.extend([Fault("status", status=400)] * 3)
+
+    async def fail_then_ask(judge: OpenAIJudge) -> None:
+        with pytest.raises(ScoringError):
+            await judge.ask(TURNS, n=2, schema=schema)
+        await judge.ask(TURNS, n=2, schema=schema)
+        fake.faults.append(Fault("status", status=400))
+        with pytest.raises(ScoringError):
+            await judge.ask(TURNS, n=2, schema=schema)
+
+    with_judge(fake, fail_then_ask)
+
+    sent = [("response_format" in chat.body, "n" in chat.body) for chat in fake.chats]
+    assert sent == [(True, True), (False, True), (False, False), (True, True), (True, True)]
+
+
+# The embedder behind the same kind of server
+
+
+def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
+    """Return the vectors of some texts."""
+
+    async def use_and_close() -> Vectors:
+        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url, **server))
+        try:
+            return await embedder.embed(texts)
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(use_and_close())
+
+
+def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
+    """One request for all."""
+    fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
+
+    rows = embed(fake, "a", "b")
+
+    assert rows.tolist() == [[0.6, 0.8], [0.0, 1.0]]
+    assert len(fake.embeddings) == 1
+
+
+def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
+    """Return what the second of two requests brought, and how vectors were asked for."""
+
+    async def use_and_close() -> Vectors:
+        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url))
+        try:
+            await embedder.embed(["a"])
+            return await embedder.embed(["b"])
+        finally:
+            await embedder.aclose()
+
+    rows = asyncio.run(use_and_close())
+    return rows, [request.body["encoding_format"] for request in fake.embeddings]
+
+
+def test_packed_vectors_are_read(fake: FakeJudge) -> None:
+    """They have 32 bits."""
+    fake.packed_vectors = "honoured"
+    fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
+
+    rows, asked = embed_twice(fake)
+
+    assert rows == pytest.approx(np.array([[0.6, -0.8]]), abs=1e-6)
+    assert asked == ["base64", "base64"]
+
+
+def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None:
+    """From then on."""
+    fake.packed_vectors = "refused"
+    fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
+
+    rows, asked = embed_twice(fake)
+
+    assert rows.tolist() == [[0.6, -0.8]]
+    assert asked == ["base64", "float", "float"]
+
+
+@pytest.mark.parametrize("broken", ["!", "AAA=", "AAAA"])
+def test_a_packed_vector_that_cannot_be_read_is_none(broken: str) -> None:
+    """Neither as base64 nor as numbers of 32 bits."""
+    with pytest.raises(ScoringError) as caught:
+        unpacked(broken)
+
+    assert caught.value.reason is Reason.EMBEDDER_ERROR
+
+
+@pytest.mark.parametrize(
+    "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage", "not_json"]
+)
+def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any) -> None:
+    """And asking again would not help."""
+    fake.outage = Fault(kind)
+
+    with pytest.raises(ScoringError) as caught:
+        embed(fake, "a", "b c")
+
+    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, None)
+    assert len(fake.embeddings) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "pause"),
+    [
+        (Fault("status", status=503), 0),
+        (Fault("status", status=429, retry_after=12), 12),
+        (Fault("hang"), 0),
+        (Fault("reset"), 0),
+        (Fault("status", status=401), 0),
+        (Fault("status", status=404, code="model_not_found"), 0),
+        (Fault("status", status=429, code="insufficient_quota"), 0),
+        (Fault("status", status=400), None),
+        (Fault("status", status=413), None),
+    ],
+    ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
+)
+def test_an_embedder_that_is_away_may_come_back(
+    fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
+) -> None:
+    """The pause says so: it is there when asking again, now or once somebody has acted, may help."""
+    fake.outage = fault
+
+    with pytest.raises(ScoringError) as caught:
+        embed(fake, "a", timeout=2 if fault.kind == "hang" else 30)
+
+    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, pause)
+    assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))

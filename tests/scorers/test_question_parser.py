@@ -1,0 +1,87 @@
+"""What a judge wrote is read with patience, and only questions count."""
+
+# ruff: noqa: RUF001 - sentences of many languages
+
+from __future__ import annotations
+
+import pytest
+
+from germane.scorers.base.question_parser import Question, read_questions
+
+ONE = [Question("Where is the pier?", noncommittal=False)]
+BARE = [Question("Where is the pier?")]
+
+REPLIES = {
+    "JSON as asked": ('{"question": "Where is the pier?", "noncommittal": false}', ONE),
+    "in a code fence": ('```json\n{"question": "Where is the pier?", "noncommittal": false}\n```', ONE),
+    "prose around it": ('Sure! {"question": "Where is the pier?", "noncommittal": false} Hope it helps {', ONE),
+    "after thinking": ('<think>Is it {"question": "No?"}?</think>{"question": "Where is the pier?"}', BARE),
+    "after thinking that nobody saw begin": (
+        '"No?" {"question": "No?"}</think>{"question": "Where is the pier?"}',
+        BARE,
+    ),
+    "after long thinking": (f"<think>{'hm ' * 20_000}</think>Where is the pier?", BARE),
+    "thinking only": ('<think>Is it {"question": "No?"}', []),
+    "votes as words": ('{"question": "Where is the pier?", "noncommittal": "no"}', ONE),
+    "votes as numbers": ('{"question": "Where is the pier?", "noncommittal": 0}', ONE),
+    "a vote that is none": ('{"question": "Where is the pier?", "noncommittal": [1]}', BARE),
+    "cut off": ('{"question": "Where is the pier?", "noncommittal": fal', BARE),
+    "not closed": ('{"question": "Where is the pier?", "noncommittal": false', ONE),
+    "a bare line": ("Where is the pier?", BARE),
+    "a line with a label": ('Question: "Where is the pier?"', BARE),
+    "a numbered line": ("Here you are:\n1. Where is the pier?\nBye.", BARE),
+    "a JSON string": ('["Where is the pier?"]', BARE),
+    "white space": ("  \n Where   is\tthe pier? \n", BARE),
+    "a list": (
+        '{"questions": [{"question": "Where is the pier?", "noncommittal": false}, "Who knows?", 7, {"q": 1}]}',
+        [*ONE, Question("Who knows?")],
+    ),
+    "several lines": ("- Where is the pier?\n- Who knows?", [*BARE, Question("Who knows?")]),
+    "nothing": ("", []),
+    "a refusal": ("I can't help with that.", []),
+    "another object": ('{"answer": "pier four"}', []),
+    "deep nonsense": ("[" * 100_000, []),
+    "a number": ("12", []),
+    "a value inside another": ('[1, [2], {"question": "Where is the pier?"}]', BARE),
+    "two values": ('{"note": [1]} {"question": "Where is the pier?"}', BARE),
+    "a bad escape": ('{"question": "\\x", "noncommittal": ', []),
+}
+
+
+@pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
+def test_replies_are_read(reply: str, expected: list[Question]) -> None:
+    """JSON first, then what is left of JSON, then lines that end in a question mark."""
+    assert read_questions(reply) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where is the pier?",
+        "Where is the pier",
+        "営業時間は何時ですか。",
+        "你们几点开门？",
+        "ร้านเปิดกี่โมง",
+        "أين الرصيف؟",
+        "Πού είναι η προβλήτα;",
+        "¿Dónde está el muelle?",
+        "Pier four?",
+        '"Where is it?"',
+    ],
+)
+def test_questions_of_any_language_are_usable(text: str) -> None:
+    """By their mark, their first word, or a script that needs no mark."""
+    assert Question(text).is_usable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "?", "???", "12 + 4?", "Pier four.", "The ferry leaves at nine", "—?", "What", "Where is",
+        "Could not write a question", "Can't be answered from this", "Is located behind the market.",
+        "我无法生成问题。",
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_not_usable(text: str) -> None:
+    """Nothing, marks only, numbers, statements, excuses."""
+    assert not Question(text).is_usable

@@ -1,0 +1,86 @@
+"""Several ratings in one reply: the expected value in each place of a list."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from germane.scorers import Message, OpenAIJudge, Reply, Server
+from germane.scorers.base.protocols import Token
+from germane.scorers.prompting.rating import expected_ratings
+from germane.testing import FakeJudge
+
+LIST = [Token('{"'), Token("ratings"), Token('":'), Token(" [")]
+
+
+def test_each_rating_is_the_mean_over_the_digits_in_its_place() -> None:
+    """Weighted by how likely each was, and what is no digit left out."""
+    first = Token("5", {"5": 0.5, "4": 0.25, "x": 0.25})
+    second = Token(" 2", {" 2": 0.6, "2": 0.2, "1": 0.2})
+
+    ratings = expected_ratings([*LIST, first, Token(","), second, Token("]}")], [5, 2])
+
+    assert ratings is not None
+    assert [rating.points for rating in ratings] == pytest.approx([(5 * 0.5 + 4 * 0.25) / 0.75, 1.8], abs=1e-9)
+    assert {rating.rated for rating in ratings} == {"expected"}
+
+
+def test_digits_may_come_with_what_surrounds_them() -> None:
+    """Tokenizers join brackets and commas to them."""
+    tokens = [
+        Token('{"ratings":'),
+        Token("[3", {"[3": 0.5, "[4": 0.5}),
+        Token(",1", {",1": 1.0}),
+        Token("5]", {"5]": 1}),
+    ]
+
+    ratings = expected_ratings([*tokens, Token("}")], [3, 1, 5])
+
+    assert ratings is not None
+    assert [rating.points for rating in ratings] == pytest.approx([3.5, 1.0, 5.0], abs=1e-9)
+
+
+def test_digits_that_were_thought_before_the_list_do_not_count() -> None:
+    """Nor do lists."""
+    thought = [Token("<think>"), Token("["), Token("1"), Token("] is"), Token("4"), Token("</think>")]
+
+    ratings = expected_ratings([*thought, *LIST, Token("2", {"2": 1.0}), Token("]}")], [2])
+
+    assert ratings is not None
+    assert ratings[0].points == 2
+
+
+@pytest.mark.parametrize(
+    ("tokens", "written"),
+    [
+        ([], [3]),
+        ([*LIST, Token("3", {"3": 1.0})], [4]),
+        ([*LIST, Token("3", {"3": 1.0})], [3, 3]),
+        ([*LIST, Token("3"), Token(".5")], [3.5]),
+        ([*LIST, Token("3", {"3": 0.3, "The": 0.7})], [3]),
+        ([*LIST, Token("3")], [3]),
+        ([Token("3", {"3": 1.0})], [3]),
+    ],
+)
+def test_tokens_that_do_not_tell_give_nothing(tokens: list[Token], written: list[float]) -> None:
+    """Other digits, parts of numbers, too little mass, none told, and no list: what was written is all there is."""
+    assert expected_ratings(tokens, written) is None
+
+
+def test_a_judge_tells_what_its_server_told_of_every_token(fake: FakeJudge) -> None:
+    """When asked for it, and nothing otherwise."""
+    fake.first_token = {"4": 0.75, "5": 0.25}
+
+    async def ask(top_tokens: int) -> Reply:
+        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url))
+        try:
+            return await judge.ask([Message("user", "Rate.")], max_tokens=1, top_tokens=top_tokens)
+        finally:
+            await judge.aclose()
+
+    told, untold = asyncio.run(ask(2)), asyncio.run(ask(0))
+
+    assert [token.text for token in told.tokens] == ["4"]
+    assert told.tokens[0].likeliest == told.first_token == pytest.approx({"4": 0.75, "5": 0.25}, abs=1e-9)
+    assert (untold.tokens, untold.first_token) == ((), {})

@@ -1,0 +1,170 @@
+"""Beyond the capture limit exchanges are counted instead of stored, and the log tells when that begins and ends."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from germane.exchange import Exchange, draw_of
+from germane.storage import Coverage, Store, Writer
+
+Make = Callable[..., Exchange]
+WriteTo = Callable[..., Writer]
+LIMIT = 600
+LONG = 20.0
+
+
+class Time:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    """Seconds of the capture limit."""
+    return Time()
+
+
+@pytest.fixture
+def writer(store: Store, time: Time) -> Iterator[Writer]:
+    """A writer with a limit, that is stopped afterwards."""
+    opened = Writer(store, limit=LIMIT, interval=0.01, scorers=("a", "b"), clock=time)
+    yield opened
+    opened.stop(LONG)
+
+
+def nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000_000
+
+
+def offer(writer: Writer, make: Make, minutes: float = 0, **fields: Any) -> Exchange | None:
+    """Do as the tracer does: ask, then put what is kept, with its probability."""
+    exchange = make(minutes, **fields)
+    draw = fields.get("draw", draw_of(exchange.trace_id))
+    started = nanoseconds(exchange.started_at)
+    probability = writer.admit(exchange.service, exchange.route, started, draw)
+    if probability is None:
+        return None
+    kept = make(minutes, **fields | {"draw": draw, "capture_probability": probability})
+    assert writer.put(kept)
+    return kept
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Return level and text of what germane logged."""
+    ours = [record for record in caplog.records if record.name.startswith("germane")]
+    return [(record.levelname, record.getMessage()) for record in ours]
+
+
+def test_without_a_limit_all_are_kept(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
+    """Each surely."""
+    writer = write_to(sqlite_store)
+    assert {writer.admit("shop", "ask", 0, 1.0) for _ in range(1_000)} == {1.0}
+
+
+def test_what_is_beyond_is_counted_by_minute_and_route(store: Store, writer: Writer, make: Make) -> None:
+    """As skipped, for each scorer; what is kept is stored with its probability, not under its draw."""
+    offered = [(minute, route) for minute in (0, 1) for route in ("ask", "chat") for _ in range(200)]
+    kept = [one for minute, route in offered if (one := offer(writer, make, minute, route=route))]
+    assert writer.flush(LONG)
+
+    stored = store.exchanges(limit=1_000)
+    assert {one.id for one in stored} == {one.id for one in kept}
+    assert writer.thinned == 800 - len(kept) > 600
+    assert writer.dropped == 0
+    assert all(one.sampling_key <= one.capture_probability for one in stored)
+    for route in ("ask", "chat"):
+        gone = 400 - sum(one.route == route for one in kept)
+        expected = {"seen": gone, "skipped": {"capture_limit": gone}}
+        found = [one for one in store.coverage() if one.route == route]
+        assert found == [Coverage(service="shop", route=route, scorer=name, **expected) for name in ("a", "b")]
+    second = [one for one in store.coverage(since=make(1).started_at) if one.scorer == "a"]
+    assert sum(one.seen for one in second) == 400 - sum(one.started_at == make(1).started_at for one in kept)
+
+
+def test_the_counts_come_by_themselves(store: Store, writer: Writer, make: Make) -> None:
+    """Also when nothing is kept after them, and nobody flushes."""
+    for _ in range(LIMIT):
+        offer(writer, make)
+    assert writer.flush(LONG)
+    before = writer.thinned
+    assert offer(writer, make, draw=1.0) is None
+
+    waiting = threading.Event()
+    for _ in range(4_000):
+        if sum(one.seen for one in store.coverage() if one.scorer == "a") > before:
+            break
+        waiting.wait(0.005)
+    assert sum(one.seen for one in store.coverage() if one.scorer == "a") == writer.thinned == before + 1
+
+
+def test_the_log_tells_when_it_begins_and_when_it_is_over(
+    writer: Writer, make: Make, time: Time, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once each, however many are beyond it; traffic about the limit is one beginning."""
+    caplog.set_level(logging.INFO)
+    for _ in range(3):
+        for _ in range(400):
+            offer(writer, make)
+        time.now += 1
+    gone = writer.thinned
+    time.now += 60
+    assert offer(writer, make) is not None
+
+    assert messages(caplog) == [
+        ("WARNING", "more than 600 exchanges a minute: of further ones only a part is kept, the others are counted"),
+        ("INFO", f"under 600 exchanges a minute again, all are kept; {gone} were not so far"),
+    ]
+
+
+def test_threads_share_one_limit(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
+    """None is counted twice or not at all, and together they keep what one would."""
+    writer, kept = write_to(sqlite_store, limit=LIMIT, clock=Time()), []
+
+    def work(seed: int) -> None:
+        for number in range(1_000):
+            probability = writer.admit("shop", "ask", 0, draw_of(f"{seed} {number}"))
+            if probability is not None:
+                kept.append(probability)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(kept) + writer.thinned == 8_000
+    assert 60 < len(kept) < 150
+    assert writer.stop(LONG)
+
+
+FORKED = """
+import os, sys
+from germane.storage import Store, Writer
+writer = Writer(Store("sqlite://"), limit=1, interval=60, clock=lambda: 0.0)
+while writer.admit("shop", "ask", 0, 1.0):
+    pass
+if writer.thinned != 1:
+    sys.exit(1)
+child = os.fork()
+if child == 0:
+    os._exit(0 if (writer.admit("shop", "ask", 0, 1.0), writer.thinned) == (1.0, 0) else 2)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_begins_with_a_limit_of_its_own() -> None:
+    """What the parent has dropped is the parent's to count."""
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=LONG, check=False).returncode == 0

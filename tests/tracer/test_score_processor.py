@@ -1,0 +1,499 @@
+"""Hold-and-merge: the table of cases that the processor must pass, by number."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, SamplingResult
+from opentelemetry.trace import Link, SpanKind, StatusCode
+
+import germane
+from germane.score import Reason, Score
+from germane.testing import OTLPReceiver
+from germane.tracer.attachment import score_attributes
+from germane.tracer.score_processor import Holder
+
+SCORE = {"rag.evaluation.answer_relevancy": 0.87}
+Key = tuple[int, int]
+
+
+class Bench:
+    """A holder in front of an exporter, and a tracer that feeds it."""
+
+    def __init__(self, *, limits: SpanLimits | None = None, sampler: Sampler | None = None, **options: Any) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.orphans: list[tuple[Key, Mapping[str, Any]]] = []
+        self.holder = Holder(SimpleSpanProcessor(self.exporter), **{"max_hold": 60.0, **options})
+        self.holder.orphaned = lambda key, extra: self.orphans.append((key, extra))
+        resource = Resource.create({"service.name": "bench"})
+        self.provider = TracerProvider(span_limits=limits, sampler=sampler, resource=resource, shutdown_on_exit=False)
+        self.provider.add_span_processor(self.holder)
+        self.tracer = self.provider.get_tracer("bench", "1.0")
+
+    def span(self, name: str = "span", *, announced: bool = True, **options: Any) -> Key:
+        """Make a span and return its key."""
+        span = self.tracer.start_span(name, **options)
+        context = span.get_span_context()
+        if announced:
+            self.holder.announce((context.trace_id, context.span_id))
+        span.end()
+        return context.trace_id, context.span_id
+
+    @property
+    def exported(self) -> list[ReadableSpan]:
+        return list(self.exporter.get_finished_spans())
+
+    @property
+    def names(self) -> list[str]:
+        return [span.name for span in self.exported]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: count for name, count in self.holder.counts.items() if count}
+
+
+@pytest.fixture
+def bench() -> Iterator[Callable[..., Bench]]:
+    """Makes benches and shuts them down."""
+    made: list[Bench] = []
+
+    def make(**options: Any) -> Bench:
+        made.append(Bench(**options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.provider.shutdown()
+
+
+def test_01_what_was_not_announced_passes_at_once(bench: Callable[..., Bench]) -> None:
+    """Other spans, and children of a held one, are not delayed."""
+    here = bench()
+    with here.tracer.start_as_current_span("held") as held:
+        context = held.get_span_context()
+        here.holder.announce((context.trace_id, context.span_id))
+        here.span("child", announced=False)
+    here.span("other", announced=False)
+
+    assert here.names == ["child", "other"]
+    assert here.counts == {"held": 1}
+
+
+class RecordOnly(Sampler):
+    def should_sample(self, *args: Any, **kwargs: Any) -> SamplingResult:
+        return SamplingResult(Decision.RECORD_ONLY)
+
+    def get_description(self) -> str:
+        return "records, but does not sample"
+
+
+@pytest.mark.parametrize("sampler", [ALWAYS_OFF, RecordOnly()])
+def test_02_what_is_not_sampled_is_not_held(unconnected: Any, sampler: Sampler) -> None:
+    """It is not exported anyway, so it waits for nothing."""
+    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+    provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+    unconnected.connect(provider=provider, processor=holder, hold=True)
+    germane.observe(lambda question: "a")("Why?")
+
+    assert unconnected.exchange.answer == "a"
+    assert not any(holder.counts.values())
+
+
+def test_03_a_score_lands_on_the_held_span(bench: Callable[..., Bench]) -> None:
+    """One export; everything is the original's, plus the score."""
+    here = bench()
+    link = Link(here.tracer.start_span("linked").get_span_context(), {"why": "test"})
+    with here.tracer.start_as_current_span("parent"):
+        span = here.tracer.start_span("held", kind=SpanKind.SERVER, links=[link], attributes={"a": 1, "b": [1, 2]})
+        span.add_event("happened", {"what": "this"})
+        span.set_status(StatusCode.ERROR, "broke")
+        context = span.get_span_context()
+        here.holder.announce((context.trace_id, context.span_id))
+        span.end()
+    ((_, original),) = here.holder._held.values()
+    here.exporter.clear()
+
+    assert here.holder.attach((context.trace_id, context.span_id), SCORE) == "attached"
+
+    (exported,) = here.exported
+    expected, shown = json.loads(original.to_json()), json.loads(exported.to_json())
+    assert shown.pop("attributes") == {**expected.pop("attributes"), **SCORE}
+    assert shown == expected
+    assert (exported.context, exported.parent, exported.kind) == (original.context, original.parent, SpanKind.SERVER)
+    assert (exported.start_time, exported.end_time) == (original.start_time, original.end_time)
+    assert exported.get_span_context() is original.get_span_context()
+    assert exported.instrumentation_scope is original.instrumentation_scope
+    assert exported.resource is original.resource
+    assert copy.copy(exported).attributes == exported.attributes
+    assert [(event.name, event.attributes) for event in exported.events] == [("happened", {"what": "this"})]
+    assert [link.attributes for link in exported.links] == [{"why": "test"}]
+    assert here.counts == {"held": 1, "scored": 1}
+
+
+def test_04_an_ended_span_is_closed(bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture) -> None:
+    """What the application sets after the end does not come through the holder either."""
+    here = bench()
+    span = here.tracer.start_span("held")
+    key = span.get_span_context().trace_id, span.get_span_context().span_id
+    here.holder.announce(key)
+    span.end()
+    span.set_attribute("late", True)
+    here.holder.attach(key, SCORE)
+
+    assert here.exported[0].attributes == SCORE
+    assert "ended span" in caplog.text
+
+
+def test_05_a_second_score_finds_the_span_gone(bench: Callable[..., Bench]) -> None:
+    """The caller sends a carrier for it."""
+    here = bench()
+    key = here.span()
+
+    assert [here.holder.attach(key, SCORE), here.holder.attach(key, SCORE)] == ["attached", "gone"]
+    assert len(here.exported) == 1
+    assert here.counts == {"held": 1, "scored": 1, "late": 1}
+
+
+def test_06_without_a_score_a_span_leaves_at_its_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
+    """Once, unscored, after the time it may wait, and not before."""
+    here = bench(max_hold=0.2)
+    began = time.monotonic()
+    here.span()
+    wait_until(lambda: here.exported)
+
+    assert time.monotonic() - began >= 0.2
+    assert (len(here.exported), here.exported[0].attributes) == (1, {})
+    assert here.counts == {"held": 1, "expired": 1}
+
+
+def test_06_each_span_has_its_own_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
+    """The thread that watches goes on when it had nothing to watch for a while."""
+    here = bench(max_hold=0.05)
+    for number in range(3):
+        here.span(str(number))
+        wait_until(lambda number=number: len(here.exported) == number + 1)
+
+    assert here.names == ["0", "1", "2"]
+    assert len([thread for thread in threading.enumerate() if thread is here.holder._thread]) == 1
+
+
+def test_06_no_time_to_wait_is_no_wait(bench: Callable[..., Bench]) -> None:
+    """With `max_hold=0` nothing is held."""
+    here = bench(max_hold=0)
+    here.span("a")
+
+    assert here.names == ["a"]
+
+
+def test_07_a_score_before_its_span_is_kept_for_it(bench: Callable[..., Bench]) -> None:
+    """It was announced, so it will come; when it does, it leaves with its score at once."""
+    here = bench()
+    span = here.tracer.start_span("late")
+    key = span.get_span_context().trace_id, span.get_span_context().span_id
+    here.holder.announce(key)
+    assert here.holder.attach(key, SCORE) == "stashed"
+    assert here.holder.attach(key, SCORE) == "gone"
+    span.end()
+
+    assert here.exported[0].attributes == SCORE
+    assert here.counts == {"scored": 1, "early": 1, "late": 1}
+
+
+@pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
+def test_07_a_score_whose_span_never_comes_is_handed_back(bench: Callable[..., Bench], how: str) -> None:
+    """Evicted, withdrawn or left at shutdown, it becomes a carrier."""
+    here = bench(max_held=2)
+    here.holder.announce((1, 1))
+    assert here.holder.attach((1, 1), SCORE) == "stashed"
+    if how == "evicted":
+        here.holder.announce((2, 2))
+        here.holder.announce((3, 3))
+    elif how == "withdrawn":
+        here.holder.withdraw((1, 1))
+    else:
+        here.holder.shutdown()
+
+    assert here.orphans == [((1, 1), SCORE)]
+    assert here.holder.attach((1, 1), SCORE) == "gone"
+
+
+def test_07_what_is_left_at_the_end_is_carried(unconnected: Any) -> None:
+    """Disconnecting sends the carrier while spans can still be exported."""
+    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+    unconnected.connect(processor=holder, hold=True)
+    holder.announce((1, 1))
+    holder.attach((1, 1), SCORE)
+    germane.tracer.disconnect()
+
+    assert unconnected.span().links[0].context.trace_id == 1
+    assert unconnected.attributes()["rag.evaluation.answer_relevancy"] == 0.87
+
+
+def test_08_what_was_never_announced_is_gone(bench: Callable[..., Bench]) -> None:
+    """A score of another process, or after the span left, is not kept."""
+    here = bench()
+
+    assert here.holder.attach((1, 1), SCORE) == "gone"
+    assert here.counts == {"late": 1}
+
+
+def test_09_a_flush_lets_held_spans_go(bench: Callable[..., Bench]) -> None:
+    """They leave first, then the inner processor is flushed."""
+    exporter = InMemorySpanExporter()
+    here = bench()
+    here.holder.inner = BatchSpanProcessor(exporter)
+    here.span("a")
+
+    assert here.provider.force_flush()
+    assert [span.name for span in exporter.get_finished_spans()] == ["a"]
+
+
+def test_10_a_shutdown_loses_nothing(bench: Callable[..., Bench]) -> None:
+    """The thread ends, what was held is exported, and later spans are not held any more."""
+    here = bench()
+    here.span("a")
+    here.span("b")
+    thread = here.holder._thread
+    here.holder.shutdown()
+
+    assert here.names == ["a", "b"]
+    assert not thread.is_alive()
+    assert here.holder.closed
+
+
+def test_11_beyond_its_room_the_oldest_leave(bench: Callable[..., Bench]) -> None:
+    """Ten spans, room for three: seven leave unscored in order, three stay; nothing blocks, nothing is lost."""
+    here = bench(max_held=3)
+    for number in range(10):
+        here.span(str(number))
+
+    assert here.names == [str(number) for number in range(7)]
+    assert here.counts == {"held": 10, "overflow": 7}
+    here.holder.release()
+    assert here.names == [str(number) for number in range(10)]
+
+
+def test_12_counts_of_what_was_dropped_are_kept(bench: Callable[..., Bench]) -> None:
+    """The score is not bound by the limit, and hides nothing of what the limit dropped."""
+    here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
+    span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
+    span.add_event("1")
+    span.add_event("2")
+    key = span.get_span_context().trace_id, span.get_span_context().span_id
+    here.holder.announce(key)
+    span.end()
+    here.holder.attach(key, SCORE)
+
+    (exported,) = here.exported
+    assert exported.attributes == {"b": 2, "c": 3, **SCORE}
+    assert (exported.dropped_attributes, exported.dropped_events, exported.dropped_links) == (1, 1, 0)
+
+
+FORKING = """
+import json, os, sys
+import germane, germane.tracer
+from germane.exchange import Exchange
+from germane.score import Score
+
+exchanges = []
+germane.tracer.connect(sink=exchanges.append, service="forking", max_hold=60.0)
+
+@germane.observe(route="ask")
+def ask(question):
+    return question
+
+def score(value):
+    mine = exchanges[-1]
+    assert germane.tracer.attach(mine, [Score(scorer="s", fingerprint="f", value=value)]) == "original"
+
+ask("parent")
+children = []
+for number in (1, 2):
+    child = os.fork()
+    if child == 0:
+        ask(f"child {number}")
+        score(number / 10)
+        germane.tracer.disconnect()
+        os._exit(0)
+    children.append(child)
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+score(0.9)
+germane.tracer.disconnect()
+print("done")
+"""
+
+
+def test_13_15_forked_children_export_their_own_spans_only(run: Any) -> None:
+    """A span held at the fork is the parent's; every span arrives exactly once, with its own score."""
+    with OTLPReceiver() as receiver:
+        assert run(FORKING, **receiver.environment(), OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none") == "done"
+        receiver.wait_for(lambda received: len(received.spans) >= 3)
+
+        found = {span.attributes["input.value"]: span.attributes["rag.evaluation.s"] for span in receiver.spans}
+    assert len(receiver.spans) == 3
+    assert found == {"parent": 0.9, "child 1": 0.1, "child 2": 0.2}
+
+
+IN_A_CALL = """
+import json, os
+import germane, germane.tracer
+exchanges = []
+germane.tracer.connect(sink=exchanges.append, service="forking")
+
+@germane.observe(route="inner")
+def inner(question):
+    return question
+
+@germane.observe(route="ask")
+def ask(question):
+    child = os.fork()
+    if child == 0:
+        inner("of the child")
+        return "child"
+    assert os.waitpid(child, 0)[1] == 0
+    inner("of the parent")
+    return "parent"
+
+who = ask("Why?")
+told = [[exchange.route, exchange.question, exchange.answer] for exchange in exchanges]
+if who == "child":
+    assert told == [["inner", "of the child", "of the child"]], told
+    os._exit(0)
+print(json.dumps(told))
+"""
+
+
+def test_13_a_fork_in_the_middle_of_a_call(run: Any) -> None:
+    """The call is the parent's, and yields one exchange; what the child calls is its own."""
+    assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
+
+
+class Strict(SpanExporter):
+    """An exporter that may not be called twice at once."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+        self.busy = threading.Lock()
+        self.overlapped = False
+
+    def export(self, spans: Any) -> SpanExportResult:
+        if not self.busy.acquire(blocking=False):
+            self.overlapped = True
+            return SpanExportResult.FAILURE
+        try:
+            self.spans.extend(spans)
+            return SpanExportResult.SUCCESS
+        finally:
+            self.busy.release()
+
+
+def test_14_threads_lose_and_double_nothing(bench: Callable[..., Bench]) -> None:
+    """3 threads with 300 spans each, half of them held, and a scorer: 900 spans, the scores on the right ones."""
+    here, exporter = bench(max_hold=0.05), Strict()
+    here.holder.inner = BatchSpanProcessor(exporter, max_queue_size=4096)
+    keys: list[Key] = []
+    outcomes: dict[Key, str] = {}
+
+    def work() -> None:
+        for number in range(300):
+            key = here.span(announced=number % 2 == 0)
+            if number % 2 == 0:
+                keys.append(key)
+
+    def score() -> None:
+        while any(thread.is_alive() for thread in threads) or keys:
+            if keys:
+                key = keys.pop()
+                outcomes[key] = here.holder.attach(key, {"score.of": f"{key[1]:x}"})
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    scorer = threading.Thread(target=score)
+    for thread in (*threads, scorer):
+        thread.start()
+    for thread in (*threads, scorer):
+        thread.join()
+    here.holder.shutdown()
+
+    assert not exporter.overlapped
+    assert len({span.context.span_id for span in exporter.spans}) == len(exporter.spans) == 900
+    scored = {span.context.span_id: span for span in exporter.spans if "score.of" in span.attributes}
+    assert set(scored) == {key[1] for key, outcome in outcomes.items() if outcome == "attached"}
+    assert all(span.attributes["score.of"] == f"{identity:x}" for identity, span in scored.items())
+
+
+def test_16_counts_are_shown(bench: Callable[..., Bench]) -> None:
+    """How spans were held and how they left can be asked."""
+    assert set(bench().holder.counts) == {"held", "scored", "expired", "overflow", "early", "late"}
+
+
+def test_17_several_scores_are_one_attach(bench: Callable[..., Bench]) -> None:
+    """Their indices follow one another, without gaps; see also the spans' own tests."""
+    scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
+    failed = Score(scorer="c", fingerprint="f", reason=Reason.UNPARSABLE)
+    shown = score_attributes([*scores, failed])
+
+    names = [shown[f"evaluations.{number}.evaluation.name"] for number in range(3)]
+    assert (names, "evaluations.3.evaluation.name" in shown) == (["a", "b", "c"], False)
+
+
+class Raising(SpanProcessor):
+    """A processor that fails on one span, and hands others on."""
+
+    def __init__(self, inner: SpanProcessor) -> None:
+        self.inner = inner
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.name == "bad":
+            raise ZeroDivisionError
+        self.inner.on_end(span)
+
+
+def test_a_processor_that_raises_stops_nothing(bench: Callable[..., Bench], wait_until: Any) -> None:
+    """The thread that watches deadlines outlives it, and the other spans leave."""
+    here = bench(max_hold=0.05)
+    here.holder.inner = Raising(here.holder.inner)
+    for name in ("bad", "good", "bad"):
+        here.span(name)
+    wait_until(lambda: here.names == ["good"])
+    here.span("later")
+
+    wait_until(lambda: here.names == ["good", "later"])
+
+
+def test_a_span_that_ends_while_the_holder_is_busy_does_not_block(bench: Callable[..., Bench]) -> None:
+    """The collector may end a forgotten stream, and with it a span, on a thread that is inside the holder."""
+    here = bench()
+    with here.holder._lock:
+        here.span("inside")
+
+    assert here.counts == {"held": 1}
+
+
+def test_the_inner_processor_sees_starts(bench: Callable[..., Bench]) -> None:
+    """A processor that works at the start or just before the end of spans still does."""
+
+    seen: list[str] = []
+
+    class Noting(SpanProcessor):
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            seen.append("start")
+
+        def _on_ending(self, span: Any) -> None:
+            seen.append("ending")
+
+    here = bench()
+    here.holder.inner = Noting()
+    here.span("a", announced=False)
+
+    assert seen == ["start", "ending"]
