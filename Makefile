@@ -1,5 +1,5 @@
-# make demo, make test: .venv is made and filled by itself, once; after that no network is needed.
-# Another Python: make test PYTHON=python3.13. Some of the tests: make test ARGS="tests/storage -x"
+# The first target you run creates .venv and installs the locked dependencies; after that no network is needed.
+# To use another Python: make test PYTHON=python3.13. To run some of the tests: make test ARGS="tests/storage -x"
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,54 +10,54 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .PHONY: help demo test chaos check coverage docs pictures bench build lock clean
 
-demo: $(READY)  ## Watch a small RAG application go wrong, and be told
+demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
 
 test: $(READY)  ## Run the tests, two files at a time
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
-chaos: $(READY)  ## Kill processes of a fleet 200 times on each database, and count what is lost
+chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
 
-check: $(READY)  ## Lint, types, import contracts
+check: $(READY)  ## Run ruff, mypy and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-coverage: $(READY)  ## Run the tests and print the branches they leave out
+coverage: $(READY)  ## Run the tests and print uncovered branches
 	-$(BIN)/coverage run $(BIN)/pytest $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-docs: $(READY)  ## Build the site of docs/ into build/docs; a warning is an error
+docs: $(READY)  ## Build the documentation into build/docs; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
 
-pictures: $(READY)  ## Make the pictures of the pages anew (needs Chromium)
+pictures: $(READY)  ## Render the screenshots of the dashboard (needs Chromium)
 	$(BIN)/python docs/pictures.py
 
 bench: $(READY)  ## List the benchmarks
 	@for file in benchmarks/*.py; do printf '%s  ' "$(BIN)/python $$file"; sed -n '1s/"""//gp' "$$file"; done
 
-build: $(READY)  ## Build the sdist, and the wheel from it, into dist/
+build: $(READY)  ## Build the sdist, and from it the wheel, into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation
 
-lock:  ## Resolve requirements.lock anew (needs uv)
+lock:  ## Update requirements.lock (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --override requirements.overrides \
 		--universal --python-version 3.11 --generate-hashes --no-header --upgrade --output-file requirements.lock
 
-clean:  ## Remove .venv and what was built
+clean:  ## Remove .venv, build/ and dist/
 	rm -rf $(VENV) build dist
 
-help:  ## Print this
+help:  ## Print this help
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16
 
-# The first Python that is new enough, unless one is named.
+# The first Python that is new enough, unless PYTHON is set.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 python = $(or $(PYTHON),$(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$name -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$name && break; done),python3)
 
-# A .venv that was moved, lost its Python, or has another than the one named, is made anew.
+# Recreate .venv if it was moved, its Python is gone, or PYTHON names another version.
 WHO_AM_I := import os, sys; print(os.getcwd(), sys.version_info[:2])
 identity = $(shell $(1) -c '$(WHO_AM_I)' 2>/dev/null)
 recorded := $(shell cat $(READY) 2>/dev/null)
@@ -69,9 +69,9 @@ endif
 $(READY): requirements.lock pyproject.toml
 ifeq ($(recorded),)
 	@$(python) -c '$(NEW_ENOUGH)' 2>/dev/null || \
-		{ echo 'germane needs Python 3.11 or newer. Under another name? make test PYTHON=python3.12'; exit 1; }
+		{ echo 'germane needs Python 3.11 or newer. To choose one: make test PYTHON=python3.12'; exit 1; }
 	@$(python) -c 'import ensurepip, venv' 2>/dev/null || \
-		{ echo 'This Python makes no virtual environments. On Debian and Ubuntu: apt install python3-venv'; exit 1; }
+		{ echo 'This Python cannot create virtual environments. On Debian and Ubuntu: apt install python3-venv'; exit 1; }
 	@rm -rf $(VENV)
 	@$(python) -m venv $(VENV)
 endif

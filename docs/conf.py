@@ -1,4 +1,4 @@
-"""Settings of Sphinx, which makes a site of these pages. Run: make docs"""
+"""Sphinx configuration of the documentation site. Run: make docs"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 project = "germane"
 author = "the germane contributors"
 release = version = metadata.version("germane")
-copyright = author  # noqa: A001 - Sphinx' name for it
+copyright = author  # noqa: A001 - required by Sphinx
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["README.md"]
@@ -30,17 +30,17 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "separated"
 nitpick_ignore_regex = [
-    ("py:.*", r"(?!germane\b).*"),  # what others define: to look it up would take a network
+    ("py:.*", r"(?!germane\b).*"),  # defined elsewhere; resolving it would need the network
     ("py:class", r"germane\..*\.(F|T|Function)"),  # type variables
-    ("py:class", r"germane\.testing\.judge_server\.Reply"),  # a name for a union of plain types
+    ("py:class", r"germane\.testing\.judge_server\.Reply"),  # an alias of a union of built-in types
 ]
 
 OUTSIDE = {"../CONTRIBUTING.md": "contributing.md", "../CHANGELOG.md": "changes.md"}
-"""Files of the repository that are no pages, and the pages that hold them."""
+"""Files outside docs/, and the pages that include them."""
 
 
 def contents(index: str) -> str:
-    """Return the trees of contents that the index's lists make, one for each heading above a list."""
+    """Return a toctree for each list of links in the index, captioned with the heading above it."""
     parts = re.split(r"(?m)^## ", index)[1:]
     return "\n".join(_tree(*part.split("\n", 1)) for part in parts)
 
@@ -52,7 +52,7 @@ def _tree(caption: str, listed: str) -> str:
 
 
 def prepare(_app: Any, name: str, source: list[str]) -> None:
-    """Lead links of the repository to pages of the site, and give the index its trees."""
+    """Rewrite links to files outside docs/, and append the toctrees to the index."""
     for path, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({path}", f"]({page}")
     if name == "index":
@@ -60,18 +60,18 @@ def prepare(_app: Any, name: str, source: list[str]) -> None:
 
 
 def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
-    """Make sections of "Args" and the like. What is said of an attribute is a sentence, which may hold a colon."""
+    """Convert Google-style sections such as "Args". Attribute docstrings are sentences that may contain a colon."""
     if what not in {"attribute", "property", "data"}:
         lines[:] = GoogleDocstring(lines, Config(), what=what).lines()
 
 
-def bring_pictures(app: Any, _exception: object) -> None:
-    """Put the pictures beside the pages: elements of HTML, which know light and dark, name them."""
+def copy_pictures(app: Any, _exception: object) -> None:
+    """Copy the pictures: Sphinx does not find them, because raw HTML elements reference them."""
     shutil.copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
 
 
 def setup(app: Any) -> None:
-    """Tell Sphinx of it."""
-    app.connect("build-finished", bring_pictures)
+    """Register the event handlers with Sphinx."""
+    app.connect("build-finished", copy_pictures)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", structure)

@@ -1,4 +1,4 @@
-"""Pictures of few colours: a screen with its text fits into a third of what a browser writes."""
+"""PNG images with a palette: screenshots take a third of the size that a browser writes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-COLOURS = 256
-"""That one picture may have."""
+COLORS = 256
+"""Maximum number of colors of an image."""
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a picture as a PNG with a palette.
+    """Encode an image as a PNG with a palette.
 
     Args:
-        pixels: Shape (height, width, 3): red, green and blue. Of more than 256 colours the frequent ones stay as they
-            are, and the others, the edges of letters, become the nearest of these.
+        pixels: Shape (height, width, 3): red, green and blue. If there are more than 256 colors, the most frequent ones
+            are preserved. The others, mostly edges of letters, are replaced by the nearest preserved color.
     """
     height, width = pixels.shape[:2]
     codes = (pixels.astype(np.uint32) << np.array([16, 8, 0], np.uint32)).sum(axis=2, dtype=np.uint32)
-    colours, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    palette = np.sort(colours[np.argsort(-counts, kind="stable")[:COLOURS]])
-    rows = _nearest(colours, palette)[places].reshape(height, width)
-    lines = np.hstack([np.zeros((height, 1), np.uint8), rows])  # each begins with its filter: none
+    colors, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    palette = np.sort(colors[np.argsort(-counts, kind="stable")[:COLORS]])
+    rows = _nearest(colors, palette)[places].reshape(height, width)
+    lines = np.hstack([np.zeros((height, 1), np.uint8), rows])  # each line starts with its filter type: none
     parts = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
         (b"PLTE", _channels(palette).astype(np.uint8).tobytes()),
@@ -34,10 +34,10 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
 
 
-def _nearest(colours: NDArray[np.uint32], palette: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Return for each colour the place in the palette of the nearest one."""
-    far = [((_channels(palette) - one) ** 2).sum(axis=1).argmin() for one in _channels(colours)]
-    return np.array(far, np.uint8)
+def _nearest(colors: NDArray[np.uint32], palette: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return for each color the index of the nearest palette color."""
+    nearest = [((_channels(palette) - color) ** 2).sum(axis=1).argmin() for color in _channels(colors)]
+    return np.array(nearest, np.uint8)
 
 
 def _channels(codes: NDArray[np.uint32]) -> NDArray[np.int64]:

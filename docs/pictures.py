@@ -1,8 +1,7 @@
-"""Makes the pictures of the pages in pictures/. Run: make pictures
+"""Takes the screenshots of the dashboard in pictures/. Run: make pictures
 
-The pages are the real ones, over the made-up week that tests work with, at a moment that is always the same; Chromium
-looks at them. Where no page has changed, the pictures are those of before, but for the fonts of the machine, and now
-and then a pixel at the edge of a letter.
+The screenshots show the real pages with the sample week of the tests at a fixed time, rendered by Chromium. If no page
+has changed, the images are the same, except for differences in fonts and a few pixels at the edges of letters.
 """
 
 from __future__ import annotations
@@ -27,30 +26,29 @@ sys.path.insert(0, str(ROOT))
 
 from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, seed  # noqa: E402 - from the checkout
 
-from germane.dashboard import create_app  # noqa: E402
-from germane.dashboard.server import Server  # noqa: E402
-from germane.settings import Budget, Settings, load  # noqa: E402
-from germane.storage import Expense, JobRuns, Presence, Run, Store  # noqa: E402
+from germane.dashboard import DashboardServer, create_app  # noqa: E402
+from germane.settings import Budget, Settings, load_settings  # noqa: E402
+from germane.storage import RequestUsage, JobRuns, WorkerHeartbeat, JobRun, TrackingStore  # noqa: E402
 
 FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 WIDE, NARROW = 1200, 390
 TALLEST = {WIDE: 1400, NARROW: 1700}
-"""Pixels after which a picture ends."""
-BUDGET = Budget(calls_per_day=5_000)
+"""Maximum height of a screenshot in pixels, by width."""
+BUDGET = Budget(requests_per_day=5_000)
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 Act = Callable[[Page], object]
 
 
 def open_drawer(page: Page) -> None:
-    """Click on the worst answer that the judge wrote questions for."""
+    """Open the worst answer that has generated questions."""
     page.locator("#worst tr", has=page.locator(".meter")).first.locator("a[data-drawer]").click()
     page.locator("dialog[open] article.answer").wait_for()
 
 
 def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
-    """Return the screens by the names of their pictures: the path, and what is done there."""
+    """Return the screens by image name: the path and the action to perform there."""
     return {
         "overview": ("/", None),
         "drawer": ("/", open_drawer),
@@ -64,23 +62,23 @@ def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
 
 
 def open_full_page(page: Page) -> None:
-    """Go on from the drawer to the page of that answer."""
+    """Open the full page of the answer from the drawer."""
     open_drawer(page)
     page.locator("dialog[open]").get_by_role("link", name="Full page").click()
     page.locator("main article.answer").wait_for()
 
 
 @contextmanager
-def served(settings: Settings, store: Store | None = None) -> Iterator[str]:
-    """Serve the pages at an address, at the moment at which the week ends."""
-    server = Server(create_app(settings, store=store, now=lambda: NOW), host="127.0.0.1", port=0)
+def served(settings: Settings, store: TrackingStore | None = None) -> Iterator[str]:
+    """Serve the pages at the end of the sample week, and yield the URL."""
+    server = DashboardServer(create_app(settings, store=store, now=lambda: NOW), host="127.0.0.1", port=0)
     with server.running():
         yield server.address
 
 
 @contextmanager
-def looked_at(browser: Browser, address: str, theme: Theme, width: int = WIDE) -> Iterator[Page]:
-    """Open a page as a visitor has it who likes this theme, and has been here before: the zone is known."""
+def opened(browser: Browser, address: str, theme: Theme, width: int = WIDE) -> Iterator[Page]:
+    """Open a page for a returning visitor with this theme, whose time zone is known."""
     context = browser.new_context(
         viewport={"width": width, "height": 800},
         color_scheme=theme,
@@ -93,8 +91,8 @@ def looked_at(browser: Browser, address: str, theme: Theme, width: int = WIDE) -
         yield context.new_page()
 
 
-def picture(page: Page, address: str, name: str, act: Act | None = None) -> None:
-    """Take one picture: of the whole page, but of the drawer as it stands on the screen."""
+def take_screenshot(page: Page, address: str, name: str, act: Act | None = None) -> None:
+    """Take a screenshot of the whole page, or of the viewport if the drawer is open."""
     page.goto(address, wait_until="networkidle")
     if act is not None:
         act(page)
@@ -119,7 +117,7 @@ PIXELS = """async (taken) => {
 
 
 def pixels_of(page: Page, taken: bytes) -> np.ndarray:
-    """Return the pixels of a picture that the browser has taken: it knows how to read it."""
+    """Decode a screenshot with the browser and return its pixels."""
     context = page.context.browser.new_context() if page.context.browser else page.context
     blank = context.new_page()
     height, width, data = blank.evaluate(PIXELS, base64.b64encode(taken).decode())
@@ -128,63 +126,63 @@ def pixels_of(page: Page, taken: bytes) -> np.ndarray:
 
 
 def take(browser: Browser, address: str, empty: str, seeded: Seeded) -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     for theme in THEMES:
         for name, (path, act) in screens(seeded).items():
-            with looked_at(browser, address, theme) as page:
-                picture(page, address + path, f"{name}-{theme}", act)
-        with looked_at(browser, address, theme, NARROW) as page:
-            picture(page, address + "/", f"narrow-{theme}")
-        with looked_at(browser, empty, theme) as page:
-            picture(page, empty + "/", f"start-{theme}")
+            with opened(browser, address, theme) as page:
+                take_screenshot(page, address + path, f"{name}-{theme}", act)
+        with opened(browser, address, theme, NARROW) as page:
+            take_screenshot(page, address + "/", f"narrow-{theme}")
+        with opened(browser, empty, theme) as page:
+            take_screenshot(page, empty + "/", f"start-{theme}")
 
 
-def furnish(store: Store) -> None:
-    """Have the worker tell of its jobs, and the judge of what it took in the last days."""
+def add_usage(store: TrackingStore) -> None:
+    """Add a worker with its job runs, and the judge usage of the last days."""
     jobs = [
         JobRuns(name=name, every=every, runs=tuple(runs(every or 7.0, seconds)))
         for name, every, seconds in [
             ("sample", 2.0, 0.012),
             ("score", None, 1.6),
-            ("watch", 2.0, 0.03),
+            ("evaluate", 2.0, 0.03),
             ("roll", 60.0, 0.2),
         ]
     ]
-    presence = Presence(
+    presence = WorkerHeartbeat(
         id="worker-1", host="lighthouse", pid=4711, service=SERVICE, version="0.1.0", scorers=FINGERPRINTS,
         concurrency=16, in_flight=2, jobs=jobs,
     )  # fmt: skip
-    store.beat(presence, [], lease=timedelta(minutes=2))
+    store.workers.heartbeat(presence, [], lease=timedelta(minutes=2))
     for days, calls in enumerate((431, 1210, 1184, 940, 1302)):
-        with closing(Store("sqlite:///week.db", clock=lambda days=days: NOW - timedelta(days=days))) as then:
-            then.reserve_budget(BUDGET, [Expense(calls=calls, tokens=700.0 * calls, usd=0.00015 * calls)])
+        with closing(TrackingStore("sqlite:///week.db", clock=lambda days=days: NOW - timedelta(days=days))) as then:
+            then.reserve_budget(BUDGET, [RequestUsage(requests=calls, tokens=700.0 * calls, usd=0.00015 * calls)])
 
 
-def runs(every: float, seconds: float) -> Iterator[Run]:
-    """Yield fifty runs, one of which was slow."""
+def runs(every: float, seconds: float) -> Iterator[JobRun]:
+    """Yield fifty runs, one of them slow."""
     for number in range(50):
         at = NOW - timedelta(seconds=every * (50 - number) - 0.5)
-        yield Run(started_at=at, seconds=seconds * (1 + (number * 7 % 5) / 4) * (4 if number == 23 else 1))
+        yield JobRun(started_at=at, seconds=seconds * (1 + (number * 7 % 5) / 4) * (4 if number == 23 else 1))
 
 
 def main() -> None:
-    """Seed a database, serve it, and look at it."""
+    """Seed a database, serve it, and take the screenshots."""
     for name in [name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_"))]:
         del os.environ[name]
     FOLDER.mkdir(exist_ok=True)
-    place = Path(tempfile.gettempdir()) / "handbook"  # pages show where the database is
+    place = Path(tempfile.gettempdir()) / "handbook"  # the path of the database appears on the pages
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     os.chdir(place)
     with ExitStack() as stack:
-        store = stack.enter_context(closing(Store("sqlite:///week.db", clock=lambda: NOW)))
+        store = stack.enter_context(closing(TrackingStore("sqlite:///week.db", clock=lambda: NOW)))
         store.migrate()
         seeded = seed(store, NOW)
-        furnish(store)
+        add_usage(store)
         link = "https://traces.example.com/{trace_id}"
-        settings = load(rate=0.8, trace_link=link, base_url="http://127.0.0.1:9/v1", judge="larch-judge")
+        settings = load_settings(sample_rate=0.8, trace_url=link, base_url="http://127.0.0.1:9/v1", judge="larch-judge")
         address = stack.enter_context(served(settings, store))
-        empty = stack.enter_context(served(load()))
+        empty = stack.enter_context(served(load_settings()))
         browser = stack.enter_context(sync_playwright()).chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )

@@ -1,4 +1,4 @@
-"""Writes shapes.json: what reading verbs print with --json, over made-up data. Run: python docs/shapes.py"""
+"""Generates shapes.json: the JSON output of commands that read, for sample data. Run: python docs/shapes.py"""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("shapes.json")
-READING: Mapping[str, Sequence[str]] = {
+READ_COMMANDS: Mapping[str, Sequence[str]] = {
     "report": ("--since", "7d", "--compare"),
     "trend": (),
     "worst": ("-n", "3"),
     "alerts": ("--all",),
     "alerts show": ("{alert}",),
-    "alerts dead": (),
-    "alerts preview": ("--since", "2d"),
-    "alerts power": ("--runs", "10"),
+    "alerts undelivered": (),
+    "alerts backtest": ("--since", "2d"),
+    "alerts sensitivity": ("--runs", "10"),
     "baseline show": (),
     "calibrate": (),
     "estimate": (),
@@ -30,38 +30,38 @@ READING: Mapping[str, Sequence[str]] = {
     "config show": (),
     "db check": (),
 }
-"""Verbs that read, and what they are called with."""
+"""Commands that read data, with their arguments."""
 FREE = frozenset(
     {"skipped", "failed", "attributes", "details", "labels", "reasons", "usages", "channels", "routes", "within"}
 )
-"""Objects whose names are data."""
+"""Objects whose keys are data."""
 Shape = Any
 OR = " | "
-"""Between kinds."""
+"""Separator of alternative types."""
 
 
 def shape_of(value: Any, name: str = "") -> Shape:
-    """Return what kind of value it is: of objects by name, of lists what all their entries have in common."""
+    """Return the shape of a value: a type name, an object by key, or a list with the merged shape of its items."""
     if isinstance(value, dict):
         if name in FREE and value:
             return {"NAME": "any" if name == "details" else merged([shape_of(part) for part in value.values()])}
         return {key: shape_of(part, key) for key, part in value.items()}
     if isinstance(value, list):
         return [merged([shape_of(part) for part in value])] if value else []
-    return _kind(value)
+    return _type_name(value)
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "true, false"
+        return "boolean"
     if isinstance(value, (int, float)):
         return "number"
-    return "moment" if _is_moment(value) else "text"
+    return "time" if _is_time(value) else "string"
 
 
-def _is_moment(text: str) -> bool:
+def _is_time(text: str) -> bool:
     try:
         return len(text) > 18 and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
@@ -69,7 +69,7 @@ def _is_moment(text: str) -> bool:
 
 
 def merged(shapes: Sequence[Shape]) -> Shape:
-    """Return one shape that fits them all; ``any`` where they have nothing in common."""
+    """Return a shape that matches all given shapes; ``any`` if they are incompatible."""
     nested = [shape for shape in shapes if not isinstance(shape, str)]
     if not nested:
         words = dict.fromkeys(word for shape in shapes for word in shape.split(OR))
@@ -86,7 +86,7 @@ def merged(shapes: Sequence[Shape]) -> Shape:
 
 
 def fits(shape: Shape, documented: Shape) -> bool:
-    """Whether what was printed is as it is documented: nothing else, and of the same kinds; some may be missing."""
+    """Whether a printed shape matches the documented one: no other keys, the same types; keys may be missing."""
     if documented == "any" or shape in ("null", [], {}):
         return True
     if isinstance(shape, dict) and isinstance(documented, dict):
@@ -98,28 +98,28 @@ def fits(shape: Shape, documented: Shape) -> bool:
 
 
 def command(verb: str, alert: str) -> list[str]:
-    """Return what is typed."""
-    return [*verb.split(), *(part.format(alert=alert) for part in READING[verb]), "--json"]
+    """Return the command line of a command."""
+    return [*verb.split(), *(part.format(alert=alert) for part in READ_COMMANDS[verb]), "--json"]
 
 
 def run() -> dict[str, Shape]:
-    """Run all of them over a made-up week, and return their shapes."""
+    """Run all commands on a sample week and return the shapes of their output."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.dashboard.seeding import seed
 
-    from germane.storage import Store
+    from germane.storage import TrackingStore
 
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/germane.db"
         now = datetime.now(UTC)
-        with closing(Store(url, clock=lambda: now)) as store:
+        with closing(TrackingStore(url, clock=lambda: now)) as store:
             store.migrate()
             alert = seed(store, now).open_alert
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
         found = {}
-        for verb in READING:
+        for verb in READ_COMMANDS:
             called = [sys.executable, "-m", "germane", *command(verb, alert)]
-            ended = subprocess.run(  # noqa: S603 - our own command
+            ended = subprocess.run(  # noqa: S603 - runs germane itself
                 called, cwd=folder, env={**ours, "GERMANE_DATABASE": url}, capture_output=True, text=True, check=False
             )
             print(verb, ended.returncode, ended.stderr[:500], file=sys.stderr)

@@ -1,6 +1,6 @@
-"""The dashboard inside an application of your own, under a path of its own.
+"""The dashboard mounted in a FastAPI application.
 
-Run: python examples/dashboard_mounted.py, then look at http://127.0.0.1:8000/germane/
+Run: python examples/dashboard_mounted.py, then open http://127.0.0.1:8000/germane/
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from germane.dashboard import create_app
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Run germane for as long as the application lives, and close what the dashboard has opened."""
+    """Start and stop germane and the dashboard with the application."""
     async with germane.lifespan(app, service="mounted-example"), dashboard.router.lifespan_context(dashboard):
         yield
 
 
 app = FastAPI(lifespan=lifespan)
-# Without a token it answers this machine only. With token= visitors sign in, and hosts= names the application's own
-# name; trusted=True leaves to middleware of yours who comes.
+# Without a token, the dashboard only answers requests from this machine. To let others in, see docs/dashboard.md.
 dashboard = create_app()
 app.mount("/germane", dashboard)
 
 
 class Body(BaseModel):
-    """What is asked."""
+    """The request body."""
 
     question: str
 
@@ -38,7 +37,7 @@ class Body(BaseModel):
 @app.post("/ask")
 @germane.observe(question="body.question", answer="answer")
 def ask(body: Body) -> dict[str, str]:
-    """Answer; here it is always the same."""
+    """Return the same answer to every question."""
     return {"answer": f"Shoes can be returned within thirty days of delivery. ({len(body.question)})"}
 
 

@@ -1,7 +1,7 @@
 """Score the rows of a CSV file. Run: python examples/evaluate_csv.py [FILE]
 
-The file has the columns question and answer (Ragas' user_input and response are taken too). Scores are kept in
-evaluate_csv.db: run it again, and only what is new is asked.
+The file needs the columns question and answer; Ragas' user_input and response also work. Scores are cached in
+evaluate_csv.db, so another run only scores new rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import germane
 
 
 def main(path: Path) -> None:
-    """Score the file and print the mean with its interval, the rows from the lowest score up, and what it took."""
+    """Score the file; print the mean with its interval, the rows from the lowest score up, and a threshold check."""
     evaluation = germane.evaluate(path, cache="evaluate_csv.db")
     for summary in evaluation.summary():
         if summary.estimate is not None:
@@ -24,7 +24,7 @@ def main(path: Path) -> None:
         print(f"{summary.scored} of {summary.asked} rows scored")
         for reason, count in summary.reasons.items():
             print(f"  {count} without a score: {reason}")
-    for problem in evaluation.problems(threshold=2):  # all of them: no score is higher than 1
+    for problem in evaluation.problems(threshold=2):  # no score is above 1, so this returns every row
         exchange, score = problem.row.exchange, problem.score
         shown = score.reason if score.value is None else f"{score.value:.2f}"
         print(f"  {shown}  {exchange.question}  ->  {exchange.answer}")

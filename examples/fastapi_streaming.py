@@ -1,4 +1,4 @@
-"""FastAPI, an answer that is streamed, and an application that has its own OpenTelemetry set-up.
+"""FastAPI with a streamed answer and the application's own OpenTelemetry setup.
 
 Run: python examples/fastapi_streaming.py, then
 curl -N http://127.0.0.1:8000/ask -H 'content-type: application/json' -d '{"question": "Can I return these shoes?"}'
@@ -20,13 +20,13 @@ from pydantic import BaseModel
 import germane
 
 provider = TracerProvider()
-# The processor that exports is wrapped, so that scores still land on the spans they belong to.
-provider.add_span_processor(germane.hold(BatchSpanProcessor(OTLPSpanExporter())))
+# Wrap the exporting processor, so that scores are added to the spans of their answers.
+provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(OTLPSpanExporter())))
 trace.set_tracer_provider(provider)
 
 
 def lifespan(app: FastAPI) -> AbstractAsyncContextManager[None]:
-    """Run germane for as long as the application lives."""
+    """Start and stop germane with the application."""
     return germane.lifespan(app, service="fastapi-example")
 
 
@@ -34,7 +34,7 @@ app = FastAPI(lifespan=lifespan)
 
 
 class Body(BaseModel):
-    """What is asked."""
+    """The request body."""
 
     question: str
     session: str = "anonymous"
@@ -42,12 +42,12 @@ class Body(BaseModel):
 
 @germane.retrieval(content="text")
 async def search(query: str) -> list[dict[str, str]]:
-    """Find what answers the question; here it is always the same."""
+    """Return the same document for every query."""
     return [{"id": "returns", "text": f"Shoes can be returned within thirty days of delivery. ({len(query)})"}]
 
 
 async def generate(question: str) -> AsyncIterator[str]:
-    """Write the answer word by word, as server-sent events."""
+    """Yield the answer word by word, as server-sent events."""
     documents = await search(question)
     for word in documents[0]["text"].split():
         yield f"data: {word} \n\n"
@@ -56,7 +56,7 @@ async def generate(question: str) -> AsyncIterator[str]:
 @app.post("/ask")
 @germane.observe(question="body.question", attributes={"session": "body.session"})
 async def ask(body: Body) -> StreamingResponse:
-    """Answer; the decorator stands below the framework's, directly above the function."""
+    """Stream the answer. The germane decorator is below the framework's, directly above the function."""
     return StreamingResponse(generate(body.question), media_type="text/event-stream")
 
 

