@@ -1,4 +1,4 @@
-"""Where alerts go, as it is written in the settings."""
+"""Settings of notification channels."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ import pytest
 
 from germane.alert import Alert
 from germane.errors import SettingsError
-from germane.settings import load
-from germane.settings.channels import Channel
-from germane.settings.kinds import read_address, read_secret
+from germane.settings import load_settings
+from germane.settings.channels import ChannelSettings
+from germane.settings.types import resolve_secret, resolve_url
 
 pytestmark = pytest.mark.usefixtures("bare")
-SLACK = {"kind": "slack", "url": "env:SLACK_URL"}
+SLACK = {"type": "slack", "url": "env:SLACK_URL"}
 
 
 def refusal(**channels: Any) -> str:
     with pytest.raises(SettingsError) as raised:
-        load(channels=channels)
+        load_settings(channels=channels)
     return str(raised.value)
 
 
 @pytest.mark.parametrize("half", [{"user": "germane"}, {"password": "env:SMTP_PASSWORD"}])
-def test_half_a_login_is_refused(half: dict[str, str]) -> None:
-    """It would be found out when somebody is to be told."""
-    mail = {"kind": "email", "host": "smtp.example.com", "sender": "a@example.com", "to": ["b@example.com"]}
-    manager = {"kind": "alertmanager", "url": "http://alertmanager:9093"}
+def test_a_user_without_a_password_is_rejected(half: dict[str, str]) -> None:
+    """The mistake is reported at startup, not with the first alert."""
+    mail = {"type": "email", "host": "smtp.example.com", "sender": "a@example.com", "to": ["b@example.com"]}
+    manager = {"type": "alertmanager", "url": "http://alertmanager:9093"}
     for channel in (mail, manager):
-        assert "user and password go together" in refusal(away={**channel, **half})
+        assert "user and password belong together" in refusal(away={**channel, **half})
 
 
-def test_a_secret_is_read_when_it_is_needed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What rotates a key does not have to start germane again."""
+def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rotated key takes effect without a restart."""
     (bare / "key").write_text("first\n")
     monkeypatch.setenv("KEY", "second")
-    assert (read_secret(f"file:{bare / 'key'}"), read_secret("env:KEY")) == ("first", "second")
+    assert (resolve_secret(f"file:{bare / 'key'}"), resolve_secret("env:KEY")) == ("first", "second")
 
     (bare / "key").write_text("third\n")
     monkeypatch.setenv("KEY", "fourth")
-    assert (read_secret(f"file:{bare / 'key'}"), read_secret("env:KEY")) == ("third", "fourth")
+    assert (resolve_secret(f"file:{bare / 'key'}"), resolve_secret("env:KEY")) == ("third", "fourth")
 
 
 @pytest.mark.parametrize(
@@ -50,50 +50,51 @@ def test_a_secret_is_read_when_it_is_needed(bare: Path, monkeypatch: pytest.Monk
         ("env:NOWHERE", "the environment variable NOWHERE is not set"),
         ("file:/nowhere", "the file /nowhere does not exist"),
         (f"file:/{'n' * 300}", f"the file /{'n' * 300} cannot be read \\(OSError\\)"),
-        ("env:EMPTY", "nothing stands at env:EMPTY"),
+        ("env:EMPTY", "env:EMPTY is empty"),
     ],
 )
-def test_a_secret_that_is_not_there_does_not_keep_a_process_from_starting(
+def test_a_missing_channel_secret_does_not_prevent_startup(
     monkeypatch: pytest.MonkeyPatch, reference: str, said: str
 ) -> None:
-    """One file of settings serves processes that send alerts and others that do not; it is told when it is needed."""
+    """Processes that send no alerts share the settings file with those that do. The error comes when the secret is
+    used."""
     monkeypatch.setenv("EMPTY", " \n")
-    load(channels={"oncall": {"kind": "pagerduty", "routing_key": reference}})
+    load_settings(channels={"oncall": {"type": "pagerduty", "routing_key": reference}})
 
     with pytest.raises(SettingsError, match=f"^{said}$"):
-        read_secret(reference)
+        resolve_secret(reference)
 
 
-def test_what_is_no_address_is_told_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The place is no secret, what stands there is."""
+def test_an_invalid_url_is_reported_by_its_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the reference and never quotes the secret behind it."""
     monkeypatch.setenv("SLACK_URL", "hooks.slack.com/hunter2")
 
-    with pytest.raises(SettingsError, match="what stands at env:SLACK_URL must") as raised:
-        read_address("env:SLACK_URL")
+    with pytest.raises(SettingsError, match="the value of env:SLACK_URL must") as raised:
+        resolve_url("env:SLACK_URL")
 
     assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["log", "callback", "On-Call", "", "a b", "x" * 65])
-def test_a_channel_is_named_so_that_a_command_can_name_it(name: str) -> None:
-    """And not like those that are always there."""
-    assert "cannot name a channel" in refusal(**{name: SLACK})
+def test_channel_names_are_identifiers(name: str) -> None:
+    """Commands can name every channel, and no channel hides a built-in one."""
+    assert "is not a valid channel name" in refusal(**{name: SLACK})
 
 
-def test_what_a_channel_is_has_to_be_said() -> None:
-    """The refusal lists the kinds."""
-    kinds = "kind = one of webhook, slack, pagerduty, alertmanager, email"
+def test_a_channel_needs_a_type() -> None:
+    """The error lists the types."""
+    types = "type = one of webhook, slack, pagerduty, alertmanager, email"
 
-    assert kinds in refusal(oncall={"url": "env:X"})
-    assert kinds in refusal(oncall={"kind": "teams", "url": "env:X"})
+    assert types in refusal(oncall={"url": "env:X"})
+    assert types in refusal(oncall={"type": "teams", "url": "env:X"})
 
 
-def test_a_part_of_a_channel_is_told_by_its_name() -> None:
-    """A suggestion comes from the parts of its kind; the kind itself stands in no path."""
-    assert refusal(oncall={"kind": "webhook", "url": "env:X", "secrt": "env:Y"}) == (
-        "there is no setting 'channels.oncall.secrt'; did you mean 'secret'? Correct or remove it"
+def test_an_unknown_field_of_a_channel_gets_a_suggestion() -> None:
+    """The suggestion comes from the fields of its type."""
+    assert refusal(oncall={"type": "webhook", "url": "env:X", "secrt": "env:Y"}) == (
+        "unknown setting 'channels.oncall.secrt'; did you mean 'secret'? Correct or remove it"
     )
-    assert refusal(oncall={"kind": "webhook"}).startswith("setting channels.oncall.url: Field required")
+    assert refusal(oncall={"type": "webhook"}).startswith("setting channels.oncall.url: Field required")
 
 
 @pytest.mark.parametrize(
@@ -108,56 +109,56 @@ def test_a_part_of_a_channel_is_told_by_its_name() -> None:
         {"security": "ssl"},
     ],
 )
-def test_an_address_of_email_is_one(changes: dict[str, Any]) -> None:
-    """Nothing in it ends a header, or names somebody else."""
-    email = {"kind": "email", "host": "mail.example.com", "sender": "germane@example.com", "to": "oncall@example.com"}
-    load(channels={"mail": email})
+def test_email_addresses_are_validated(changes: dict[str, Any]) -> None:
+    """No value can inject a header or another recipient."""
+    email = {"type": "email", "host": "mail.example.com", "sender": "germane@example.com", "to": "oncall@example.com"}
+    load_settings(channels={"mail": email})
 
     assert refusal(mail=email | changes).startswith("setting channels.mail.")
 
 
-def test_a_network_is_one() -> None:
-    """An allowance that nobody understands allows nothing."""
-    assert "no network such as 10.0.0.0/8" in refusal(oncall=SLACK | {"allow": ["10.0.0.0/33"]})
+def test_allowed_networks_are_validated() -> None:
+    """An invalid network is an error instead of being ignored."""
+    assert "not a network such as 10.0.0.0/8" in refusal(oncall=SLACK | {"allowed_networks": ["10.0.0.0/33"]})
 
 
-@pytest.mark.parametrize("link", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
-def test_a_link_is_made_of_what_names_an_alert(link: str) -> None:
-    """And leads to a web page."""
-    with pytest.raises(SettingsError, match="setting alert_link"):
-        load(alert_link=link)
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
+def test_alert_url_accepts_only_placeholders_that_identify_an_alert(url: str) -> None:
+    """The URL is an HTTP URL and cannot carry text of a user."""
+    with pytest.raises(SettingsError, match="setting alert_url"):
+        load_settings(alert_url=url)
 
 
 @pytest.mark.parametrize(
-    ("channel", "severity", "rule", "route", "taken"),
+    ("channel", "severity", "rule", "route", "matches"),
     [
-        (Channel(), "warning", "drop", "docs", True),
-        (Channel(severity="critical"), "warning", "drop", "docs", False),
-        (Channel(severity="critical"), "critical", "drop", "docs", True),
-        (Channel(rules=("dr*",)), "warning", "drop", None, True),
-        (Channel(rules=("floor", "no_*")), "warning", "drop", None, False),
-        (Channel(routes=("docs-*",)), "warning", "drop", "docs-de", True),
-        (Channel(routes=("docs-*",)), "warning", "drop", "shop", False),
-        (Channel(routes=("docs-*",)), "warning", "drop", None, True),
+        (ChannelSettings(), "warning", "drop", "docs", True),
+        (ChannelSettings(severity="critical"), "warning", "drop", "docs", False),
+        (ChannelSettings(severity="critical"), "critical", "drop", "docs", True),
+        (ChannelSettings(rules=("dr*",)), "warning", "drop", None, True),
+        (ChannelSettings(rules=("mean_threshold", "no_*")), "warning", "drop", None, False),
+        (ChannelSettings(routes=("docs-*",)), "warning", "drop", "docs-de", True),
+        (ChannelSettings(routes=("docs-*",)), "warning", "drop", "shop", False),
+        (ChannelSettings(routes=("docs-*",)), "warning", "drop", None, True),
     ],
 )
-def test_a_channel_is_told_what_it_asks_for(
-    channel: Channel, severity: Any, rule: str, route: str | None, taken: bool
+def test_a_channel_delivers_only_matching_alerts(
+    channel: ChannelSettings, severity: Any, rule: str, route: str | None, matches: bool
 ) -> None:
-    """By severity, rule and route; what is about the service as a whole is about each of its routes."""
+    """Severity, rule and route must match. An alert about a whole service concerns each of its routes."""
     labels = {"service": "shop"} if route is None else {"service": "shop", "route": route}
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     alert = Alert(
-        id="a", key="k", rule=rule, kind="drop", labels=labels, state="firing", severity=severity, starts_at=noon,
+        id="a", key="k", rule=rule, type="drop", labels=labels, state="firing", severity=severity, starts_at=noon,
         evaluated_at=noon,
     )  # fmt: skip
 
-    assert channel.takes(alert) is taken
+    assert channel.matches(alert) is matches
 
 
-def test_none_takes_away_the_channels_of_the_files(bare: Path) -> None:
-    """A program that brings its own settings may have no channels although a file names some."""
-    (bare / "germane.toml").write_text('[channels.oncall]\nkind = "slack"\nurl = "env:SLACK_URL"\n')
+def test_none_removes_the_channels_of_the_settings_files(bare: Path) -> None:
+    """A program can run without channels although a file configures some."""
+    (bare / "germane.toml").write_text('[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n')
 
-    assert set(load().channels) == {"oncall"}
-    assert load(channels=None).channels == {}
+    assert set(load_settings().channels) == {"oncall"}
+    assert load_settings(channels=None).channels == {}

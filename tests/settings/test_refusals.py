@@ -1,4 +1,4 @@
-"""What a wrong setting is told."""
+"""Error messages for invalid settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
-from germane.settings import Settings, load
+from germane.settings import Settings, SettingsArguments, load_settings
+from germane.settings.retired import RETIRED_SETTINGS
 
 WRONG: dict[str, Any] = {
     "database": "mysql://localhost/x",
@@ -20,61 +21,61 @@ WRONG: dict[str, Any] = {
     "embedder": "",
     "api_key": "env:NOT_THERE",
     "base_url": "localhost:8000",
-    "local_llm": 3,
+    "local_judge_path": 3,
     "judge_timeout": float("inf"),
-    "questions": 11,
-    "noncommittal_votes": "perhaps",
+    "generated_questions": 11,
+    "judge_detects_refusals": "perhaps",
     "scorer_options": 3,
     "imports": 3,
     "requests_per_minute": 0,
     "tokens_per_minute": -1,
     "prices": 3,
-    "rate": 1.01,
+    "sample_rate": 1.01,
     "budget": 3,
-    "always": 3,
+    "always_score": 3,
     "filters": 3,
     "proxy_cpu": 1.5,
-    "tick": 0,
+    "poll_interval": 0,
     "concurrency": 0,
-    "lease": 0,
-    "retry_for": -1,
+    "task_lease": 0,
+    "retry_timeout": -1,
     "capture": "everywhere",
-    "queue": 0,
-    "capture_limit": 0,
-    "max_hold": float("nan"),
-    "text_limit": 99,
+    "queue_size": 0,
+    "max_exchanges_per_minute": 0,
+    "max_span_delay": float("nan"),
+    "max_text_length": 99,
     "retention": 3,
     "erase_after_scoring": "perhaps",
-    "trend_by": 3,
+    "breakdowns": 3,
     "rules": [{"threshold": 2}],
-    "channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}},
-    "alert_link": "ftp://example.com/{id}",
-    "trace_link": "https://example.com/{question}",
-    "token": "hunter2",
-    "host_names": "https://germane.example.com",
+    "channels": {"oncall": {"type": "webhook", "url": "https://example.com/hunter2"}},
+    "alert_url": "ftp://example.com/{id}",
+    "trace_url": "https://example.com/{question}",
+    "dashboard_token": "hunter2",
+    "allowed_hosts": "https://germane.example.com",
 }
 pytestmark = pytest.mark.usefixtures("bare")
-HIDDEN = {"database", "api_key", "base_url", "channels", "token"}
+HIDDEN = {"database", "api_key", "base_url", "channels", "dashboard_token"}
 
 
-def refusal(**arguments: Any) -> str:
-    """Return what is said of wrong settings, and prove that nothing more is said anywhere."""
+def error_for(**arguments: Any) -> str:
+    """Return the error message for invalid settings, and check that no cause leaks more."""
     with pytest.raises(SettingsError) as raised:
-        load(**arguments)
+        load_settings(**arguments)
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None or raised.value.__suppress_context__
     return str(raised.value)
 
 
-def test_every_setting_can_be_wrong() -> None:
-    """The table of this test knows all settings."""
+def test_the_table_of_invalid_values_covers_every_setting() -> None:
+    """A new setting needs an entry in the table."""
     assert WRONG.keys() == Settings.model_fields.keys()
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_refusal_names_setting_value_and_fix(name: str) -> None:
-    """Who reads it knows what to change, to what, and where; what may be a secret is not quoted."""
-    said = refusal(**{name: WRONG[name]})
+def test_an_error_names_setting_value_and_fix(name: str) -> None:
+    """The message tells what to change and where. It does not quote values that may be secret."""
+    said = error_for(**{name: WRONG[name]})
 
     assert said.startswith(f"setting {name}")
     assert f"(set it by argument, GERMANE_{name.upper()}" in said
@@ -82,126 +83,132 @@ def test_a_refusal_names_setting_value_and_fix(name: str) -> None:
     assert (f"= {value!r}" in said) is (name not in HIDDEN)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
-    """Nobody mends one setting after another."""
-    assert [line.split()[1] for line in refusal(rate=2, tick=-1).splitlines()] == ["rate", "tick"]
+def test_all_invalid_settings_are_reported_at_once() -> None:
+    """One start is enough to find every mistake."""
+    assert [line.split()[1] for line in error_for(sample_rate=2, poll_interval=-1).splitlines()] == [
+        "sample_rate",
+        "poll_interval",
+    ]
 
 
 @pytest.mark.parametrize("price", [-1, float("nan"), float("inf")])
 def test_a_price_is_a_finite_number(price: float) -> None:
-    """Or what was spent would not be one."""
-    assert refusal(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
+    """Costs are computed from it."""
+    assert error_for(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
 
 
-def test_the_value_of_a_file_is_told_too(bare: Path) -> None:
-    """The value need not come from an argument to be named."""
-    (bare / "germane.toml").write_text("rate = 7\n")
+def test_an_invalid_value_in_a_file_is_reported(bare: Path) -> None:
+    """The message quotes values from files as it does arguments."""
+    (bare / "germane.toml").write_text("sample_rate = 7\n")
 
-    assert refusal().startswith("setting rate = 7: ")
+    assert error_for().startswith("setting sample_rate = 7: ")
 
 
 @pytest.mark.parametrize("source", ["argument", "germane.toml", "pyproject.toml"])
-def test_an_unknown_setting_is_refused_with_a_suggestion(bare: Path, source: str) -> None:
-    """A typing error does not pass for a setting."""
+def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
+    """A misspelled setting is an error, whatever its source."""
     if source == "germane.toml":
         (bare / source).write_text("concurency = 3\n")
     elif source == "pyproject.toml":
         (bare / source).write_text("[tool.germane]\nconcurency = 3\n")
 
-    assert refusal(**({"concurency": 3} if source == "argument" else {})) == (
-        "there is no setting 'concurency'; did you mean 'concurrency'? Correct or remove it"
+    assert error_for(**({"concurency": 3} if source == "argument" else {})) == (
+        "unknown setting 'concurency'; did you mean 'concurrency'? Correct or remove it"
     )
 
 
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("GERMANE_RATTE", "behind GERMANE_RATTE; did you mean 'rate'? Correct or unset it"),
-        ("GERMANE_XYZZY", "behind GERMANE_XYZZY; unset it"),
+        ("GERMANE_SAMPLERATE", "GERMANE_SAMPLERATE; did you mean GERMANE_SAMPLE_RATE? Correct or unset it"),
+        ("GERMANE_XYZZY", "unknown environment variable GERMANE_XYZZY; unset it"),
         (
-            "GERMANE_RATE__HIGH",
-            "behind GERMANE_RATE__HIGH; did you mean 'rate'? Correct or unset it",
+            "GERMANE_SAMPLE_RATE__HIGH",
+            "GERMANE_SAMPLE_RATE__HIGH; did you mean GERMANE_SAMPLE_RATE? Correct or unset it",
         ),
         (
-            "GERMANE_BUDGET__CALLS",
-            "'budget.calls'; did you mean 'calls_per_hour'? Correct or remove it",
+            "GERMANE_BUDGET__REQUESTS_DAY",
+            "'budget.requests_day'; did you mean 'requests_per_day'? Correct or remove it",
         ),
         (
             "GERMANE_BUDGET__USD_DAY",
             "'budget.usd_day'; did you mean 'usd_per_day'? Correct or remove it",
         ),
-        ("GERMANE_BUDGET_USD_PER_DAY", "BUDGET_USD_PER_DAY; did you mean 'budget__usd_per_day'? Correct or unset it"),
+        (
+            "GERMANE_BUDGET_USD_PER_DAY",
+            "BUDGET_USD_PER_DAY; did you mean GERMANE_BUDGET__USD_PER_DAY? Correct or unset it",
+        ),
         (
             "GERMANE_RETENTION__DAYS",
             "'retention.days'; did you mean 'text_days'? Correct or remove it",
         ),
     ],
 )
-def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
-    """A variable that nobody reads would be believed in for months."""
+def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
+    """A misspelled variable is an error instead of being ignored."""
     monkeypatch.setenv(variable, "1")
 
-    assert said in refusal()
+    assert said in error_for()
 
 
-def test_a_part_of_a_rule_is_suggested_too() -> None:
-    """Names inside a rule are looked up among the rule's."""
-    assert "'rules.0.treshold'; did you mean 'threshold'?" in refusal(rules=[{"treshold": 0.7}])
+def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
+    """The suggestion comes from the fields of the rule."""
+    assert "'rules.0.treshold'; did you mean 'threshold'?" in error_for(rules=[{"treshold": 0.7}])
 
 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("[budget]\ncall_per_day = 5\n", "'budget.call_per_day'; did you mean 'calls_per_day'?"),
+        ("[budget]\nrequest_per_day = 5\n", "'budget.request_per_day'; did you mean 'requests_per_day'?"),
         ("[retention]\ntext_day = 5\n", "'retention.text_day'; did you mean 'text_days'?"),
         (
             "[filters.faithfulness]\nroute = 'docs'\n",
             "'filters.faithfulness.route'; did you mean 'routes'?",
         ),
-        ("[[always]]\nfeedback_under = 0.5\n", "'always.0.feedback_under'; did you mean 'feedback_below'?"),
+        ("[[always_score]]\nfeedback_under = 0.5\n", "'always_score.0.feedback_under'; did you mean 'feedback_below'?"),
         ("[prices.mine]\ninput = 1\noutputs = 2\n", "'prices.mine.outputs'; did you mean 'output'?"),
     ],
 )
-def test_a_wrong_name_in_a_table_is_suggested_too(bare: Path, written: str, said: str) -> None:
-    """A budget that nobody reads would be overspent, a retention not kept."""
+def test_an_unknown_field_in_a_table_gets_a_suggestion(bare: Path, written: str, said: str) -> None:
+    """A misspelled limit is an error instead of being ignored."""
     (bare / "germane.toml").write_text(written)
 
-    assert refusal() == f"there is no setting {said} Correct or remove it"
+    assert error_for() == f"unknown setting {said} Correct or remove it"
 
 
-@pytest.mark.parametrize("part", ["filters", "always"])
-def test_how_a_handler_ended_is_one_of_four_words(part: str) -> None:
-    """A filter for another would leave out everything, and a rule of always would take nothing."""
+@pytest.mark.parametrize("part", ["filters", "always_score"])
+def test_a_status_filter_accepts_four_values(part: str) -> None:
+    """A filter on any other status would match nothing."""
     match = {"status": ["errors"]}
 
-    said = refusal(**{part: {"faithfulness": match} if part == "filters" else [match]})
+    said = error_for(**{part: {"faithfulness": match} if part == "filters" else [match]})
 
     assert said.startswith(f"setting {part}.{'faithfulness' if part == 'filters' else 0}.status.0 = 'errors': ")
     assert "'ok', 'error', 'cancelled' or 'abandoned'" in said
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "2.5", "many"])
-def test_a_limit_of_a_budget_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """The part, not the whole table."""
-    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", value)
+def test_an_invalid_budget_limit_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """The message names the field, not the whole table."""
+    monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", value)
 
-    said = refusal()
-    assert said.startswith(f"setting budget.calls_per_day = {value!r}: ")
-    assert said.endswith("(set it by argument, GERMANE_BUDGET__CALLS_PER_DAY or germane.toml)")
+    said = error_for()
+    assert said.startswith(f"setting budget.requests_per_day = {value!r}: ")
+    assert said.endswith("(set it by argument, GERMANE_BUDGET__REQUESTS_PER_DAY or germane.toml)")
 
 
-def test_a_variable_that_should_be_json_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules in a variable are JSON; what stands there instead is not quoted."""
+def test_a_variable_with_invalid_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules in a variable are JSON. The message does not quote the invalid value."""
     monkeypatch.setenv("GERMANE_RULES", "{threshold: 0.7")
 
-    assert refusal() == "setting rules: GERMANE_RULES is not JSON; correct or unset it"
+    assert error_for() == "setting rules: GERMANE_RULES is not valid JSON; correct or unset it"
 
 
-def test_a_file_that_is_no_toml_is_told_so(bare: Path) -> None:
-    """A broken file of settings is not passed over."""
-    (bare / "germane.toml").write_text("rate = = 1\n")
+def test_an_invalid_toml_file_is_reported(bare: Path) -> None:
+    """A broken settings file is an error instead of being ignored."""
+    (bare / "germane.toml").write_text("sample_rate = = 1\n")
 
-    assert refusal().startswith("germane.toml or pyproject.toml cannot be read: ")
+    assert error_for().startswith("germane.toml or pyproject.toml cannot be read: ")
 
 
 @pytest.mark.parametrize(
@@ -210,22 +217,22 @@ def test_a_file_that_is_no_toml_is_told_so(bare: Path) -> None:
         {"database": "mysql://root:hunter2@db/x"},
         {"api_key": ["hunter2"]},
         {"base_url": "hunter2.example"},
-        {"channels": {"oncall": {"kind": "webhook", "url": "https://example.com/hunter2"}}},
-        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "secret": "hunter2"}}},
-        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "secret": ["hunter2"]}}},
-        {"channels": {"oncall": {"kind": "webhook", "url": "env:X", "hunter3": "hunter2"}}},
-        {"channels": {"oncall": {"kind": "hunter2", "url": "env:X"}}},
-        {"channels": {"oncall": {"kind": "pagerduty", "routing_key": "hunter2"}}},
-        {"channels": {"oncall": {"kind": "alertmanager", "url": "http://user:hunter2@alertmanager:9093"}}},
-        {"channels": {"oncall": {"kind": "alertmanager", "url": "http://alertmanager:9093?token=hunter2"}}},
+        {"channels": {"oncall": {"type": "webhook", "url": "https://example.com/hunter2"}}},
+        {"channels": {"oncall": {"type": "webhook", "url": "env:X", "secret": "hunter2"}}},
+        {"channels": {"oncall": {"type": "webhook", "url": "env:X", "secret": ["hunter2"]}}},
+        {"channels": {"oncall": {"type": "webhook", "url": "env:X", "hunter3": "hunter2"}}},
+        {"channels": {"oncall": {"type": "hunter2", "url": "env:X"}}},
+        {"channels": {"oncall": {"type": "pagerduty", "routing_key": "hunter2"}}},
+        {"channels": {"oncall": {"type": "alertmanager", "url": "http://user:hunter2@alertmanager:9093"}}},
+        {"channels": {"oncall": {"type": "alertmanager", "url": "http://alertmanager:9093?token=hunter2"}}},
         {"channels": {"oncall": "hunter2"}},
         {"channels": "hunter2"},
     ],
 )
-def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
-    """Neither the message nor the traceback holds what may be a secret."""
+def test_no_error_contains_a_secret(arguments: dict[str, Any]) -> None:
+    """Neither the message nor the traceback contains a value that may be secret."""
     with pytest.raises(SettingsError) as raised:
-        load(**arguments)
+        load_settings(**arguments)
 
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
@@ -233,24 +240,70 @@ def test_no_refusal_tells_a_secret(arguments: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
 )
-def test_an_address_without_a_host_or_with_a_port_that_is_none_is_refused(address: str) -> None:
-    """At the start and without being quoted, rather than with the first alert."""
-    channel = {"kind": "alertmanager", "url": address}
+def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) -> None:
+    """The error comes at startup, not with the first alert, and does not quote the URL."""
+    channel = {"type": "alertmanager", "url": address}
     for wrong in ({"channels": {"oncall": channel}}, {"base_url": address}):
-        said = refusal(**wrong)
+        said = error_for(**wrong)
 
-        assert "must start with http:// or https://, and name a host" in said
+        assert "must start with http:// or https:// and contain a host" in said
         assert "s3cr3t" not in said
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
-def test_a_limit_is_a_number_above_0(name: str, value: float) -> None:
-    """Without a limit there is none; an infinite one leaves no time between two requests."""
-    assert f"setting {name}" in refusal(**{name: value})
+def test_a_rate_limit_is_a_positive_finite_number(name: str, value: float) -> None:
+    """To remove a rate limit, leave the setting out."""
+    assert f"setting {name}" in error_for(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["temperature", "attributes.", "attributes.a'b", 'attributes.a"b', "attributes.a b"])
-def test_trends_are_broken_down_by_what_there_is(name: str) -> None:
-    """A name that no label can be found by is told, with those that may stand there."""
-    assert "must be model, prompt_version or attributes.NAME" in refusal(trend_by=[name])
+def test_breakdowns_accept_only_known_dimensions(name: str) -> None:
+    """The error lists the valid dimensions."""
+    assert "must be model, prompt_version or attributes.NAME" in error_for(breakdowns=[name])
+
+
+@pytest.mark.parametrize(("former", "current"), RETIRED_SETTINGS.items())
+def test_a_renamed_setting_is_reported_with_its_new_name(
+    monkeypatch: pytest.MonkeyPatch, former: str, current: str
+) -> None:
+    """Whoever upgrades with former names reads the current ones, for arguments and variables alike."""
+    assert current in Settings.model_fields
+    assert error_for(**{former: 1}) == f"unknown setting {former!r}: it was renamed to {current!r}"
+
+    monkeypatch.setenv(f"GERMANE_{former.upper()}", "1")
+    assert error_for() == (
+        f"unknown environment variable GERMANE_{former.upper()}: it was renamed to GERMANE_{current.upper()}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"budget": {"calls_per_day": 5}}, "'budget.calls_per_day': it was renamed to 'budget.requests_per_day'"),
+        (
+            {"rules": [{"threshold": 0.5, "min_count": 5}]},
+            "'rules.0.min_count': it was renamed to 'rules.0.min_samples'",
+        ),
+        ({"rules": [{"kind": "drop"}]}, "'rules.0.kind': it was renamed to 'rules.0.type'"),
+        ({"rules": [{"type": "floor", "threshold": 0.5}]}, "'floor' was renamed to 'mean_threshold'"),
+        (
+            {"channels": {"a": {"type": "slack", "url": "env:X", "answers": True}}},
+            "'channels.a.answers': it was renamed to 'channels.a.include_text'",
+        ),
+        ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "needs type = one of webhook, slack"),
+    ],
+)
+def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], said: str) -> None:
+    """Fields of rules, channels and the budget have new names, too."""
+    assert said in error_for(**arguments)
+
+
+def test_former_names_are_not_reused() -> None:
+    """A former name can only be an error."""
+    assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
+
+
+def test_typed_arguments_equal_the_settings() -> None:
+    """Type checkers accept exactly the settings that exist."""
+    assert SettingsArguments.__annotations__.keys() == Settings.model_fields.keys()

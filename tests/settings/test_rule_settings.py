@@ -1,4 +1,4 @@
-"""Rules in the settings: what is on by default, what takes its place, and what is refused."""
+"""Settings of alert rules: defaults, overrides and validation."""
 
 from __future__ import annotations
 
@@ -7,89 +7,95 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
-from germane.settings import Drop, Floor, NoData, load
+from germane.settings import Drop, MeanThreshold, NoData, load_settings
 
 pytestmark = pytest.mark.usefixtures("bare")
 
 
-def kinds(**arguments: Any) -> list[str]:
-    return [rule.kind for rule in load(**arguments).watched]
+def active_types(**arguments: Any) -> list[str]:
+    return [rule.type for rule in load_settings(**arguments).active_rules]
 
 
-def test_four_rules_are_on_without_being_configured() -> None:
-    """Who configures nothing hears of drops, missing scores, a broken judge and a spent budget."""
-    assert kinds() == ["drop", "no_data", "scorer_error", "budget_exhausted"]
+def test_four_rules_are_active_by_default() -> None:
+    """Without configuration, drops, missing scores, scorer errors and an exhausted budget raise alerts."""
+    assert active_types() == ["drop", "no_data", "scorer_error", "budget_exhausted"]
 
 
-def test_a_configured_rule_takes_the_place_of_the_default_of_its_kind() -> None:
-    """What is configured counts; what is switched off is off."""
-    settings = load(rules=[{"kind": "drop", "min_drop": 0.1}, {"kind": "no_data", "enabled": False}])
+def test_a_configured_rule_replaces_the_default_of_its_type() -> None:
+    """A default rule can be changed or turned off."""
+    settings = load_settings(rules=[{"type": "drop", "min_drop": 0.1}, {"type": "no_data", "enabled": False}])
 
-    assert [rule.kind for rule in settings.watched] == ["scorer_error", "budget_exhausted", "drop"]
-    assert settings.watched[-1] == Drop(min_drop=0.1)
+    assert [rule.type for rule in settings.active_rules] == ["scorer_error", "budget_exhausted", "drop"]
+    assert settings.active_rules[-1] == Drop(min_drop=0.1)
 
 
-def test_a_rule_without_a_kind_is_a_floor() -> None:
-    """As short as it was before there were other kinds; beside those that are on by default."""
-    settings = load(rules=[{"threshold": 0.6}])
+def test_a_rule_without_a_type_is_a_mean_threshold() -> None:
+    """The shortest rule is a threshold, in addition to the default rules."""
+    settings = load_settings(rules=[{"threshold": 0.6}])
 
-    assert settings.rules == (Floor(threshold=0.6),)
+    assert settings.rules == (MeanThreshold(threshold=0.6),)
     assert settings.rules[0].window == 86_400
-    assert [rule.kind for rule in settings.watched][-1] == "floor"
+    assert [rule.type for rule in settings.active_rules][-1] == "mean_threshold"
 
 
-def test_rules_may_be_given_as_objects() -> None:
-    """From Python the classes do as well as dictionaries."""
-    assert load(rules=[Floor(threshold=0.6), NoData(at_least=60)]).rules == (Floor(threshold=0.6), NoData(at_least=60))
+def test_rules_can_be_objects() -> None:
+    """In Python, rules are instances or dictionaries."""
+    assert load_settings(rules=[MeanThreshold(threshold=0.6), NoData(at_least=60)]).rules == (
+        MeanThreshold(threshold=0.6),
+        NoData(at_least=60),
+    )
 
 
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ([{"kind": "flor", "threshold": 0.6}], "kind must be one of drop, floor, low_rate"),
-        ([{"kind": 3}], "kind must be one of drop, floor, low_rate"),
-        ([3], "kind must be one of drop, floor, low_rate"),
-        ([{"kind": "drop", "min_dropp": 0.1}], "there is no setting 'rules.0.min_dropp'; did you mean 'min_drop'?"),
-        ([{"kind": "drop", "pendin": 0.1}], "there is no setting 'rules.0.pendin'"),
-        ([{"threshold": 0.6, "route": "ask"}], "there is no setting 'rules.0.route'; did you mean 'routes'?"),
-        ([{"threshold": 0.6, "fore": 60}], "there is no setting 'rules.0.fore'; did you mean 'for'?"),
-        ([{"kind": "low_rate"}], "setting rules.0.threshold: Field required"),
+        ([{"type": "flor", "threshold": 0.6}], "type must be one of drop, mean_threshold, low_score_rate"),
+        ([{"type": 3}], "type must be one of drop, mean_threshold, low_score_rate"),
+        ([3], "type must be one of drop, mean_threshold, low_score_rate"),
+        ([{"type": "drop", "min_dropp": 0.1}], "unknown setting 'rules.0.min_dropp'; did you mean 'min_drop'?"),
+        ([{"type": "drop", "pendin": 0.1}], "unknown setting 'rules.0.pendin'"),
+        ([{"threshold": 0.6, "route": "ask"}], "unknown setting 'rules.0.route'; did you mean 'routes'?"),
+        ([{"threshold": 0.6, "fore": 60}], "unknown setting 'rules.0.fore'; did you mean 'for'?"),
+        ([{"type": "low_score_rate"}], "setting rules.0.threshold: Field required"),
         ([{"threshold": 0.6, "for": -1}], "setting rules.0.for = -1: "),
-        ([{"kind": "drop", "min_drop": 1}], "setting rules.0.min_drop = 1: Input should be less than 1"),
+        ([{"type": "drop", "min_drop": 1}], "setting rules.0.min_drop = 1: Input should be less than 1"),
         ([{"threshold": 0.6, "name": "a\x1b[31m"}], "setting rules.0.name = 'a\\x1b[31m': "),
         ([{"threshold": 0.6, "name": "a" * 101}], "String should have at most 100 characters"),
     ],
 )
-def test_a_wrong_rule_is_refused_with_the_fix(rules: Any, said: str) -> None:
-    """Who reads it knows which part of which rule to mend; the kind that nobody wrote is not in its path."""
+def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, said: str) -> None:
+    """The message names the rule and the field."""
     with pytest.raises(SettingsError) as raised:
-        load(rules=rules)
+        load_settings(rules=rules)
     assert said in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "rules",
     [
-        [Floor(threshold=0.5), Floor(threshold=0.6)],
-        [Floor(threshold=0.5), Floor(threshold=0.6, routes=("ask",))],
-        [Floor(threshold=0.5, routes=("as*",)), Floor(threshold=0.6, routes=("ask", "search"))],
-        [Floor(threshold=0.5, name="a", routes=("ask",)), Floor(threshold=0.6, name="a", routes=("ask",))],
-        [Floor(threshold=0.5, name="drop")],
+        [MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.6)],
+        [MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.6, routes=("ask",))],
+        [MeanThreshold(threshold=0.5, routes=("as*",)), MeanThreshold(threshold=0.6, routes=("ask", "search"))],
+        [
+            MeanThreshold(threshold=0.5, name="a", routes=("ask",)),
+            MeanThreshold(threshold=0.6, name="a", routes=("ask",)),
+        ],
+        [MeanThreshold(threshold=0.5, name="drop")],
         [Drop(routes=("ask",)), Drop(routes=("search",))],  # one alert and one detector for a service and scorer
         [NoData(routes=("ask",)), NoData(routes=("search",))],
     ],
 )
-def test_rules_that_would_contradict_one_another_are_refused(rules: Any) -> None:
-    """Two rules of one name on the same route would fire and resolve one alert in turn: that is said at the start."""
-    with pytest.raises(SettingsError, match="name them apart"):
-        load(rules=rules)
+def test_rules_with_one_name_on_the_same_scores_are_rejected(rules: Any) -> None:
+    """Two rules with one name on the same route would fire and resolve the same alert in turn."""
+    with pytest.raises(SettingsError, match="give them different names"):
+        load_settings(rules=rules)
 
 
-def test_rules_of_one_name_may_watch_different_things() -> None:
-    """The default name does for rules on different routes or scorers."""
+def test_rules_with_one_name_may_watch_different_routes_or_scorers() -> None:
+    """The default name is enough as long as the rules do not overlap."""
     rules = [
-        Floor(threshold=0.5, routes=("a",)),
-        Floor(threshold=0.5, routes=("b*",)),
-        Floor(threshold=0.5, scorer="other"),
+        MeanThreshold(threshold=0.5, routes=("a",)),
+        MeanThreshold(threshold=0.5, routes=("b*",)),
+        MeanThreshold(threshold=0.5, scorer="other"),
     ]
-    assert load(rules=rules).rules == tuple(rules)
+    assert load_settings(rules=rules).rules == tuple(rules)

@@ -1,4 +1,4 @@
-"""Where settings come from."""
+"""Sources of settings and their precedence."""
 
 from __future__ import annotations
 
@@ -9,89 +9,92 @@ import pytest
 from pydantic import ByteSize
 
 from germane.errors import SettingsError
-from germane.settings import Budget, Floor, Retention, load
-from germane.settings.channels import Slack
-from germane.settings.kinds import read_secret
+from germane.settings import Budget, MeanThreshold, Retention, load_settings
+from germane.settings.channels import SlackSettings
+from germane.settings.types import resolve_secret
 
 pytestmark = pytest.mark.usefixtures("bare")
 
 
-def test_nearer_sources_win(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_have_a_fixed_precedence(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Argument, then environment, then germane.toml, then pyproject.toml, then the default."""
-    (bare / "pyproject.toml").write_text("[tool.germane]\nquestions = 4\nrate = 0.4\ntick = 4\nqueue = 4\n")
-    (bare / "germane.toml").write_text("questions = 5\nrate = 0.5\ntick = 5\n")
-    monkeypatch.setenv("GERMANE_QUESTIONS", "6")
-    monkeypatch.setenv("GERMANE_RATE", "0.6")
+    (bare / "pyproject.toml").write_text(
+        "[tool.germane]\ngenerated_questions = 4\nsample_rate = 0.4\npoll_interval = 4\nqueue_size = 4\n"
+    )
+    (bare / "germane.toml").write_text("generated_questions = 5\nsample_rate = 0.5\npoll_interval = 5\n")
+    monkeypatch.setenv("GERMANE_GENERATED_QUESTIONS", "6")
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "0.6")
 
-    settings = load(questions=7)
+    settings = load_settings(generated_questions=7)
 
-    assert (settings.questions, settings.rate, settings.tick, settings.queue) == (7, 0.6, 5, 4)
+    assert (settings.generated_questions, settings.sample_rate) == (7, 0.6)
+    assert (settings.poll_interval, settings.queue_size) == (5, 4)
     assert settings.concurrency == 16
 
 
-def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deployments set variables to nothing to mean nothing."""
-    for name in ("GERMANE_RATE", "GERMANE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deployments use empty variables to mean that nothing is set."""
+    for name in ("GERMANE_SAMPLE_RATE", "GERMANE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
         monkeypatch.setenv(name, "")
 
-    settings = load()
+    settings = load_settings()
 
-    assert (settings.rate, settings.judge, settings.has_server) == (1.0, "gpt-4o-mini", False)
+    assert (settings.sample_rate, settings.judge, settings.has_server) == (1.0, "gpt-4o-mini", False)
 
 
 @pytest.mark.parametrize("service", ["GERMANE", "GERMANE_WORKER"])
 @pytest.mark.parametrize(
     "variable", ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR"]
 )
-def test_what_kubernetes_tells_of_a_service_is_no_setting(
+def test_service_variables_of_kubernetes_are_ignored(
     monkeypatch: pytest.MonkeyPatch, service: str, variable: str
 ) -> None:
-    """A service named germane beside the application keeps no process from starting."""
+    """A Kubernetes service named germane does not prevent startup."""
     monkeypatch.setenv(f"{service}_{variable}", "tcp://10.0.0.1:80")
 
-    load()
+    load_settings()
 
 
-def test_nested_and_listed_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names are set as a list with commas, rules and channels as JSON."""
-    monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"kind": "slack", "url": "env:SLACK_URL"}}')
+def test_variables_hold_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists of names are separated by commas; rules and channels are JSON."""
+    monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7, "routes": ["ask"], "for": 60}]')
-    monkeypatch.setenv("GERMANE_LOCAL_LLM", "/models/small.gguf")
+    monkeypatch.setenv("GERMANE_LOCAL_JUDGE_PATH", "/models/small.gguf")
 
-    settings = load()
+    settings = load_settings()
 
-    assert settings.channels == {"oncall": Slack(kind="slack", url="env:SLACK_URL")}
+    assert settings.channels == {"oncall": SlackSettings(type="slack", url="env:SLACK_URL")}
     assert settings.scorers == ("answer_relevancy", "question_answer_similarity")
-    assert settings.rules == (Floor(threshold=0.7, routes=("ask",), pending=60),)
-    assert settings.local_llm == Path("/models/small.gguf")
+    assert settings.rules == (MeanThreshold(threshold=0.7, routes=("ask",), pending=60),)
+    assert settings.local_judge_path == Path("/models/small.gguf")
 
 
-def test_a_budget_is_set_part_by_part(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a file or by variables; what both say adds up, and the variable wins."""
-    (bare / "germane.toml").write_text("[budget]\ncalls_per_day = 100\nusd_per_day = 1.5\n")
-    assert load().budget == Budget(calls_per_day=100, usd_per_day=1.5)
+def test_fields_of_a_budget_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields from files and variables are merged, and the variable takes precedence."""
+    (bare / "germane.toml").write_text("[budget]\nrequests_per_day = 100\nusd_per_day = 1.5\n")
+    assert load_settings().budget == Budget(requests_per_day=100, usd_per_day=1.5)
 
-    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", "7")
+    monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "7")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_HOUR", "900")
     monkeypatch.setenv("GERMANE_RETENTION__MAX_SIZE", "5GB")
-    assert load().budget == Budget(calls_per_day=7, usd_per_day=1.5, tokens_per_hour=900)
-    assert load().retention == Retention(max_size=ByteSize(5_000_000_000))
+    assert load_settings().budget == Budget(requests_per_day=7, usd_per_day=1.5, tokens_per_hour=900)
+    assert load_settings().retention == Retention(max_size=ByteSize(5_000_000_000))
 
     (bare / "germane.toml").unlink()
-    assert load().budget == Budget(calls_per_day=7, tokens_per_hour=900)
+    assert load_settings().budget == Budget(requests_per_day=7, tokens_per_hour=900)
     monkeypatch.setenv("GERMANE_BUDGET", '{"usd_per_hour": 2}')
-    assert load().budget == Budget(calls_per_day=7, tokens_per_hour=900, usd_per_hour=2)
+    assert load_settings().budget == Budget(requests_per_day=7, tokens_per_hour=900, usd_per_hour=2)
 
 
-def test_the_openai_clients_own_variables_are_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has set up the client has set up the judge; germane's own variables come first."""
+def test_the_variables_of_the_openai_client_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configured OpenAI client configures the judge. Variables of germane take precedence."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     monkeypatch.setenv("OPENAI_MODEL", "mistral")
     monkeypatch.setenv("GERMANE_API_KEY", "sk-2")
 
-    settings = load()
+    settings = load_settings()
 
     assert settings.api_key is not None
     assert settings.base_url is not None
@@ -100,39 +103,39 @@ def test_the_openai_clients_own_variables_are_honoured(monkeypatch: pytest.Monke
     assert settings.judge == "mistral"
 
 
-def test_secrets_stand_elsewhere(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of settings may be shared: it names the variable or file that holds the secret."""
+def test_secrets_are_read_from_variables_and_files(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settings file names the variable or file of a secret, so that the file itself can be shared."""
     (bare / "key").write_text("sk-from-a-file\n")
     monkeypatch.setenv("DATABASE_URL", "postgresql://app:pw@db/app")
     (bare / "germane.toml").write_text(f'database = "env:DATABASE_URL"\napi_key = "file:{bare / "key"}"\n')
 
-    settings = load()
+    settings = load_settings()
 
     assert settings.database == "postgresql://app:pw@db/app"
     assert settings.api_key is not None
     assert settings.api_key.get_secret_value() == "sk-from-a-file"
 
 
-def test_white_space_around_a_secret_is_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files and secret stores like to end with a new line, which no header of a request takes."""
+def test_whitespace_around_a_secret_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and secret stores add a trailing newline, which an HTTP header cannot carry."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1\n")
     monkeypatch.setenv("GERMANE_BASE_URL", " http://localhost:8000/v1\n")
     monkeypatch.setenv("ALERT_SECRET", "shared\n")
 
-    settings = load()
+    settings = load_settings()
 
     assert settings.api_key is not None
     assert settings.base_url is not None
     assert settings.api_key.get_secret_value() == "sk-1"
     assert settings.base_url.get_secret_value() == "http://localhost:8000/v1"
-    assert read_secret("env:ALERT_SECRET") == "shared"
+    assert resolve_secret("env:ALERT_SECRET") == "shared"
 
 
 @pytest.mark.parametrize("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
-def test_a_key_that_no_request_can_carry_is_told_at_the_start(key: str) -> None:
-    """Else every request would fail, as if the server were away. The key is not quoted."""
+def test_a_key_that_no_header_can_carry_is_rejected_at_startup(key: str) -> None:
+    """Otherwise every request would fail as if the server were unreachable. The error does not quote the key."""
     with pytest.raises(SettingsError, match=r"^setting api_key: must be one line of ASCII") as raised:
-        load(api_key=key)
+        load_settings(api_key=key)
 
     assert "nter" not in str(raised.value)
 
@@ -145,21 +148,21 @@ def test_a_key_that_no_request_can_carry_is_told_at_the_start(key: str) -> None:
         ("file:secret", "file secret cannot be read"),
     ],
 )
-def test_a_secret_that_is_not_there_is_told(bare: Path, secret: str, said: str) -> None:
-    """The name of its place is no secret."""
+def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, said: str) -> None:
+    """The reference itself is not secret."""
     (bare / "secret").write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match=said):
-        load(api_key=secret)
+        load_settings(api_key=secret)
 
 
-def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings may be logged, dumped or printed."""
+def test_no_representation_of_the_settings_contains_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings can be logged, dumped and printed."""
     monkeypatch.setenv("SLACK_URL", "https://hooks.slack.com/hunter2")
-    settings = load(
+    settings = load_settings(
         database="postgresql://app:hunter2@db/app?password=hunter2",
         api_key="hunter2",
         base_url="https://user:hunter2@example.com/v1",
-        channels={"oncall": {"kind": "slack", "url": "env:SLACK_URL"}},
+        channels={"oncall": {"type": "slack", "url": "env:SLACK_URL"}},
     )
 
     shown = [repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()]
@@ -168,9 +171,9 @@ def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.model_dump()["database"] == "postgresql://***@db/app"
 
 
-def test_the_url_of_a_file_is_dumped_as_it_is() -> None:
-    """Where there is no password there is nothing to hide."""
-    assert load(database="sqlite:////srv/germane.db").model_dump()["database"] == "sqlite:////srv/germane.db"
+def test_a_sqlite_url_is_dumped_unchanged() -> None:
+    """A URL without credentials needs no redaction."""
+    assert load_settings(database="sqlite:////srv/germane.db").model_dump()["database"] == "sqlite:////srv/germane.db"
 
 
 @pytest.mark.parametrize(
@@ -183,15 +186,15 @@ def test_the_url_of_a_file_is_dumped_as_it_is() -> None:
         ({"OTEL_RESOURCE_ATTRIBUTES": "nonsense,,="}, "program"),
     ],
 )
-def test_the_service_is_named_as_opentelemetry_names_it(
+def test_the_service_name_follows_opentelemetry(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
-    """One name for one service, in traces and in scores."""
+    """A service has the same name in traces and in scores."""
     monkeypatch.setattr(sys, "argv", ["/srv/program.py"])
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    assert load().service == expected
+    assert load_settings().service == expected
 
 
 @pytest.mark.parametrize(
@@ -205,19 +208,19 @@ def test_the_service_is_named_as_opentelemetry_names_it(
         ("", "python"),
     ],
 )
-def test_the_program_gives_its_name(monkeypatch: pytest.MonkeyPatch, program: str, expected: str) -> None:
-    """Without any name the program's own is taken, also of `python -m` and `python -c`."""
+def test_the_service_name_defaults_to_the_program(monkeypatch: pytest.MonkeyPatch, program: str, expected: str) -> None:
+    """The program's name is also found for `python -m` and `python -c`."""
     monkeypatch.setattr(sys, "argv", [program])
 
-    assert load().service == expected
+    assert load_settings().service == expected
 
 
-def test_trends_go_by_the_route_whether_it_is_named_or_not() -> None:
-    """Naming it beside the others is no fault."""
-    assert load(trend_by="route, model").trend_by == ("model",)
+def test_route_in_breakdowns_is_redundant() -> None:
+    """Trends always break down by route, so naming it is harmless."""
+    assert load_settings(breakdowns="route, model").breakdowns == ("model",)
 
 
-def test_settings_do_not_change() -> None:
-    """They are read once; whoever holds them can rely on it."""
+def test_settings_are_immutable() -> None:
+    """Settings are read once and do not change afterwards."""
     with pytest.raises(ValueError, match="frozen"):
-        load().rate = 0.5
+        load_settings().sample_rate = 0.5

@@ -1,50 +1,91 @@
-"""Every knob once, with its type, its default and its environment variable.
+"""Settings: every option of germane, with its type, default and environment variable.
 
-What is passed to :func:`load` wins over ``GERMANE_...`` variables, those over ``germane.toml``, that over
-``[tool.germane]`` in ``pyproject.toml``.
+Arguments of :func:`load_settings` override ``GERMANE_...`` environment variables, those override ``germane.toml``, and
+that overrides ``[tool.germane]`` in ``pyproject.toml``.
 """
 
 from __future__ import annotations
 
-from germane.settings.kinds import as_token
-from germane.settings.parts import DAY, Always, Budget, Match, Price, Retention
+from germane.settings.arguments import EvaluationSettingsArguments, SettingsArguments, signature_with_settings
+from germane.settings.channels import (
+    BUILTIN_CHANNELS,
+    AlertmanagerSettings,
+    AnyChannel,
+    ChannelSettings,
+    EmailSettings,
+    HTTPChannel,
+    PagerDutySettings,
+    SlackSettings,
+    WebhookSettings,
+)
+from germane.settings.nested import DAY, AlwaysScore, Budget, ExchangeFilter, Price, Retention
 from germane.settings.rules import (
+    DEFAULT_RULES,
+    RULE_TYPES,
     AnyRule,
     BudgetExhausted,
     Drop,
-    Floor,
-    LowRate,
+    LowScoreRate,
+    MeanThreshold,
     NoData,
     NoncommittalRate,
     Rule,
     ScorerError,
-    Windowed,
+    WindowRule,
 )
-from germane.settings.settings import DEFAULT_EMBEDDER, DEFAULT_JUDGE, LOCAL, PREFIX, Capture, Settings, load
+from germane.settings.settings import (
+    DEFAULT_EMBEDDER,
+    DEFAULT_JUDGE,
+    ENV_PREFIX,
+    LOCAL,
+    Capture,
+    Settings,
+    load_settings,
+)
+from germane.settings.sources import SettingValue, setting_values
+from germane.settings.types import parse_token, resolve_secret, resolve_url
 
 __all__ = [
+    "BUILTIN_CHANNELS",
     "DAY",
     "DEFAULT_EMBEDDER",
     "DEFAULT_JUDGE",
+    "DEFAULT_RULES",
+    "ENV_PREFIX",
     "LOCAL",
-    "PREFIX",
-    "Always",
+    "RULE_TYPES",
+    "AlertmanagerSettings",
+    "AlwaysScore",
+    "AnyChannel",
     "AnyRule",
     "Budget",
     "BudgetExhausted",
     "Capture",
+    "ChannelSettings",
     "Drop",
-    "Floor",
-    "LowRate",
-    "Match",
+    "EmailSettings",
+    "EvaluationSettingsArguments",
+    "ExchangeFilter",
+    "HTTPChannel",
+    "LowScoreRate",
+    "MeanThreshold",
     "NoData",
     "NoncommittalRate",
+    "PagerDutySettings",
     "Price",
     "Retention",
     "Rule",
     "ScorerError",
+    "SettingValue",
     "Settings",
-    "Windowed",
-    "as_token",
-    "load",
+    "SettingsArguments",
+    "SlackSettings",
+    "WebhookSettings",
+    "WindowRule",
+    "load_settings",
+    "parse_token",
+    "resolve_secret",
+    "resolve_url",
+    "setting_values",
+    "signature_with_settings",
 ]

@@ -1,4 +1,4 @@
-"""Settings of channels: where alerts go, one table for each, and where their secrets are read."""
+"""Notification channels: where alerts are delivered, and where the channels' secrets are read from."""
 
 from __future__ import annotations
 
@@ -12,173 +12,183 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
-from germane.settings.kinds import Names, PlainAddress, PlainAddresses, Reference
+from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference
 
-OWN: Final = ("log", "callback")
-"""Channels that are there without being configured."""
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-PLACES: Final = ("id", "key", "rule", "service", "route", "scorer")
-"""What a link may name in braces."""
+BUILTIN_CHANNELS: Final = ("log", "callback")
+"""Channels that need no configuration."""
+URL_FIELDS: Final = ("id", "key", "rule", "service", "route", "scorer")
+"""The placeholders that `alert_url` may contain."""
+_CHANNEL_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
-def _are_networks(values: tuple[str, ...]) -> tuple[str, ...]:
+def _validate_networks(values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         try:
             ip_network(value)
         except ValueError:
-            raise ValueError(f"{value!r} is no network such as 10.0.0.0/8") from None
+            raise ValueError(f"{value!r} is not a network such as 10.0.0.0/8") from None
     return values
 
 
-def _is_mailbox(value: str) -> str:
+def _validate_mailbox(value: str) -> str:
     local, at, domain = value.rpartition("@")
-    if not (local and at and domain and value.isprintable()) or any(one in value for one in ' <>,;:"()[]\\'):
-        raise ValueError(f"{value!r} is no address such as oncall@example.com")
+    if not (local and at and domain and value.isprintable()) or any(sign in value for sign in ' <>,;:"()[]\\'):
+        raise ValueError(f"{value!r} is not an e-mail address such as oncall@example.com")
     return value
 
 
-def _are_mailboxes(values: tuple[str, ...]) -> tuple[str, ...]:
+def _validate_mailboxes(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
-        raise ValueError("must name at least one address, such as oncall@example.com")
-    return tuple(map(_is_mailbox, values))
+        raise ValueError("must contain at least one e-mail address, such as oncall@example.com")
+    return tuple(map(_validate_mailbox, values))
 
 
-def _are_names(channels: dict[str, Any]) -> dict[str, Any]:
+def _validate_channel_names(channels: dict[str, Any]) -> dict[str, Any]:
     for name in channels:
-        if name in OWN or not _NAME.fullmatch(name):
+        if name in BUILTIN_CHANNELS or not _CHANNEL_NAME.fullmatch(name):
             raise ValueError(
-                f"{name!r:.80} cannot name a channel: take small letters, digits, _ and -, and not {' or '.join(OWN)}"
+                f"{name!r:.80} is not a valid channel name: use lowercase letters, digits, _ and -, "
+                f"and not {' or '.join(BUILTIN_CHANNELS)}"
             )
     return channels
 
 
-def _is_link(value: str) -> str:
-    named = re.findall(r"{([^{}]*)}", value)
-    if not value.startswith(("https://", "http://")) or not value.isprintable() or set(named) - set(PLACES):
-        places = ", ".join(f"{{{place}}}" for place in PLACES)
-        raise ValueError(f"must start with http:// or https://, and name in braces only {places}")
+def _validate_url_template(value: str) -> str:
+    placeholders = re.findall(r"{([^{}]*)}", value)
+    unusable = not value.startswith(("https://", "http://")) or not value.isprintable()
+    if unusable or set(placeholders) - set(URL_FIELDS):
+        allowed = ", ".join(f"{{{field}}}" for field in URL_FIELDS)
+        raise ValueError(f"must start with http:// or https://; the only placeholders are {allowed}")
     return value
 
 
-class Channel(BaseModel):
-    """What all channels have."""
+def _matches_any(patterns: Collection[str], name: str) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+class ChannelSettings(BaseModel):
+    """The fields that all channels share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     severity: Severity = "warning"
-    """The least that it is told of: `warning` or `critical`."""
+    """The lowest severity to deliver: `warning` or `critical`."""
     rules: Names = ()
-    """Patterns of rules' names; by default of all rules."""
+    """Patterns of rule names. By default, all rules."""
     routes: Names = ()
-    """Patterns of routes; by default of all. What is about no single route goes to it as well."""
-    answers: bool = False
-    """Whether messages quote question and answer of the worst exchanges. Without it they carry ids."""
+    """Patterns of routes. By default, all routes. Alerts that concern no single route are always delivered."""
+    include_text: bool = False
+    """Whether messages quote question and answer of the worst exchanges. By default they carry ids only."""
 
-    def takes(self, alert: Alert) -> bool:
-        """Whether it is told of an alert."""
-        grave = SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
-        return grave and _fits(self.rules, alert.rule) and (alert.route is None or _fits(self.routes, alert.route))
-
-
-def _fits(patterns: Collection[str], name: str) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-class WebChannel(Channel):
-    """What channels over HTTP have."""
-
-    trusted: bool = True
-    """Whether its address may lie anywhere. If not, only public ones at https:// and ports 80 and 443 are spoken to."""
-    allow: Annotated[Names, AfterValidator(_are_networks)] = ()
-    """Networks such as `10.0.0.0/8` that may be spoken to although it is not trusted."""
+    def matches(self, alert: Alert) -> bool:
+        """Return whether the channel delivers an alert."""
+        return (
+            SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
+            and _matches_any(self.rules, alert.rule)
+            and (alert.route is None or _matches_any(self.routes, alert.route))
+        )
 
 
-class _Login(BaseModel):
-    """What channels have that somebody logs in to."""
+class HTTPChannel(ChannelSettings):
+    """The fields that channels over HTTP share."""
+
+    allow_private_networks: bool = True
+    """Whether the URL may point into private networks. If not, only public addresses at https:// and ports 80 and 443
+    are allowed."""
+    allowed_networks: Annotated[Names, AfterValidator(_validate_networks)] = ()
+    """Networks, such as `10.0.0.0/8`, that are allowed although `allow_private_networks` is false."""
+
+
+class _Credentials(BaseModel):
+    """A mixin for channels with a user and a password."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _require_both(self) -> Self:
         if (getattr(self, "user", None) is None) != (getattr(self, "password", None) is None):
-            raise ValueError("user and password go together: say both, or neither")
+            raise ValueError("user and password belong together: set both or neither")
         return self
 
 
-class Webhook(WebChannel):
-    """A channel: alerts are POSTed as JSON, signed where there is a secret."""
+class WebhookSettings(HTTPChannel):
+    """POST alerts as JSON, optionally signed."""
 
-    kind: Literal["webhook"]
-    url: Reference
-    """Where its address stands: `env:NAME` or `file:/path`."""
-    secret: Reference | None = None
-    """Where the secret stands that signs each message (HMAC-SHA256, in the header `Germane-Signature`)."""
-
-
-class Slack(WebChannel):
-    """A channel: an incoming webhook of Slack."""
-
-    kind: Literal["slack"]
-    url: Reference
-    """Where the address stands that Slack gave: `env:NAME` or `file:/path`."""
+    type: Literal["webhook"]
+    url: SecretReference
+    """Where to read the URL from: `env:NAME` or `file:/path`."""
+    secret: SecretReference | None = None
+    """Where to read the signing secret from. Messages are then signed with HMAC-SHA256 in the header
+    `Germane-Signature`."""
 
 
-class PagerDuty(WebChannel):
-    """A channel: PagerDuty, by its Events API v2."""
+class SlackSettings(HTTPChannel):
+    """Post alerts to a Slack incoming webhook."""
 
-    kind: Literal["pagerduty"]
-    routing_key: Reference
-    """Where the integration key stands: `env:NAME` or `file:/path`."""
-    url: PlainAddress = "https://events.pagerduty.com/v2/enqueue"
-    """In the EU `https://events.eu.pagerduty.com/v2/enqueue`."""
+    type: Literal["slack"]
+    url: SecretReference
+    """Where to read the webhook URL from: `env:NAME` or `file:/path`."""
 
 
-class Alertmanager(WebChannel, _Login):
-    """A channel: Prometheus Alertmanager, by its API v2."""
+class PagerDutySettings(HTTPChannel):
+    """Send alerts to the PagerDuty Events API v2."""
 
-    kind: Literal["alertmanager"]
-    url: PlainAddresses
-    """Such as `http://alertmanager:9093`; of a cluster all, each is told."""
+    type: Literal["pagerduty"]
+    routing_key: SecretReference
+    """Where to read the integration key from: `env:NAME` or `file:/path`."""
+    url: PublicURL = "https://events.pagerduty.com/v2/enqueue"
+    """In the EU: `https://events.eu.pagerduty.com/v2/enqueue`."""
+
+
+class AlertmanagerSettings(HTTPChannel, _Credentials):
+    """Send alerts to the Prometheus Alertmanager API v2."""
+
+    type: Literal["alertmanager"]
+    url: PublicURLs
+    """Such as `http://alertmanager:9093`. List every member of a cluster."""
     user: str | None = None
-    """For basic authentication, with `password`."""
-    password: Reference | None = None
-    """Where the password stands: `env:NAME` or `file:/path`."""
-    token: Reference | None = None
-    """Where a bearer token stands."""
+    """User of basic authentication, together with `password`."""
+    password: SecretReference | None = None
+    """Where to read the password from: `env:NAME` or `file:/path`."""
+    token: SecretReference | None = None
+    """Where to read a bearer token from."""
 
 
-class Email(Channel, _Login):
-    """A channel: e-mail over SMTP."""
+class EmailSettings(ChannelSettings, _Credentials):
+    """Send alerts by e-mail over SMTP."""
 
-    kind: Literal["email"]
+    type: Literal["email"]
     host: str = Field(min_length=1)
-    """Of the SMTP server."""
+    """Host name of the SMTP server."""
     port: int | None = Field(default=None, ge=1, le=65_535)
-    """By default 587, with `tls` 465, with `none` 25."""
+    """Defaults to 587; with `tls` to 465, with `none` to 25."""
     security: Literal["starttls", "tls", "none"] = "starttls"
-    """How it is encrypted: from the second command on, from the first byte, or not at all."""
+    """Encryption: `starttls`, `tls` from the first byte, or `none`."""
     certificates: Path | None = None
-    """File (PEM) of authorities that are believed besides the system's."""
+    """PEM file of certificate authorities to trust in addition to the system's."""
     user: str | None = None
-    """Who logs in, with `password`."""
-    password: Reference | None = None
-    """Where the password stands: `env:NAME` or `file:/path`."""
-    sender: Annotated[str, AfterValidator(_is_mailbox)]
-    """Whose address the messages bear."""
-    to: Annotated[Names, AfterValidator(_are_mailboxes)]
-    """Who gets them."""
+    """User to log in as, together with `password`."""
+    password: SecretReference | None = None
+    """Where to read the password from: `env:NAME` or `file:/path`."""
+    sender: Annotated[str, AfterValidator(_validate_mailbox)]
+    """The From address."""
+    to: Annotated[Names, AfterValidator(_validate_mailboxes)]
+    """The recipients."""
 
 
-AnyChannel = Annotated[Webhook | Slack | PagerDuty | Alertmanager | Email, Field(discriminator="kind")]
-KINDS: Final[dict[str, type[Channel]]] = {
-    "webhook": Webhook,
-    "slack": Slack,
-    "pagerduty": PagerDuty,
-    "alertmanager": Alertmanager,
-    "email": Email,
+AnyChannel = Annotated[
+    WebhookSettings | SlackSettings | PagerDutySettings | AlertmanagerSettings | EmailSettings,
+    Field(discriminator="type"),
+]
+CHANNEL_TYPES: Final[dict[str, type[ChannelSettings]]] = {
+    "webhook": WebhookSettings,
+    "slack": SlackSettings,
+    "pagerduty": PagerDutySettings,
+    "alertmanager": AlertmanagerSettings,
+    "email": EmailSettings,
 }
 Channels = Annotated[
     dict[str, AnyChannel],
-    AfterValidator(_are_names),
+    AfterValidator(_validate_channel_names),
     BeforeValidator(lambda value: {} if value is None else value),
 ]
-"""By name. None, as an argument, takes away those of the files."""
-Link = Annotated[str, AfterValidator(_is_link)]
+"""Channels by name. Passing None as an argument removes the channels of the settings files."""
+URLTemplate = Annotated[str, AfterValidator(_validate_url_template)]

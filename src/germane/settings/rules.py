@@ -1,4 +1,4 @@
-"""Settings of rules: what people are told of. Some are in force without being configured."""
+"""Alert rules. Four of them are active by default."""
 
 from __future__ import annotations
 
@@ -10,144 +10,145 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from germane.alert import Severity
-from germane.settings.kinds import Names
-from germane.settings.parts import DAY
+from germane.settings.nested import DAY
+from germane.settings.types import Names
 
 HOUR: Final = 3600
-RELEVANCY: Final = "answer_relevancy"
-
+DEFAULT_SCORER: Final = "answer_relevancy"
 
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\P{Cc}+$")]
-"""Stands in the database and in messages: no control characters."""
+"""Stored in the database and shown in messages, so control characters are rejected."""
 
 
 class Rule(BaseModel):
-    """What all rules have."""
+    """The fields that all rules share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
 
     name: Name
-    """What its alerts are called; by default its kind."""
+    """The name on its alerts. Defaults to the rule's type."""
     enabled: bool = True
-    """Whether it is in force: `false` switches off one that is on by default."""
+    """Set to `false` to turn off a rule that is active by default."""
     severity: Severity = "warning"
-    """How bad it is: `warning` or `critical`."""
+    """Severity of its alerts: `warning` or `critical`."""
     scorer: str | None = None
-    """Whose scores it looks at; by default each that scores online by itself."""
+    """The scorer to watch. By default, each online scorer is watched separately."""
     routes: Names = ()
-    """Patterns of routes, such as `support-*`; by default all."""
+    """Route patterns, such as `support-*`. By default, all routes."""
     pending: float = Field(default=0, ge=0, le=30 * DAY, validation_alias="for")
-    """Seconds for which it must hold before anybody is told."""
-    repeat_every: float = Field(default=DAY, ge=60, le=400 * DAY)
-    """Seconds after which people are told again while it lasts and nobody has acknowledged it."""
+    """Seconds for which the condition must hold before the alert fires."""
+    repeat_interval: float = Field(default=DAY, ge=60, le=400 * DAY)
+    """Seconds after which the notification of a firing alert that nobody has acknowledged is repeated."""
 
-    def takes(self, route: str) -> bool:
-        """Whether it looks at a route."""
+    def matches_route(self, route: str) -> bool:
+        """Return whether the rule applies to a route."""
         return not self.routes or any(fnmatchcase(route, pattern) for pattern in self.routes)
 
 
 class Drop(Rule):
-    """A rule: alert when scores behave worse than their learned baseline, with a stated rate of false alarms."""
+    """Alert when scores fall below their learned baseline, with a stated false-alert rate."""
 
-    kind: Literal["drop"] = "drop"
+    type: Literal["drop"] = "drop"
     name: Name = "drop"
     min_drop: float = Field(default=0.05, ge=0.001, lt=1)
     """The smallest drop of the mean that matters."""
-    false_alarms_per_year: float = Field(default=1.0, gt=0, le=1000)
-    """How often it may be wrong for a service and scorer in a year in which all is well."""
+    false_alerts_per_year: float = Field(default=1.0, gt=0, le=1000)
+    """The accepted number of false alerts per year, service and scorer."""
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
-    """Once the mean has dropped by that much the alert is critical."""
+    """The drop of the mean from which the alert is critical."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attributes' values, by name: only answers that have all of them count. They have a baseline of their
-    own, learned from the first of them on."""
+    """Patterns of attribute values, by attribute name. Only answers that match all of them count. They have a baseline
+    of their own, learned from the first such answer on."""
 
 
-class Windowed(Rule):
-    """What rules over a window have."""
+class WindowRule(Rule):
+    """The fields that rules over a time window share."""
 
-    scorer: str | None = RELEVANCY
-    """Whose scores it looks at."""
+    scorer: str | None = DEFAULT_SCORER
+    """The scorer to watch."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attributes' values, by name: only answers that have all of them count."""
+    """Patterns of attribute values, by attribute name. Only answers that match all of them count."""
     window: float = Field(default=DAY, gt=0, le=400 * DAY)
-    """Seconds of answers up to the newest scored one; as much longer as it takes to hold `min_count`."""
-    min_count: int = Field(default=30, ge=2)
-    """Fewer scores than this decide nothing."""
-    recovery: float = Field(default=0.03, ge=0, le=1)
-    """The alert is over once the value is so far on the good side of the threshold."""
-    keep_firing: float = Field(default=6 * HOUR, ge=0, le=30 * DAY)
-    """Seconds for which it must stay there."""
+    """Length of the window in seconds, ending at the newest scored answer. It is extended until it holds `min_samples`
+    scores."""
+    min_samples: int = Field(default=30, ge=2)
+    """With fewer scores than this, the state of the rule does not change."""
+    recovery_margin: float = Field(default=0.03, ge=0, le=1)
+    """The alert resolves once the value is on the good side of the threshold by at least this margin."""
+    keep_firing_for: float = Field(default=6 * HOUR, ge=0, le=30 * DAY)
+    """Seconds for which the value must stay recovered before the alert resolves."""
 
 
-class Floor(Windowed):
-    """A rule: alert when the mean of a route's scores over a window lies under a threshold, and not just by chance."""
+class MeanThreshold(WindowRule):
+    """Alert when the mean score of a route over a window is under a threshold with statistical confidence."""
 
-    kind: Literal["floor"] = "floor"
-    name: Name = "floor"
+    type: Literal["mean_threshold"] = "mean_threshold"
+    name: Name = "mean_threshold"
     threshold: float = Field(ge=-1, le=1)
-    """It fires when the mean and the upper end of its one-sided 95 % interval are under this."""
+    """The alert fires when the mean and the upper end of its one-sided 95 % interval are under the threshold."""
 
 
-class LowRate(Windowed):
-    """A rule: alert when the share of low scores of a route over a window is above a threshold."""
+class LowScoreRate(WindowRule):
+    """Alert when the share of low scores of a route over a window is above a threshold."""
 
-    kind: Literal["low_rate"] = "low_rate"
-    name: Name = "low_rate"
+    type: Literal["low_score_rate"] = "low_score_rate"
+    name: Name = "low_score_rate"
     threshold: float = Field(ge=0, lt=1)
-    """It fires when the share and the lower end of its one-sided 95 % interval are above this."""
+    """The alert fires when the share and the lower end of its one-sided 95 % interval are above the threshold."""
 
 
-class NoncommittalRate(Windowed):
-    """A rule: alert when the share of answers of a route that do not answer is above a threshold."""
+class NoncommittalRate(WindowRule):
+    """Alert when the share of noncommittal answers of a route over a window is above a threshold."""
 
-    kind: Literal["noncommittal_rate"] = "noncommittal_rate"
+    type: Literal["noncommittal_rate"] = "noncommittal_rate"
     name: Name = "noncommittal_rate"
     threshold: float = Field(ge=0, lt=1)
-    """It fires when the share and the lower end of its one-sided 95 % interval are above this."""
+    """The alert fires when the share and the lower end of its one-sided 95 % interval are above the threshold."""
 
 
 class NoData(Rule):
-    """A rule: alert when answers come in and none is scored any more."""
+    """Alert when answers arrive but none is scored."""
 
-    kind: Literal["no_data"] = "no_data"
+    type: Literal["no_data"] = "no_data"
     name: Name = "no_data"
     pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
-    """Seconds for which none may have been scored once that is seen: after a restart, or a database that was away, what
-    waits is scored by then."""
+    """Seconds for which the condition must hold before the alert fires. They cover a restart or a database outage,
+    after which the backlog is scored."""
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
-    """Seconds for which no answer that was to be scored may have been, twice the usual gap if that is longer."""
+    """Seconds without a score, although answers were due for scoring, after which the condition holds; or twice the
+    usual gap between scores, if that is longer."""
 
 
 class ScorerError(Rule):
-    """A rule: alert when a scorer fails: its judge is away, rejects the key, or replies what nobody can read."""
+    """Alert when a scorer fails: its judge is unreachable, rejects the key, or sends replies that cannot be parsed."""
 
-    kind: Literal["scorer_error"] = "scorer_error"
+    type: Literal["scorer_error"] = "scorer_error"
     name: Name = "scorer_error"
     pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
-    """Seconds for which it must fail before anybody is told."""
+    """Seconds for which the condition must hold before the alert fires."""
     threshold: float = Field(default=0.2, ge=0, lt=1)
-    """It fires when the share of scores that failed is above this, and is over at half of it."""
+    """The alert fires when the share of failed scores is above the threshold, and resolves at half of it."""
     window: float = Field(default=HOUR, ge=60, le=30 * DAY)
-    """Seconds of answers."""
-    min_count: int = Field(default=20, ge=1)
-    """Fewer answers than this that were tried decide nothing."""
+    """Length of the window in seconds."""
+    min_samples: int = Field(default=20, ge=1)
+    """With fewer attempted answers than this, the state of the rule does not change."""
 
 
 class BudgetExhausted(Rule):
-    """A rule: alert when the budget is spent, so that answers go unscored until there is room again."""
+    """Alert when the budget is exhausted, so that answers are skipped until it is renewed."""
 
-    kind: Literal["budget_exhausted"] = "budget_exhausted"
+    type: Literal["budget_exhausted"] = "budget_exhausted"
     name: Name = "budget_exhausted"
     pending: float = Field(default=900, ge=0, le=30 * DAY, validation_alias="for")
-    """Seconds for which it must be spent before anybody is told."""
+    """Seconds for which the budget must be exhausted before the alert fires."""
 
 
-AnyRule = Drop | Floor | LowRate | NoncommittalRate | NoData | ScorerError | BudgetExhausted
-BY_DEFAULT: Final[tuple[AnyRule, ...]] = (Drop(), NoData(), ScorerError(), BudgetExhausted())
-KINDS: Final[dict[str, type[Rule]]] = {
+AnyRule = Drop | MeanThreshold | LowScoreRate | NoncommittalRate | NoData | ScorerError | BudgetExhausted
+DEFAULT_RULES: Final[tuple[AnyRule, ...]] = (Drop(), NoData(), ScorerError(), BudgetExhausted())
+RULE_TYPES: Final[dict[str, type[Rule]]] = {
     "drop": Drop,
-    "floor": Floor,
-    "low_rate": LowRate,
+    "mean_threshold": MeanThreshold,
+    "low_score_rate": LowScoreRate,
     "noncommittal_rate": NoncommittalRate,
     "no_data": NoData,
     "scorer_error": ScorerError,
@@ -155,39 +156,40 @@ KINDS: Final[dict[str, type[Rule]]] = {
 }
 
 
-def _kind_of(value: Any) -> str:
-    """Return the kind that a rule is of: without one it is a floor."""
-    found = value.get("kind", "floor") if isinstance(value, dict) else getattr(value, "kind", None)
-    return found if isinstance(found, str) else "?"
+def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
+    """Return the enabled rules, preceded by the default rules of each type that is not configured."""
+    configured = {rule.type for rule in rules}
+    return (
+        *(rule for rule in DEFAULT_RULES if rule.type not in configured),
+        *(rule for rule in rules if rule.enabled),
+    )
 
 
-def _told_apart(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
-    for one, other in combinations(in_force(rules), 2):
-        if one.name == other.name and _meet(one, other):
-            raise ValueError(f"two rules named {one.name!r} would speak of the same scores in turn; name them apart")
+def _rule_type(value: Any) -> str:
+    """Return the type of a configured rule. A rule without a type is a mean_threshold."""
+    rule_type = value.get("type", "mean_threshold") if isinstance(value, dict) else getattr(value, "type", None)
+    return rule_type if isinstance(rule_type, str) else "?"
+
+
+def _validate_distinct_names(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
+    for first, second in combinations(active_rules(rules), 2):
+        if first.name == second.name and _share_scores(first, second):
+            raise ValueError(f"two rules named {first.name!r} watch the same scores; give them different names")
     return rules
 
 
-def _meet(one: Rule, other: Rule) -> bool:
-    same_scorer = one.scorer == other.scorer or None in {one.scorer, other.scorer}
-    if not (isinstance(one, Windowed) and isinstance(other, Windowed)):
-        return same_scorer  # only rules over a window tell routes apart: of others there is one alert for all
-    same_route = any(_overlap(first, second) for first in one.routes or ("*",) for second in other.routes or ("*",))
-    return same_scorer and same_route
+def _share_scores(first: Rule, second: Rule) -> bool:
+    same_scorer = first.scorer == second.scorer or None in {first.scorer, second.scorer}
+    if not (isinstance(first, WindowRule) and isinstance(second, WindowRule)):
+        return same_scorer  # only rules over a window raise one alert per route; other rules raise one in all
 
+    def overlap(one: str, other: str) -> bool:
+        # Two patterns that both contain wildcards are assumed to overlap.
+        both_wild = all(any(sign in pattern for sign in "*?[") for pattern in (one, other))
+        return both_wild or fnmatchcase(one, other) or fnmatchcase(other, one)
 
-def _overlap(one: str, other: str) -> bool:
-    """Whether a route may fit both patterns; two with places left open are taken to."""
-    open_places = [any(sign in pattern for sign in "*?[") for pattern in (one, other)]
-    return all(open_places) or fnmatchcase(one, other) or fnmatchcase(other, one)
-
-
-def in_force(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
-    """Return what is on by default, unless one of its kind is configured, and what is configured and enabled."""
-    configured = {rule.kind for rule in rules}
-    return (
-        *(rule for rule in BY_DEFAULT if rule.kind not in configured),
-        *(rule for rule in rules if rule.enabled),
+    return same_scorer and any(
+        overlap(one, other) for one in first.routes or ("*",) for other in second.routes or ("*",)
     )
 
 
@@ -195,19 +197,19 @@ Rules = Annotated[
     tuple[
         Annotated[
             Annotated[Drop, Tag("drop")]
-            | Annotated[Floor, Tag("floor")]
-            | Annotated[LowRate, Tag("low_rate")]
+            | Annotated[MeanThreshold, Tag("mean_threshold")]
+            | Annotated[LowScoreRate, Tag("low_score_rate")]
             | Annotated[NoncommittalRate, Tag("noncommittal_rate")]
             | Annotated[NoData, Tag("no_data")]
             | Annotated[ScorerError, Tag("scorer_error")]
             | Annotated[BudgetExhausted, Tag("budget_exhausted")],
             Discriminator(
-                _kind_of,
-                custom_error_type="kind_unknown",
-                custom_error_message=f"kind must be one of {', '.join(KINDS)}",
+                _rule_type,
+                custom_error_type="rule_type_unknown",
+                custom_error_message=f"type must be one of {', '.join(RULE_TYPES)}",
             ),
         ],
         ...,
     ],
-    AfterValidator(_told_apart),
+    AfterValidator(_validate_distinct_names),
 ]

@@ -1,0 +1,117 @@
+"""The source of each setting's value: argument, environment variable, file or default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+from pydantic_settings import EnvSettingsSource, PyprojectTomlConfigSettingsSource, TomlConfigSettingsSource
+
+from germane.settings.settings import ENV_PREFIX, Settings
+
+Source = Literal["argument", "variable", "germane.toml", "pyproject.toml", "default"]
+_INHERITED: Final[Mapping[str, Sequence[str]]] = {
+    "service": ("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"),
+    "judge": ("OPENAI_MODEL",),
+    "api_key": ("OPENAI_API_KEY",),
+    "base_url": ("OPENAI_BASE_URL",),
+}
+"""Variables of other tools that provide defaults."""
+_SPLIT_BY_FIELD: Final = ("budget", "retention", "channels", "filters", "prices", "scorer_options")
+"""Settings whose fields may come from different sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of a value."""
+
+    source: Source
+    variable: str | None = None
+    """Name of the environment variable."""
+    file: Path | None = None
+    table: str | None = None
+    """Table within the file, such as ``budget``. None at the top level."""
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            return f"{self.file}{f' [{self.table}]' if self.table else ''}"
+        return self.variable or self.source
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """A setting or one of its fields, with its value and source."""
+
+    name: str
+    """A field follows its setting after a dot: ``budget.requests_per_day``, ``channels.oncall``."""
+    value: Any
+    origin: Origin
+
+
+def setting_values(settings: Settings, arguments: Mapping[str, Any]) -> list[SettingValue]:
+    """Return every setting with its value and origin.
+
+    Args:
+        settings: The result of :func:`load_settings`.
+        arguments: The arguments it was called with.
+    """
+    sources = list(_sources(arguments))
+    return [
+        SettingValue(".".join(path), value, _origin(path, sources))
+        for field in type(settings).model_fields
+        for path, value in _parts((field,), getattr(settings, field))
+    ]
+
+
+def _parts(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield a setting, or each of its fields if they may come from different sources."""
+    parts: Mapping[str, Any] = {}
+    if path[0] in _SPLIT_BY_FIELD and isinstance(value, BaseModel):
+        parts = {name: getattr(value, name) for name in type(value).model_fields}
+    elif path[0] in _SPLIT_BY_FIELD:
+        parts = value or {}
+    for name, part in parts.items():
+        yield (*path, name), part
+    if not parts:
+        yield path, value
+
+
+def _sources(arguments: Mapping[str, Any]) -> Iterator[tuple[Source, Mapping[str, Any], Path | None]]:
+    """Yield the content of each source, highest precedence first."""
+    toml, pyproject = TomlConfigSettingsSource(Settings), PyprojectTomlConfigSettingsSource(Settings)
+    yield "argument", arguments, None
+    yield "variable", EnvSettingsSource(Settings)(), None
+    yield "germane.toml", toml.toml_data, Path(str(Settings.model_config.get("toml_file"))).absolute()
+    yield "pyproject.toml", pyproject.toml_data, Path("pyproject.toml").absolute()
+
+
+def _origin(path: tuple[str, ...], sources: Sequence[tuple[Source, Mapping[str, Any], Path | None]]) -> Origin:
+    for source, content, file in sources:
+        if _contains(content, path):
+            return _origin_in(source, path, file)
+    inherited = [variable for variable in _INHERITED.get(path[0], ()) if os.environ.get(variable)]
+    return Origin("variable", variable=inherited[0]) if inherited else Origin("default")
+
+
+def _contains(content: Any, path: Sequence[str]) -> bool:
+    for name in path:
+        fields = content.model_dump(exclude_unset=True) if isinstance(content, BaseModel) else content
+        if not isinstance(fields, Mapping) or name not in fields:
+            return False
+        content = fields[name]
+    return True
+
+
+def _origin_in(source: Source, path: tuple[str, ...], file: Path | None) -> Origin:
+    if source == "variable":
+        part, whole = (ENV_PREFIX + "__".join(path)).upper(), (ENV_PREFIX + path[0]).upper()
+        return Origin(source, variable=part if part in {name.upper() for name in os.environ} else whole)
+    if file is None:
+        return Origin(source)
+    head = "tool.germane" if source == "pyproject.toml" else ""
+    table = ".".join(filter(None, (head, *(path[:1] if len(path) > 1 else ()))))
+    return Origin(source, file=file, table=table or None)

@@ -1,0 +1,194 @@
+"""Field types of settings: secrets, URLs and lists, with their validation."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic_settings import NoDecode
+
+from germane.errors import SettingsError
+from germane.exchange import Status
+
+MIN_TOKEN_LENGTH = 16
+"""Characters. Longer tokens cannot be guessed by brute force."""
+TRACE_URL_FIELDS = ("trace_id", "span_id")
+ROUTE = "route"
+DIMENSION = re.compile(r"route|model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+_REFERENCE_PREFIXES = ("env:", "file:")
+
+
+def resolve_secret(reference: str) -> str:
+    """Read the secret behind ``env:NAME`` or ``file:/path``. Call it at each use: secrets rotate while a process runs.
+
+    Raises:
+        SettingsError: The variable or file is missing, unreadable or empty.
+    """
+    try:
+        secret = _dereference(reference).strip()
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if not secret:
+        raise SettingsError(f"{reference} is empty")
+    return secret
+
+
+def resolve_url(reference: str) -> str:
+    """Read the URL behind ``env:NAME`` or ``file:/path``.
+
+    Raises:
+        SettingsError: The variable or file is missing, unreadable, or does not contain an HTTP URL.
+    """
+    url = resolve_secret(reference)
+    try:
+        _validate_http_url(SecretStr(url))
+    except ValueError as error:
+        raise SettingsError(f"the value of {reference} {error}") from None
+    return url
+
+
+def parse_token(token: str | SecretStr) -> SecretStr:
+    """Validate a token that is passed in code like one that comes from the settings.
+
+    Raises:
+        SettingsError: The token is too short, or contains characters that an HTTP header cannot carry.
+    """
+    try:
+        return _validate_token(SecretStr(token) if isinstance(token, str) else token)
+    except ValueError as error:
+        raise SettingsError(f"the token {error}") from None
+
+
+def _dereference(value: str) -> str:
+    if value.startswith("env:"):
+        name = value.removeprefix("env:")
+        if name not in os.environ:
+            raise ValueError(f"the environment variable {name} is not set")
+        return os.environ[name]
+    if value.startswith("file:"):
+        path = Path(value.removeprefix("file:"))
+        try:  # is_file() itself raises for folders without permission and for names that are too long
+            if not path.is_file():
+                raise ValueError(f"the file {path} does not exist")
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"the file {path} cannot be read ({type(error).__name__})") from None
+    return value
+
+
+def _read_secret(value: Any) -> Any:
+    """Follow ``env:NAME`` and ``file:/path``, and strip the trailing newline that files and secret stores add."""
+    return _dereference(value).strip() if isinstance(value, str) else value
+
+
+def _validate_reference(value: str) -> str:
+    prefix = next((prefix for prefix in _REFERENCE_PREFIXES if value.startswith(prefix)), None)
+    if prefix is None or not value.removeprefix(prefix) or not value.isprintable():
+        raise ValueError("is a secret: write env:NAME or file:/path, not the secret itself")
+    return value
+
+
+def _validate_key(value: SecretStr) -> SecretStr:
+    key = value.get_secret_value()
+    if not (key and key.isascii() and key.isprintable()):
+        raise ValueError("must be one line of ASCII characters, because it is sent in an HTTP header")
+    return value
+
+
+def _validate_token(value: SecretStr) -> SecretStr:
+    token = value.get_secret_value()
+    if len(token) < MIN_TOKEN_LENGTH or not re.fullmatch(r"[!-~]+", token):
+        raise ValueError(f"must have at least {MIN_TOKEN_LENGTH} ASCII characters and no spaces")
+    return value
+
+
+def _validate_hosts(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if value != "*" and not re.fullmatch(r"[A-Za-z0-9._-]+", value):
+            raise ValueError(
+                f"{value!r:.100} is not a host name such as germane.example.com: leave out http:// and the port"
+            )
+    return values
+
+
+def _validate_http_url(value: SecretStr) -> SecretStr:
+    try:
+        parts = urlsplit(value.get_secret_value())
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a malformed port or IPv6 address; the error's text may quote a password
+        usable = False
+    if not usable:
+        raise ValueError("must start with http:// or https:// and contain a host")
+    return value
+
+
+def _validate_public_url(value: str) -> str:
+    _validate_http_url(SecretStr(value))
+    parts = urlsplit(value)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must not contain a user, a password or parameters: those are secrets")
+    return value
+
+
+def _validate_public_urls(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("must contain at least one URL")
+    return tuple(map(_validate_public_url, values))
+
+
+def _validate_database(value: str) -> str:
+    if not value.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
+        raise ValueError("must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db")
+    return value
+
+
+def _validate_trace_url(value: str) -> str:
+    """Accept only ids as placeholders, and only after the host, so that the link can never carry a user's text."""
+    _validate_http_url(SecretStr(value))
+    placeholders = re.findall(r"{([^{}]*)}", value)
+    rest = re.sub(r"{[^{}]*}", "", value)
+    unsafe = not value.isprintable() or set('{} "<>') & set(rest) or "{" in urlsplit(value).netloc
+    if unsafe or not placeholders or set(placeholders) - set(TRACE_URL_FIELDS):
+        raise ValueError("must contain {trace_id} or {span_id} after its host, and no other placeholder")
+    return value
+
+
+def _validate_dimension(value: str) -> str:
+    if not DIMENSION.fullmatch(value):
+        raise ValueError(
+            "must be model, prompt_version or attributes.NAME, where NAME consists of letters, digits and _ . : -"
+        )
+    return value
+
+
+def _split_list(value: Any) -> Any:
+    """Parse ``a,b`` as a list, because environment variables are text."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _without_route(dimensions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dimension for dimension in dimensions if dimension != ROUTE)  # trends always break down by route
+
+
+Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_key)]
+Token = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_token)]
+DatabaseURL = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_validate_database)]
+SecretURL = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_http_url)]
+TraceURL = Annotated[str, AfterValidator(_validate_trace_url)]
+PublicURL = Annotated[str, AfterValidator(_validate_public_url)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
+PublicURLs = Annotated[Names, AfterValidator(_validate_public_urls)]
+AllowedHosts = Annotated[Names, AfterValidator(_validate_hosts)]
+Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split_list)]
+SecretReference = Annotated[str, AfterValidator(_validate_reference)]
+"""``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it at each use."""
+Breakdowns = Annotated[
+    tuple[Annotated[str, AfterValidator(_validate_dimension)], ...],
+    NoDecode,
+    BeforeValidator(_split_list),
+    AfterValidator(_without_route),
+]
