@@ -1,84 +1,103 @@
-"""Tells you, minutes after it happens, that your production RAG has stopped answering the question."""
+"""germane: detects, within minutes, when your production RAG stops answering the question."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from germane.exchange import Context, Exchange, Turn
+from germane.errors import GermaneError, SettingsError
+from germane.exchange import Context, Exchange, Message
 from germane.registry import scorer
-from germane.score import Reason, Score
+from germane.score import Score, UnscoredReason
 
 if TYPE_CHECKING:
+    from germane.alert import Alert
     from germane.evaluation import Evaluation, aevaluate, evaluate
     from germane.runtime import lifespan, start, stop
+    from germane.settings import Settings
     from germane.storage import Store
     from germane.tracer import (
+        ScoreSpanProcessor,
         add_contexts,
         current_exchange,
         feedback,
-        hold,
         mark,
         observe,
-        record,
+        record_score,
         retrieval,
         set_attribute,
+        set_question,
     )
 
+    __version__: str
+
 __all__ = [
+    "Alert",
     "Context",
     "Evaluation",
     "Exchange",
-    "Reason",
+    "GermaneError",
+    "Message",
     "Score",
+    "ScoreSpanProcessor",
+    "Settings",
+    "SettingsError",
     "Store",
-    "Turn",
+    "UnscoredReason",
+    "__version__",
     "add_contexts",
     "aevaluate",
     "current_exchange",
     "evaluate",
     "feedback",
-    "hold",
     "lifespan",
     "mark",
     "observe",
-    "record",
+    "record_score",
     "retrieval",
     "scorer",
     "set_attribute",
+    "set_question",
     "start",
     "stop",
 ]
 
-_LATER = {
+_LAZY_IMPORTS = {
+    "germane.alert": ("Alert",),
     "germane.evaluation": ("Evaluation", "aevaluate", "evaluate"),
     "germane.runtime": ("lifespan", "start", "stop"),
+    "germane.settings": ("Settings",),
     "germane.storage": ("Store",),
     "germane.tracer": (
+        "ScoreSpanProcessor",
         "add_contexts",
         "current_exchange",
         "feedback",
-        "hold",
         "mark",
         "observe",
-        "record",
+        "record_score",
         "retrieval",
         "set_attribute",
+        "set_question",
     ),
 }
-"""Names whose modules are imported at their first use: a handler's process never needs the database's, and one that
-shows pages never OpenTelemetry."""
-_PLACES = {name: module for module, names in _LATER.items() for name in names}
+"""Names whose modules are imported at first use: a process that serves handlers never loads the database, and one that
+serves the dashboard never loads OpenTelemetry."""
+_MODULES = {name: module for module, names in _LAZY_IMPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from importlib import import_module, metadata
 
-    if _PLACES[name] == "germane.tracer":
-        import_module("germane.runtime")  # it sees to forks, and to the end of the interpreter
-    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
-    return found
+    if name == "__version__":
+        value: Any = metadata.version("germane")
+    elif name in _MODULES:
+        if _MODULES[name] == "germane.tracer":
+            import_module("germane.process")  # registers the hooks for forks and for the end of the interpreter
+        value = getattr(import_module(_MODULES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

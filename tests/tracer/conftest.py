@@ -34,7 +34,7 @@ class Traced:
         """Connect with these settings, exporting through this processor."""
         self.provider = provider or TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(processor or SimpleSpanProcessor(self.exporter))
-        connect(**{"sink": self.exchanges.append, "service": "test", "hold": False, **settings}, provider=self.provider)
+        connect(**{"sink": self.exchanges.append, "service": "test", "holds_spans": False, **settings}, provider=self.provider)
         return self
 
     @property

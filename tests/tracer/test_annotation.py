@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import germane
-from germane.annotation import Feedback, Mark, Recorded
+from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import UsageError
 from germane.testing import strict
-from germane.tracer.connection import current
+from germane.tracer.connection import current_connection
 
 SECRET = "4111-1111"
 
@@ -67,11 +67,11 @@ def test_feedback_is_kept_as_it_is_given(kept: Kept) -> None:
 def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
     """Numbers of numpy's are numbers; details are copied, so that changing them later changes nothing."""
     details = {"words": [1, np.float32(0.5)], "nested": {"why": "short"}, "none": None, "nan": float("nan")}
-    germane.record("e1", "mine", np.float64(0.5), label="weak", explanation="short", details=details)
+    germane.record_score("e1", "mine", np.float64(0.5), label="weak", explanation="short", details=details)
     details["words"] = []
 
     (found,) = kept.annotations
-    assert isinstance(found, Recorded)
+    assert isinstance(found, RecordedScore)
     assert (found.exchange_id, found.name, found.value, found.label, found.explanation) == (
         "e1", "mine", 0.5, "weak", "short",
     )  # fmt: skip
@@ -86,9 +86,9 @@ def test_a_mark_is_kept_as_it_is_given(kept: Kept) -> None:
     germane.mark("n" * 10_000)
 
     first, second = kept.annotations
-    assert isinstance(first, Mark)
+    assert isinstance(first, Marker)
     assert (first.name, first.service, first.attributes) == (
-        "index v42", current().service, {"commit": "4f2a9c1", "chunks": [512]},  # type: ignore[union-attr]
+        "index v42", current_connection().service, {"commit": "4f2a9c1", "chunks": [512]},  # type: ignore[union-attr]
     )  # fmt: skip
     assert before <= first.at <= second.at <= datetime.now(UTC)
     assert first.at.tzinfo is UTC
@@ -101,7 +101,7 @@ def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
 
     @germane.observe
     def ask(question: str) -> str:
-        germane.record(germane.current_exchange().id, "length", 0.25)
+        germane.record_score(germane.current_exchange().id, "length", 0.25)
         return question
 
     ask("why?")
@@ -117,14 +117,14 @@ WRONG: list[Callable[[], None]] = [
     lambda: germane.feedback("e1", float("nan")),
     lambda: germane.feedback("e1", "good"),  # type: ignore[arg-type]
     lambda: germane.feedback("e1", 1.0, comment=object()),  # type: ignore[arg-type]
-    lambda: germane.record("e1", "", 0.5),
-    lambda: germane.record("e1", "mine", None),  # type: ignore[arg-type]
-    lambda: germane.record("e1", "mine", 7),
-    lambda: germane.record("e1", "faithfulness", 0.5),
-    lambda: germane.record("e1", "my_scorer", 0.5),
-    lambda: germane.record("e1", "mine", 0.5, details=["a"]),  # type: ignore[arg-type]
-    lambda: germane.record("e1", "mine", 0.5, details={"a": "b" * 20_000}),
-    lambda: germane.record("e1", "mine", 0.5, details={"a": object()}),
+    lambda: germane.record_score("e1", "", 0.5),
+    lambda: germane.record_score("e1", "mine", None),  # type: ignore[arg-type]
+    lambda: germane.record_score("e1", "mine", 7),
+    lambda: germane.record_score("e1", "faithfulness", 0.5),
+    lambda: germane.record_score("e1", "my_scorer", 0.5),
+    lambda: germane.record_score("e1", "mine", 0.5, details=["a"]),  # type: ignore[arg-type]
+    lambda: germane.record_score("e1", "mine", 0.5, details={"a": "b" * 20_000}),
+    lambda: germane.record_score("e1", "mine", 0.5, details={"a": object()}),
     lambda: germane.mark(" "),
     lambda: germane.mark(42),  # type: ignore[arg-type]
     lambda: germane.mark("v1", attributes=["a"]),  # type: ignore[arg-type]
@@ -146,22 +146,22 @@ def test_wrong_calls_are_said_once_and_counted(kept: Kept, warned: Callable[[], 
     """Not a line for every request; the sum comes with the disconnection."""
     for _ in range(5):
         germane.feedback("e1", 93)
-    connection = current()
+    connection = current_connection()
 
     assert len([line for line in warned() if "score must be from 0 to 1" in line]) <= 1
     assert connection is not None
-    assert connection.refused == {"feedback": 5}
+    assert connection.rejected_calls == {"feedback": 5}
     germane.tracer.disconnect()
-    assert "germane.feedback() was called 5 times in a way in which nothing can be kept" in warned()
+    assert "germane.feedback() was called 5 times with invalid arguments, which were dropped" in warned()
 
 
 def test_what_is_not_kept_is_called_so(kept: Kept, warned: Callable[[], list[str]]) -> None:
     """Nothing was to be captured, and there may be no handler."""
-    germane.record("e1", "mine", 0.5, details=type("Unheard", (), {})())
+    germane.record_score("e1", "mine", 0.5, details=type("Unheard", (), {})())
 
     assert kept.annotations == []
     assert warned() == [
-        "not kept, germane.record(): details must be a mapping, not Unheard (the caller is not affected)"
+        "not recorded, germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
     ]
 
 
@@ -182,7 +182,7 @@ def test_of_huge_details_no_more_is_looked_at_than_may_be_kept(kept: Kept, deep:
     """The caller waits for it."""
     endless = Endless()
 
-    germane.record("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
+    germane.record_score("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
 
     assert kept.annotations == []
     assert 0 < endless.walked <= 10_000
@@ -193,16 +193,16 @@ def test_details_in_a_circle_are_refused(kept: Kept) -> None:
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
-    germane.record("e1", "mine", 0.5, details=circle)
+    germane.record_score("e1", "mine", 0.5, details=circle)
 
     assert kept.annotations == []
 
 
 def test_texts_are_redacted_and_cut(unconnected_kept: Kept) -> None:
     """Comments, explanations and the texts in details, as captured texts are; a redaction that fails drops the text."""
-    kept = unconnected_kept.connect(redact=lambda text: text.replace(SECRET, "****"), text_limit=100)
+    kept = unconnected_kept.connect(redact=lambda text: text.replace(SECRET, "****"), max_text_length=100)
     germane.feedback("e1", 0.0, comment=f"card {SECRET} " + "x" * 200)
-    germane.record("e1", "mine", 0.5, explanation=f"saw {SECRET}", details={"seen": [f"of {SECRET}"]})
+    germane.record_score("e1", "mine", 0.5, explanation=f"saw {SECRET}", details={"seen": [f"of {SECRET}"]})
 
     assert SECRET not in repr(kept.annotations)
     assert [len(kept.annotations[0].comment), kept.annotations[1].explanation] == [100, "saw ****"]
@@ -220,7 +220,7 @@ def test_capture_none_keeps_no_text(unconnected_kept: Kept) -> None:
     """Labels and values stay."""
     kept = unconnected_kept.connect(capture="none")
     germane.feedback("e1", 0.0, comment=SECRET)
-    germane.record("e1", "mine", 0.5, explanation=SECRET, details={"a": SECRET, "n": 1})
+    germane.record_score("e1", "mine", 0.5, explanation=SECRET, details={"a": SECRET, "n": 1})
 
     assert [kept.annotations[0].comment, kept.annotations[1].explanation, kept.annotations[1].details] == [
         None, None, {"a": None, "n": 1},
@@ -237,16 +237,16 @@ def test_a_sink_that_fails_harms_nobody(unconnected: Any) -> None:
 def test_the_id_of_what_is_not_recorded_keeps_nothing(kept: Kept) -> None:
     """A handler may record a score of every exchange, recorded or not; in a strict test too."""
     with strict():
-        germane.record(germane.current_exchange().id, "length", 0.25)
+        germane.record_score(germane.current_exchange().id, "length", 0.25)
         germane.feedback(None, 1.0)
 
-    connection = current()
+    connection = current_connection()
     assert connection is not None
-    assert (kept.annotations, connection.refused) == ([], {})
+    assert (kept.annotations, connection.rejected_calls) == ([], {})
 
 
 def test_where_germane_does_not_run_nothing_happens() -> None:
     """Not even an error: tests of an application call its handlers without it."""
     germane.feedback("e1", 1.0)
-    germane.record("e1", "mine", 1.0)
+    germane.record_score("e1", "mine", 1.0)
     germane.mark("v1")

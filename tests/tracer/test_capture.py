@@ -14,7 +14,7 @@ import pytest
 
 import germane
 from germane.errors import UsageError
-from germane.exchange import Context, Turn
+from germane.exchange import Context, Message
 from germane.tracer import Call
 
 
@@ -201,7 +201,7 @@ class TestContexts:
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
-        assert "name the part that is with content=" in traced.attributes("docs")["germane.capture.error"]
+        assert "name its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
 
     def test_selectors_name_the_parts(self, traced: Any) -> None:
         """`contexts`, `content`, `id` and `score` find what has other names."""
@@ -368,14 +368,14 @@ class TestAttributes:
             {"role": "assistant", "content": "b"},
             SimpleNamespace(type="human", content="c"),
             "d",
-            Turn("system", "e"),
+            Message("system", "e"),
             {"role": "assistant", "content": None, "tool_calls": ["search"]},
             {"text": "f"},
         ]
 
         germane.observe(history="turns")(lambda question, turns: "a")("Why?", turns)
 
-        assert [(turn.role, turn.text) for turn in traced.exchange.history] == [
+        assert [(turn.role, turn.content) for turn in traced.exchange.history] == [
             ("user", "a"),
             ("assistant", "b"),
             ("human", "c"),

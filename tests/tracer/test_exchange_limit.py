@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import germane
-from germane.exchange import draw_of
+from germane.exchange import sampling_key_for
 
 
 @germane.observe(route="support")
@@ -26,9 +26,9 @@ def test_the_limit_is_asked_with_the_draw(unconnected: Any) -> None:
     assert ask("When?") == "Within thirty days."
 
     [(service, route, started, draw)] = asked
-    assert (service, route, draw) == ("test", "support", draw_of(traced.exchange.trace_id))
+    assert (service, route, draw) == ("test", "support", sampling_key_for(traced.exchange.trace_id))
     assert datetime.fromtimestamp(started / 1e9, UTC) == traced.exchange.started_at
-    assert (traced.exchange.capture_probability, traced.exchange.draw) == (0.25, draw)
+    assert (traced.exchange.capture_probability, traced.exchange.sampling_key) == (0.25, draw)
 
 
 def test_what_is_not_kept_is_only_a_span(unconnected: Any) -> None:
@@ -45,8 +45,8 @@ def test_what_is_not_kept_is_only_a_span(unconnected: Any) -> None:
 def test_its_span_does_not_wait_for_a_score(unconnected: Any) -> None:
     """None will be made."""
     kept = iter([None, 1.0])
-    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60.0)
-    traced = unconnected.connect(processor=holder, hold=True, admit=lambda *_: next(kept))
+    holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60.0)
+    traced = unconnected.connect(processor=holder, holds_spans=True, admit=lambda *_: next(kept))
 
     ask("When?")
     assert len(traced.spans) == 1

@@ -16,7 +16,7 @@ from opentelemetry import trace
 
 import germane
 from germane.errors import UsageError
-from germane.tracer import routes
+from germane.tracer import observed_routes
 
 KINDS = ["function", "coroutine", "generator", "async generator"]
 
@@ -242,7 +242,7 @@ def test_d04_a_stream_says_so_once(traced: Any, kind: str) -> None:
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
     said = traced.attributes()["germane.capture.error"]
-    assert said == "a chunk of ask: dict is not text: name the part that is with a selector"
+    assert said == "a chunk of ask: dict is not text: name the part that contains it with a selector"
 
 
 def broken(*_args: object) -> Any:
@@ -458,7 +458,7 @@ def test_d14_decorated_functions_are_listed() -> None:
     def ask(question: str) -> str:
         return question
 
-    assert "never called" in routes()
+    assert "never called" in observed_routes()
 
 
 def test_d15_one_warning_when_no_answer_is_found(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -472,7 +472,7 @@ def test_d15_one_warning_when_no_answer_is_found(traced: Any, caplog: pytest.Log
         assert reply("Why?") == {"text": "Why?"}
 
     (record,) = caplog.records
-    assert "answer of reply of d15: dict is not text: name the part that is with a selector" in record.getMessage()
+    assert "answer of reply of d15: dict is not text: name the part that contains it with a selector" in record.getMessage()
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])

@@ -17,7 +17,7 @@ import pytest
 from opentelemetry.sdk.trace import SpanProcessor
 
 import germane
-from germane.tracer.recording import enclosing
+from germane.tracer.recording import enclosing_recording
 
 KINDS = ["function", "coroutine", "generator", "async generator"]
 
@@ -114,7 +114,7 @@ def test_what_was_captured_is_freed_when_the_call_is_over(traced: Any, kind: str
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
-        recordings.append(weakref.ref(enclosing()))  # type: ignore[arg-type]  # inside a handler there is one
+        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # inside a handler there is one
         return question
 
     gc.collect()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import germane
-from germane.tracer import suppressed
+from germane.tracer import suppress_tracing
 
 
 class TestNesting:
@@ -99,7 +99,7 @@ class TestNesting:
 
         @germane.observe
         async def ask(question: str, left: int) -> str:
-            recording = germane.tracer.recording.enclosing()
+            recording = germane.tracer.recording.enclosing_recording()
             assert recording is not None
             depth, outer = 0, recording.root
             while outer.outer is not None:
@@ -136,7 +136,7 @@ class TestNesting:
 
     def test_inside_our_own_work_nothing_is_captured(self, traced: Any) -> None:
         """A judge's client that is observed makes no exchange and no span."""
-        with suppressed():
+        with suppress_tracing():
             assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"
 
         assert (traced.exchanges, traced.spans) == ([], [])

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRat
 import germane
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.tracer import attach
+from germane.tracer import attach_scores
 
 SECRET = "4111-1111"
 
@@ -73,7 +73,7 @@ class TestCapture:
 
         assert (exchange.question, exchange.answer) == (f"why {SECRET}", f"answer why {SECRET}")
         assert [context.text for context in exchange.contexts] == [f"context why {SECRET}", f"added why {SECRET}"]
-        assert exchange.history[0].text == f"turn {SECRET}"
+        assert exchange.history[0].content == f"turn {SECRET}"
         assert exchange.error == f"LookupError: failed why {SECRET}"
         assert SECRET not in shown
         assert "LookupError" in shown
@@ -90,11 +90,11 @@ class TestCapture:
         """A scorer's explanation may quote the answer: off the spans with it."""
         exchange, _ = self.captured(unconnected, by, "store")
         unconnected.exporter.clear()
-        attach(exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation=f"it says {SECRET}")])
+        attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation=f"it says {SECRET}")])
 
         shown = everywhere(unconnected.spans)
         assert SECRET not in shown
-        assert '"rag.evaluation.s": 1.0' in shown
+        assert '"germane.evaluation.s": 1.0' in shown
 
 
 def hidden(text: str) -> str:
@@ -114,7 +114,7 @@ class TestRedact:
         assert SECRET not in repr(exchange) + shown
         assert (exchange.question, exchange.answer) == ("why [card]", "answer why [card]")
         assert [context.text for context in exchange.contexts] == ["context why [card]", "added why [card]"]
-        assert (exchange.history[0].text, exchange.error) == ("turn [card]", "LookupError: failed why [card]")
+        assert (exchange.history[0].content, exchange.error) == ("turn [card]", "LookupError: failed why [card]")
         assert "context why [card]" in shown
 
     @pytest.mark.parametrize("redact", [lambda text: 1 / 0, lambda text: None, lambda text: b"a", lambda: "a", len])
@@ -186,7 +186,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 exporter, exchanges, provider = InMemorySpanExporter(), [], TracerProvider(shutdown_on_exit=False)
 provider.add_span_processor(SimpleSpanProcessor(exporter))
-germane.tracer.connect(sink=exchanges.append, service="test", hold=False, provider=provider)
+germane.tracer.connect(sink=exchanges.append, service="test", holds_spans=False, provider=provider)
 search = germane.retrieval(lambda query: ["THE CONTEXT"])
 germane.observe(lambda question: search(question) and "THE ANSWER")("THE QUESTION")
 shown = "".join(span.to_json() for span in exporter.get_finished_spans())
@@ -231,7 +231,7 @@ def test_switches_of_the_environment_hide_content_and_starve_nobody(
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
 def test_head_sampling_loses_no_exchange(unconnected: Any, sampler: Any) -> None:
     """A span that is not sampled still gives its ids to the exchange, and does not wait for a score."""
-    unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), hold=True)
+    unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), holds_spans=True)
     ask = germane.observe(lambda question: germane.current_exchange().trace_id)
     for _ in range(50):
         ask("Why?")

@@ -11,20 +11,20 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.tracer import State, Waiting, attach, connect, count, disconnect, expose, is_measured
+from germane.tracer import TelemetryState, BacklogState, attach_scores, connect, count_outcomes, disconnect, expose_registry, are_gauges_exported
 
-WAITING = Waiting(undecided=2, exchanges={("s", "ready"): 5}, lag=12.5, workers=4, budget={"calls": 0.25})
+WAITING = BacklogState(undecided=2, exchanges={("s", "ready"): 5}, lag=12.5, workers=4, budget={"requests": 0.25})
 
 
 @pytest.fixture
 def registry(bare: object) -> Iterator[CollectorRegistry]:
     """A registry in which this process shows what it measures, without any OTLP endpoint."""
     made = CollectorRegistry()
-    expose(made)
-    connect(sink=print, service="shop", state=lambda: State(queued=3, waiting=WAITING))
+    expose_registry(made)
+    connect(sink=print, service="shop", state=lambda: TelemetryState(queued=3, waiting=WAITING))
     yield made
     disconnect()
-    expose(None)
+    expose_registry(None)
 
 
 def samples(registry: CollectorRegistry) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -39,47 +39,47 @@ def samples(registry: CollectorRegistry) -> dict[str, list[tuple[dict[str, str],
 
 def test_counters_and_gauges_have_the_names_of_the_reference(registry: CollectorRegistry) -> None:
     """Dots become underscores, counters end in _total and seconds in _seconds; what is shown is what is measured."""
-    count({("ask", "s", "scored", ""): 4, ("ask", "", "stored", ""): 7})
+    count_outcomes({("ask", "s", "scored", ""): 4, ("ask", "", "stored", ""): 7})
     found = samples(registry)
 
-    assert is_measured()
+    assert are_gauges_exported()
     route = {"gen_ai_workflow_name": "ask"}
-    assert found["rag_capture_traces_total"] == [({**route, "outcome": "stored"}, 7)]
-    assert found["rag_evaluation_runs_total"] == [
+    assert found["germane_capture_exchanges_total"] == [({**route, "outcome": "stored"}, 7)]
+    assert found["germane_evaluation_runs_total"] == [
         ({**route, "gen_ai_evaluation_name": "s", "outcome": "scored"}, 4),
     ]
-    assert found["rag_evaluation_lag_seconds"] == [({}, 12.5)]
-    assert found["rag_evaluation_workers"] == [({}, 4)]
-    assert found["rag_evaluation_budget_used"] == [({"limit": "calls"}, 0.25)]
-    assert found["rag_capture_queue_depth"] == [({}, 3)]
+    assert found["germane_evaluation_lag_seconds"] == [({}, 12.5)]
+    assert found["germane_evaluation_workers"] == [({}, 4)]
+    assert found["germane_evaluation_budget_used"] == [({"limit": "requests"}, 0.25)]
+    assert found["germane_capture_queue_depth"] == [({}, 3)]
     assert dict(found["target_info"][0][0])["service_name"] == "shop"
 
 
 def test_scores_are_in_buckets_of_a_tenth(registry: CollectorRegistry, exchange: Exchange) -> None:
     """The histogram counts each score in its bucket when it is made; durations have buckets of seconds."""
     for value in (0.87, -0.2, 0.96):
-        attach(exchange, [Score(scorer="s", fingerprint="f", value=value, latency=0.3, cost=0.5, input_tokens=9)])
+        attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=value, latency=0.3, cost=0.5, input_tokens=9)])
     found = samples(registry)
 
-    buckets = {labels["le"]: value for labels, value in found["rag_evaluation_score_bucket"]}
+    buckets = {labels["le"]: value for labels, value in found["germane_evaluation_score_bucket"]}
     edges = [*(f"{tenth / 10:.1f}" for tenth in range(1, 10)), "0.95", "1.0", "+Inf"]
     assert buckets == dict(zip(edges, [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3], strict=True))
-    assert found["rag_evaluation_score_count"][0][1] == 3
-    durations = [labels["le"] for labels, _ in found["rag_evaluation_duration_seconds_bucket"]]
+    assert found["germane_evaluation_score_count"][0][1] == 3
+    durations = [labels["le"] for labels, _ in found["germane_evaluation_duration_seconds_bucket"]]
     assert durations == ["0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0", "60.0", "+Inf"]
-    assert found["rag_evaluation_cost_USD_total"][0][1] == pytest.approx(1.5, abs=1e-9)
-    assert found["rag_evaluation_tokens_total"][0][1] == 27
+    assert found["germane_evaluation_cost_USD_total"][0][1] == pytest.approx(1.5, abs=1e-9)
+    assert found["germane_evaluation_tokens_total"][0][1] == 27
 
 
 @pytest.fixture
 def exchange() -> Exchange:
     """An exchange whose span is gone."""
-    return Exchange.of("How do I pay?", "By card.")
+    return Exchange.from_texts("How do I pay?", "By card.")
 
 
 def test_after_the_stop_nothing_is_shown(registry: CollectorRegistry) -> None:
     """What was measured goes with the provider; who scrapes then finds nothing of it."""
-    count({("ask", "s", "scored", ""): 4})
+    count_outcomes({("ask", "s", "scored", ""): 4})
     assert samples(registry)
     disconnect()
 
@@ -89,10 +89,10 @@ def test_after_the_stop_nothing_is_shown(registry: CollectorRegistry) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 def test_a_child_shows_nothing_where_its_parent_does(registry: CollectorRegistry) -> None:
     """After a fork the registry is the parent's alone."""
-    from germane.tracer.prometheus import exposed
+    from germane.tracer.prometheus import exposed_registry
 
-    assert exposed() is registry
+    assert exposed_registry() is registry
     child = os.fork()
     if not child:
-        os._exit(0 if exposed() is None else 1)
+        os._exit(0 if exposed_registry() is None else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -57,7 +57,7 @@ def test_nothing_global_is_set(run: Any, endpoint: bool) -> None:
     code = """
 connect()
 ask('a')
-germane.tracer.attach(exchanges[0], [Score(scorer="s", fingerprint="f", value=1.0)])
+germane.tracer.attach_scores(exchanges[0], [Score(scorer="s", fingerprint="f", value=1.0)])
 print(*[type(get()).__name__ for get in (trace.get_tracer_provider, metrics.get_meter_provider, get_logger_provider)])
 germane.tracer.disconnect()
 """
@@ -82,11 +82,11 @@ print(json.dumps([len(exchange.trace_id), int(exchange.trace_id, 16) > 0, int(ex
 
 SCORED = """
 connect()
-with germane.tracer.suppressed():
+with germane.tracer.suppress_tracing():
     pass
 ask('Why?')
-print(germane.tracer.attach(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87, latency=0.5)]))
-print(germane.tracer.attach(exchanges[0], [Score(scorer="late", fingerprint="f", value=0.5)]))
+print(germane.tracer.attach_scores(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87, latency=0.5)]))
+print(germane.tracer.attach_scores(exchanges[0], [Score(scorer="late", fingerprint="f", value=0.5)]))
 print("grpc" in sys.modules, germane.tracer.flush(10))
 germane.tracer.disconnect()
 """
@@ -103,13 +103,13 @@ def test_a_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> 
         measured = {metric.name for metric in receiver.metrics}
 
     assert said == ["original", "carrier", str(protocol == "grpc"), "True"]
-    assert span.attributes["rag.evaluation.relevancy"] == 0.87
+    assert span.attributes["germane.evaluation.relevancy"] == 0.87
     assert (span.attributes["input.value"], span.kind, span.scope) == ("Why?", "INTERNAL", "germane")
-    assert carrier.attributes["rag.evaluation.late"] == 0.5
+    assert carrier.attributes["germane.evaluation.late"] == 0.5
     assert (carrier.links[0].span_id, carrier.parent_span_id) == (span.span_id, None)
     assert {log.event_name for log in receiver.logs} == {"gen_ai.evaluation.result"}
     assert {(log.trace_id, log.span_id) for log in receiver.logs} == {(span.trace_id, span.span_id)}
-    assert {"rag.evaluation.score", "rag.evaluation.duration"} <= measured
+    assert {"germane.evaluation.score", "germane.evaluation.duration"} <= measured
     assert span.resource["service.name"] == receiver.logs[0].resource["service.name"] == "shop"
 
 
@@ -137,12 +137,12 @@ HOLDING = """
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 own = TracerProvider()
-own.add_span_processor(germane.hold(BatchSpanProcessor(OTLPSpanExporter())))
+own.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(OTLPSpanExporter())))
 trace.set_tracer_provider(own)
 connect()
 with trace.get_tracer("app").start_as_current_span("request"):
     ask("Why?")
-print(germane.tracer.attach(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87)]))
+print(germane.tracer.attach_scores(exchanges[0], [Score(scorer="relevancy", fingerprint="f", value=0.87)]))
 own.shutdown()
 """
 
@@ -157,7 +157,7 @@ def test_hold_on_the_applications_own_provider(run: Any) -> None:
     assert request is not None
     assert span is not None
     assert (span.trace_id, span.parent_span_id) == (request.trace_id, request.span_id)
-    assert span.attributes["rag.evaluation.relevancy"] == 0.87
+    assert span.attributes["germane.evaluation.relevancy"] == 0.87
 
 
 UNREACHABLE = """
@@ -202,11 +202,11 @@ def test_connecting_again_goes_to_the_new_sink(disconnected: None) -> None:
     def ask(question: str) -> Iterator[str]:
         yield question
 
-    connect(sink=first.append, service="first", hold=False)
+    connect(sink=first.append, service="first", holds_spans=False)
     open_stream = ask("of the first")
     next(open_stream)
     disconnect()
-    connect(sink=second.append, service="second", hold=False)
+    connect(sink=second.append, service="second", holds_spans=False)
     list(ask("of the second"))
     list(open_stream)
 
@@ -232,15 +232,15 @@ def test_a_connection_shows_its_settings() -> None:
 FORKING = """
 import os
 from germane import tracer
-from germane.tracer import State
+from germane.tracer import TelemetryState
 
 def connect():
-    tracer.connect(sink=print, service="shop", state=lambda: State(queued=os.getpid()))
+    tracer.connect(sink=print, service="shop", state=lambda: TelemetryState(queued=os.getpid()))
 
 connect()
-tracer.count({("ask", "", "stored", ""): 7})
+tracer.count_outcomes({("ask", "", "stored", ""): 7})
 child = os.fork()
-tracer.count({("ask", "", "stored", ""): 1})
+tracer.count_outcomes({("ask", "", "stored", ""): 1})
 assert tracer.flush(30) and tracer.disconnect()
 if not child:
     os._exit(0)
@@ -256,7 +256,7 @@ def test_a_forked_child_counts_from_0_where_the_provider_is_ours(run: Any) -> No
         child = int(run(FORKING, **receiver.environment()))
         found = {(metric.name, point.value) for metric in receiver.metrics for point in metric.points}
 
-    assert {value for name, value in found if name == "rag.capture.traces"} == {8, 1}
-    depths = [value for name, value in found if name == "rag.capture.queue.depth"]
+    assert {value for name, value in found if name == "germane.capture.exchanges"} == {8, 1}
+    depths = [value for name, value in found if name == "germane.capture.queue.depth"]
     assert len(depths) == len(set(depths)) == 2
     assert child in depths

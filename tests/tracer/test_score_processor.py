@@ -18,12 +18,12 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, Samp
 from opentelemetry.trace import Link, SpanKind, StatusCode
 
 import germane
-from germane.score import Reason, Score
+from germane.score import UnscoredReason, Score
 from germane.testing import OTLPReceiver
 from germane.tracer.attachment import score_attributes
-from germane.tracer.score_processor import Holder
+from germane.tracer.score_processor import ScoreSpanProcessor
 
-SCORE = {"rag.evaluation.answer_relevancy": 0.87}
+SCORE = {"germane.evaluation.answer_relevancy": 0.87}
 Key = tuple[int, int]
 
 
@@ -33,8 +33,8 @@ class Bench:
     def __init__(self, *, limits: SpanLimits | None = None, sampler: Sampler | None = None, **options: Any) -> None:
         self.exporter = InMemorySpanExporter()
         self.orphans: list[tuple[Key, Mapping[str, Any]]] = []
-        self.holder = Holder(SimpleSpanProcessor(self.exporter), **{"max_hold": 60.0, **options})
-        self.holder.orphaned = lambda key, extra: self.orphans.append((key, extra))
+        self.holder = ScoreSpanProcessor(SimpleSpanProcessor(self.exporter), **{"max_delay": 60.0, **options})
+        self.holder.on_orphaned_score = lambda key, extra: self.orphans.append((key, extra))
         resource = Resource.create({"service.name": "bench"})
         self.provider = TracerProvider(span_limits=limits, sampler=sampler, resource=resource, shutdown_on_exit=False)
         self.provider.add_span_processor(self.holder)
@@ -100,9 +100,9 @@ class RecordOnly(Sampler):
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, RecordOnly()])
 def test_02_what_is_not_sampled_is_not_held(unconnected: Any, sampler: Sampler) -> None:
     """It is not exported anyway, so it waits for nothing."""
-    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
+    holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-    unconnected.connect(provider=provider, processor=holder, hold=True)
+    unconnected.connect(provider=provider, processor=holder, holds_spans=True)
     germane.observe(lambda question: "a")("Why?")
 
     assert unconnected.exchange.answer == "a"
@@ -166,7 +166,7 @@ def test_05_a_second_score_finds_the_span_gone(bench: Callable[..., Bench]) -> N
 
 def test_06_without_a_score_a_span_leaves_at_its_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
     """Once, unscored, after the time it may wait, and not before."""
-    here = bench(max_hold=0.2)
+    here = bench(max_delay=0.2)
     began = time.monotonic()
     here.span()
     wait_until(lambda: here.exported)
@@ -178,7 +178,7 @@ def test_06_without_a_score_a_span_leaves_at_its_deadline(bench: Callable[..., B
 
 def test_06_each_span_has_its_own_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
     """The thread that watches goes on when it had nothing to watch for a while."""
-    here = bench(max_hold=0.05)
+    here = bench(max_delay=0.05)
     for number in range(3):
         here.span(str(number))
         wait_until(lambda number=number: len(here.exported) == number + 1)
@@ -188,8 +188,8 @@ def test_06_each_span_has_its_own_deadline(bench: Callable[..., Bench], wait_unt
 
 
 def test_06_no_time_to_wait_is_no_wait(bench: Callable[..., Bench]) -> None:
-    """With `max_hold=0` nothing is held."""
-    here = bench(max_hold=0)
+    """With `max_delay=0` nothing is held."""
+    here = bench(max_delay=0)
     here.span("a")
 
     assert here.names == ["a"]
@@ -212,7 +212,7 @@ def test_07_a_score_before_its_span_is_kept_for_it(bench: Callable[..., Bench]) 
 @pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
 def test_07_a_score_whose_span_never_comes_is_handed_back(bench: Callable[..., Bench], how: str) -> None:
     """Evicted, withdrawn or left at shutdown, it becomes a carrier."""
-    here = bench(max_held=2)
+    here = bench(max_spans=2)
     here.holder.announce((1, 1))
     assert here.holder.attach((1, 1), SCORE) == "stashed"
     if how == "evicted":
@@ -229,14 +229,14 @@ def test_07_a_score_whose_span_never_comes_is_handed_back(bench: Callable[..., B
 
 def test_07_what_is_left_at_the_end_is_carried(unconnected: Any) -> None:
     """Disconnecting sends the carrier while spans can still be exported."""
-    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-    unconnected.connect(processor=holder, hold=True)
+    holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+    unconnected.connect(processor=holder, holds_spans=True)
     holder.announce((1, 1))
     holder.attach((1, 1), SCORE)
     germane.tracer.disconnect()
 
     assert unconnected.span().links[0].context.trace_id == 1
-    assert unconnected.attributes()["rag.evaluation.answer_relevancy"] == 0.87
+    assert unconnected.attributes()["germane.evaluation.answer_relevancy"] == 0.87
 
 
 def test_08_what_was_never_announced_is_gone(bench: Callable[..., Bench]) -> None:
@@ -251,7 +251,7 @@ def test_09_a_flush_lets_held_spans_go(bench: Callable[..., Bench]) -> None:
     """They leave first, then the inner processor is flushed."""
     exporter = InMemorySpanExporter()
     here = bench()
-    here.holder.inner = BatchSpanProcessor(exporter)
+    here.holder.processor = BatchSpanProcessor(exporter)
     here.span("a")
 
     assert here.provider.force_flush()
@@ -273,7 +273,7 @@ def test_10_a_shutdown_loses_nothing(bench: Callable[..., Bench]) -> None:
 
 def test_11_beyond_its_room_the_oldest_leave(bench: Callable[..., Bench]) -> None:
     """Ten spans, room for three: seven leave unscored in order, three stay; nothing blocks, nothing is lost."""
-    here = bench(max_held=3)
+    here = bench(max_spans=3)
     for number in range(10):
         here.span(str(number))
 
@@ -306,7 +306,7 @@ from germane.exchange import Exchange
 from germane.score import Score
 
 exchanges = []
-germane.tracer.connect(sink=exchanges.append, service="forking", max_hold=60.0)
+germane.tracer.connect(sink=exchanges.append, service="forking", max_span_delay=60.0)
 
 @germane.observe(route="ask")
 def ask(question):
@@ -314,7 +314,7 @@ def ask(question):
 
 def score(value):
     mine = exchanges[-1]
-    assert germane.tracer.attach(mine, [Score(scorer="s", fingerprint="f", value=value)]) == "original"
+    assert germane.tracer.attach_scores(mine, [Score(scorer="s", fingerprint="f", value=value)]) == "original"
 
 ask("parent")
 children = []
@@ -340,7 +340,7 @@ def test_13_15_forked_children_export_their_own_spans_only(run: Any) -> None:
         assert run(FORKING, **receiver.environment(), OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none") == "done"
         receiver.wait_for(lambda received: len(received.spans) >= 3)
 
-        found = {span.attributes["input.value"]: span.attributes["rag.evaluation.s"] for span in receiver.spans}
+        found = {span.attributes["input.value"]: span.attributes["germane.evaluation.s"] for span in receiver.spans}
     assert len(receiver.spans) == 3
     assert found == {"parent": 0.9, "child 1": 0.1, "child 2": 0.2}
 
@@ -400,8 +400,8 @@ class Strict(SpanExporter):
 
 def test_14_threads_lose_and_double_nothing(bench: Callable[..., Bench]) -> None:
     """3 threads with 300 spans each, half of them held, and a scorer: 900 spans, the scores on the right ones."""
-    here, exporter = bench(max_hold=0.05), Strict()
-    here.holder.inner = BatchSpanProcessor(exporter, max_queue_size=4096)
+    here, exporter = bench(max_delay=0.05), Strict()
+    here.holder.processor = BatchSpanProcessor(exporter, max_queue_size=4096)
     keys: list[Key] = []
     outcomes: dict[Key, str] = {}
 
@@ -440,7 +440,7 @@ def test_16_counts_are_shown(bench: Callable[..., Bench]) -> None:
 def test_17_several_scores_are_one_attach(bench: Callable[..., Bench]) -> None:
     """Their indices follow one another, without gaps; see also the spans' own tests."""
     scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
-    failed = Score(scorer="c", fingerprint="f", reason=Reason.UNPARSABLE)
+    failed = Score(scorer="c", fingerprint="f", reason=UnscoredReason.UNPARSABLE)
     shown = score_attributes([*scores, failed])
 
     names = [shown[f"evaluations.{number}.evaluation.name"] for number in range(3)]
@@ -461,8 +461,8 @@ class Raising(SpanProcessor):
 
 def test_a_processor_that_raises_stops_nothing(bench: Callable[..., Bench], wait_until: Any) -> None:
     """The thread that watches deadlines outlives it, and the other spans leave."""
-    here = bench(max_hold=0.05)
-    here.holder.inner = Raising(here.holder.inner)
+    here = bench(max_delay=0.05)
+    here.holder.processor = Raising(here.holder.processor)
     for name in ("bad", "good", "bad"):
         here.span(name)
     wait_until(lambda: here.names == ["good"])
@@ -493,7 +493,7 @@ def test_the_inner_processor_sees_starts(bench: Callable[..., Bench]) -> None:
             seen.append("ending")
 
     here = bench()
-    here.holder.inner = Noting()
+    here.holder.processor = Noting()
     here.span("a", announced=False)
 
     assert seen == ["start", "ending"]

@@ -17,14 +17,14 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import germane
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.tracer import attach
+from germane.score import UnscoredReason, Score
+from germane.tracer import attach_scores
 
 SCORED = Score(
     scorer="answer_relevancy",
     fingerprint="f1",
     value=0.87,
-    label="mostly",
+    label="mostly_relevant",
     explanation="near",
     details={"requested": 3, "usable": 2, "questions": ["a", "b"]},
     judge="m",
@@ -32,8 +32,8 @@ SCORED = Score(
     latency=0.4,
 )
 PROXY = Score(scorer="question_answer_similarity", fingerprint="f2", value=0.5)
-FAILED = Score(scorer="faithfulness", fingerprint="f3", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", judge="m")
-SKIPPED = Score(scorer="answer_relevancy", fingerprint="f1", reason=Reason.MISSING_INPUT)
+FAILED = Score(scorer="faithfulness", fingerprint="f3", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow", judge="m")
+SKIPPED = Score(scorer="answer_relevancy", fingerprint="f1", reason=UnscoredReason.MISSING_INPUT)
 IDENTIFIER = f"germane@{version('germane')}"
 
 
@@ -167,20 +167,20 @@ def test_the_type_of_an_error_is_told_in_full(traced: Any) -> None:
 SHOWN_SCORES = {
     "evaluations.0.evaluation.name": "answer_relevancy",
     "evaluations.0.evaluation.score": 0.87,
-    "evaluations.0.evaluation.label": "mostly",
+    "evaluations.0.evaluation.label": "mostly_relevant",
     "evaluations.0.evaluation.explanation": "near",
     "evaluations.0.evaluation.annotator_kind": "LLM",
     "evaluations.0.evaluation.identifier": IDENTIFIER,
     "evaluations.0.evaluation.metadata": (
         '{"fingerprint": "f1", "judge": "m", "embedder": "e", "requested": 3, "usable": 2}'
     ),
-    "rag.evaluation.answer_relevancy": 0.87,
+    "germane.evaluation.answer_relevancy": 0.87,
     "evaluations.1.evaluation.name": "question_answer_similarity",
     "evaluations.1.evaluation.score": 0.5,
     "evaluations.1.evaluation.annotator_kind": "CODE",
     "evaluations.1.evaluation.identifier": IDENTIFIER,
     "evaluations.1.evaluation.metadata": '{"fingerprint": "f2"}',
-    "rag.evaluation.question_answer_similarity": 0.5,
+    "germane.evaluation.question_answer_similarity": 0.5,
     "evaluations.2.evaluation.name": "faithfulness",
     "evaluations.2.evaluation.label": "judge_timeout",
     "evaluations.2.evaluation.explanation": "too slow",
@@ -193,8 +193,8 @@ SHOWN_SCORES = {
 @pytest.fixture
 def held(unconnected: Any) -> Any:
     """A tracer whose spans wait for their scores."""
-    holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-    unconnected.connect(processor=holder, hold=True)
+    holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+    unconnected.connect(processor=holder, holds_spans=True)
     unconnected.holder = holder
     return unconnected
 
@@ -207,7 +207,7 @@ class TestOriginal:
         ask("Why?")
         assert [span.name for span in held.spans] == ["retrieval docs"]
 
-        assert attach(held.exchange, [SCORED, PROXY, SKIPPED, FAILED]) == "original"
+        assert attach_scores(held.exchange, [SCORED, PROXY, SKIPPED, FAILED]) == "original"
 
         shown = held.attributes("support")
         assert {name: value for name, value in shown.items() if "evaluation" in name} == SHOWN_SCORES
@@ -218,7 +218,7 @@ class TestOriginal:
         """Label and explanation say what happened; nothing can be averaged by mistake."""
         ask("Why?")
 
-        assert attach(held.exchange, [FAILED]) == "original"
+        assert attach_scores(held.exchange, [FAILED]) == "original"
         numbers = [name for name, value in held.attributes("support").items() if isinstance(value, float)]
         assert numbers == []
         assert held.attributes("support")["evaluations.0.evaluation.label"] == "judge_timeout"
@@ -228,7 +228,7 @@ class TestOriginal:
         """There is nothing to wait for: the span leaves at once, as it is."""
         ask("Why?")
 
-        assert attach(held.exchange, scores) == "none"
+        assert attach_scores(held.exchange, scores) == "none"
         assert "evaluations.0.evaluation.name" not in held.attributes("support")
 
     @pytest.mark.parametrize("answer", [None, ""])
@@ -240,13 +240,13 @@ class TestOriginal:
 
     def test_what_is_not_drawn_does_not_wait(self, unconnected: Any) -> None:
         """At a rate of one half, about half of the spans wait: those whose draw is that low."""
-        holder = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-        unconnected.connect(processor=holder, hold=True, rate=0.5)
+        holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+        unconnected.connect(processor=holder, holds_spans=True, sample_rate=0.5)
         for _ in range(60):
             ask("Why?")
 
         gone = {format(span.context.trace_id, "032x") for span in unconnected.spans if span.name.endswith("support")}
-        assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.draw > 0.5}
+        assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.sampling_key > 0.5}
         assert 0 < len(gone) < 60
 
     def test_only_the_outermost_handler_waits(self, held: Any) -> None:
@@ -264,19 +264,19 @@ class TestOriginal:
 
         list(stream("Why?"))
 
-        assert attach(held.exchange, [PROXY]) == "original"
-        assert held.attributes("stream")["rag.evaluation.question_answer_similarity"] == 0.5
+        assert attach_scores(held.exchange, [PROXY]) == "original"
+        assert held.attributes("stream")["germane.evaluation.question_answer_similarity"] == 0.5
 
     def test_two_processors_get_the_score_each(self, unconnected: Any) -> None:
         """An application that exports to two places wraps both; a holder that never sees the span stays empty."""
-        stray = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-        first = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-        second = germane.hold(SimpleSpanProcessor(unconnected.exporter), max_hold=60)
-        unconnected.connect(processor=first, hold=True).provider.add_span_processor(second)
+        stray = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+        first = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+        second = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
+        unconnected.connect(processor=first, holds_spans=True).provider.add_span_processor(second)
         ask("Why?")
 
-        assert attach(unconnected.exchange, [PROXY]) == "original"
-        scored = [span for span in unconnected.spans if "rag.evaluation.question_answer_similarity" in span.attributes]
+        assert attach_scores(unconnected.exchange, [PROXY]) == "original"
+        scored = [span for span in unconnected.spans if "germane.evaluation.question_answer_similarity" in span.attributes]
         assert [span.name for span in scored] == ["invoke_workflow support"] * 2
         assert stray.counts["early"] == 0
         stray.shutdown()
@@ -289,7 +289,7 @@ class TestCarrier:
         """A root of its own, with exactly one link, and all scores."""
         ask("Why?")
         with traced.provider.get_tracer("app").start_as_current_span("elsewhere"):
-            assert attach(traced.exchange, [SCORED, PROXY, FAILED]) == "carrier"
+            assert attach_scores(traced.exchange, [SCORED, PROXY, FAILED]) == "carrier"
 
         carrier, target = traced.span("evaluation"), traced.span("support")
         (link,) = carrier.links
@@ -307,7 +307,7 @@ class TestCarrier:
             {
                 "gen_ai.evaluation.name": "answer_relevancy",
                 "gen_ai.evaluation.score.value": 0.87,
-                "gen_ai.evaluation.score.label": "mostly",
+                "gen_ai.evaluation.score.label": "mostly_relevant",
                 "gen_ai.evaluation.explanation": "near",
             },
         )
@@ -317,19 +317,19 @@ class TestCarrier:
         """Nobody needs a span that says nothing was found out."""
         ask("Why?")
 
-        assert attach(traced.exchange, scores) == "none"
+        assert attach_scores(traced.exchange, scores) == "none"
         assert len(traced.spans) == 2
 
     def test_a_second_score_comes_by_carrier(self, held: Any) -> None:
         """The first took the span along."""
         ask("Why?")
 
-        assert [attach(held.exchange, [SCORED]), attach(held.exchange, [PROXY])] == ["original", "carrier"]
+        assert [attach_scores(held.exchange, [SCORED]), attach_scores(held.exchange, [PROXY])] == ["original", "carrier"]
 
     def test_a_carrier_is_no_exchange(self, traced: Any) -> None:
         """It is not captured, and it waits for nothing."""
         ask("Why?")
-        attach(traced.exchange, [SCORED])
+        attach_scores(traced.exchange, [SCORED])
 
         assert len(traced.exchanges) == 1
         assert len(traced.spans) == 3
@@ -337,7 +337,7 @@ class TestCarrier:
     def test_an_explanation_can_always_be_encoded(self, traced: Any) -> None:
         """A judge's text may hold what UTF-8 cannot."""
         ask("Why?")
-        attach(traced.exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation="a\ud800b" + "x" * 100_000)])
+        attach_scores(traced.exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation="a\ud800b" + "x" * 100_000)])
 
         shown = traced.attributes("evaluation")["evaluations.0.evaluation.explanation"]
         assert (shown[:3], len(shown)) == ("a?b", 32_768)
@@ -353,8 +353,8 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.tracer import attach
+from germane.score import UnscoredReason, Score
+from germane.tracer import attach_scores
 
 records, reader = InMemoryLogRecordExporter(), InMemoryMetricReader()
 logs = LoggerProvider(shutdown_on_exit=False)
@@ -363,11 +363,11 @@ set_logger_provider(logs)
 metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
 exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s", route="support", question="q",
                     answer="a", started_at=datetime.now(UTC))
-attach(exchange, [
-    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly", explanation="near", latency=0.4, judge="m",
+attach_scores(exchange, [
+    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly_relevant", explanation="near", latency=0.4, judge="m",
           input_tokens=120, output_tokens=30, cost=0.002),
-    Score(scorer="faithfulness", fingerprint="f", reason=Reason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
-    Score(scorer="other", fingerprint="f", reason=Reason.BUDGET, input_tokens=5, latency=0.1),
+    Score(scorer="faithfulness", fingerprint="f", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
+    Score(scorer="other", fingerprint="f", reason=UnscoredReason.BUDGET, input_tokens=5, latency=0.1),
 ])
 events = [
     [record.log_record.event_name, dict(record.log_record.attributes), f"{record.log_record.trace_id:x}",
@@ -404,7 +404,7 @@ def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
             {
                 "gen_ai.evaluation.name": "relevancy",
                 "gen_ai.evaluation.score.value": 0.87,
-                "gen_ai.evaluation.score.label": "mostly",
+                "gen_ai.evaluation.score.label": "mostly_relevant",
                 "gen_ai.evaluation.explanation": "near",
             },
             "a" * 32,
@@ -434,13 +434,13 @@ def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
     exemplar = ["a" * 32, "b" * 16]
     labels = {"gen_ai.evaluation.name": "relevancy", "gen_ai.workflow.name": "support"}
 
-    unit, (score,) = measured["rag.evaluation.score"]
-    assert (unit, score[:2]) == ("1", [{**labels, "gen_ai.evaluation.score.label": "mostly"}, 0.87])
+    unit, (score,) = measured["germane.evaluation.score"]
+    assert (unit, score[:2]) == ("1", [{**labels, "gen_ai.evaluation.score.label": "mostly_relevant"}, 0.87])
     assert score[2] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0]
     assert score[3] == [[*exemplar, 0.87]]
-    unit, durations = measured["rag.evaluation.duration"]
+    unit, durations = measured["germane.evaluation.duration"]
     assert (unit, [point[1] for point in durations]) == ("s", [0.4, 9.0])
-    unit, tokens = measured["rag.evaluation.tokens"]
+    unit, tokens = measured["germane.evaluation.tokens"]
     assert (unit, [point[:2] for point in tokens]) == (
         "{token}",
         [
@@ -449,8 +449,8 @@ def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
             [{**labels, "gen_ai.evaluation.name": "other", "gen_ai.token.type": "input"}, 5],
         ],
     )
-    assert measured["rag.evaluation.cost"][0] == "USD"
-    assert [point[:2] for point in measured["rag.evaluation.cost"][1]] == [[labels, 0.002]]
+    assert measured["germane.evaluation.cost"][0] == "USD"
+    assert [point[:2] for point in measured["germane.evaluation.cost"][1]] == [[labels, 0.002]]
 
 
 def test_attaching_needs_no_connection() -> None:
@@ -466,5 +466,5 @@ def test_attaching_needs_no_connection() -> None:
         started_at=datetime.now(UTC),
     )
 
-    assert attach(exchange, [SCORED]) == "none"
+    assert attach_scores(exchange, [SCORED]) == "none"
     assert not trace.get_current_span().get_span_context().is_valid

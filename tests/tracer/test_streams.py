@@ -463,7 +463,7 @@ def test_strict_shows_what_goes_wrong(traced: Any, broken: str) -> None:
     options: dict[str, Any] = {broken: "no.such.part"}
     ask = germane.observe(**options)(lambda question: {"text": question})
 
-    with strict(), pytest.raises(UsageError, match="does not fit"):
+    with strict(), pytest.raises(UsageError, match="does not match"):
         ask("a")
 
 

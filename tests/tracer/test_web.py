@@ -224,7 +224,7 @@ def test_the_json_of_plain_chunks(traced: Any) -> None:
 
 def test_a_stream_is_read_no_further_than_texts_are_kept(unconnected: Any) -> None:
     """Once the answer is as long as may be, chunks pass unread; an event that never ends is given up too."""
-    unconnected.connect(text_limit=100)
+    unconnected.connect(max_text_length=100)
 
     @germane.observe
     def ask(_question: str) -> Iterator[str]:

@@ -5,41 +5,42 @@ OpenTelemetry lives here and nowhere else.
 
 from __future__ import annotations
 
-from germane.tracer.annotation import feedback, mark, record
-from germane.tracer.attachment import attach, suppressed
-from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute
+from germane.tracer.annotation import feedback, mark, record_score
+from germane.tracer.attachment import attach_scores, suppress_tracing
+from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute, set_question
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
-from germane.tracer.observe import observe, retrieval, routes
-from germane.tracer.prometheus import expose
-from germane.tracer.provider import hold
+from germane.tracer.observe import observe, observed_routes, retrieval
+from germane.tracer.prometheus import expose_registry
+from germane.tracer.score_processor import ScoreSpanProcessor
 from germane.tracer.selectors import Call, Selector
-from germane.tracer.telemetry.gauges import count, is_measured
-from germane.tracer.telemetry.meters import State, Waiting
+from germane.tracer.telemetry.outcomes import are_gauges_exported, count_outcomes
+from germane.tracer.telemetry_state import BacklogState, TelemetryState
 
 __all__ = [
+    "BacklogState",
     "Call",
     "CurrentExchange",
+    "ScoreSpanProcessor",
     "Selector",
-    "State",
-    "Waiting",
+    "TelemetryState",
     "add_contexts",
-    "attach",
+    "are_gauges_exported",
+    "attach_scores",
     "connect",
-    "count",
+    "count_outcomes",
     "current_exchange",
     "disconnect",
-    "expose",
+    "expose_registry",
     "feedback",
     "flush",
-    "hold",
-    "is_measured",
     "mark",
     "observe",
-    "record",
+    "observed_routes",
+    "record_score",
     "retrieval",
-    "routes",
     "set_attribute",
+    "set_question",
     "strict",
-    "suppressed",
+    "suppress_tracing",
 ]

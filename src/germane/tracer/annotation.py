@@ -1,4 +1,4 @@
-"""What an application says, from any thread or process: feedback of an exchange, a score of its own, a mark in time."""
+"""Annotations by the application, from any thread or process: feedback, recorded scores and markers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from germane.annotation import Feedback, Mark, Recorded
+from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import UsageError
 from germane.exchange import new_exchange_id
-from germane.registry import BUILT_IN
-from germane.tracer.connection import current
-from germane.tracer.guard import NOT_KEPT, attempt, say_once
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.tracer.connection import current_connection
+from germane.tracer.guard import NOT_RECORDED, guarded, log_once
 from germane.tracer.privacy import Privacy
 from germane.tracer.text import NAME_LIMIT, as_text, clean
 
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("germane.tracer")
 
-DETAILS_LIMIT = 16_384
-"""Characters of details, or of a mark's attributes, as JSON."""
-DEPTH = 8
-"""How deep details may be nested."""
+MAX_DETAILS_LENGTH = 16_384
+"""Maximum characters of details, or of a marker's attributes, as JSON."""
+MAX_NESTING = 8
+"""Maximum nesting depth of details."""
 
 
 def feedback(exchange_id: str | None, score: float, comment: str | None = None, user: str | None = None) -> None:
-    """Keep a person's label of an answer: ``score`` is 0 (bad) to 1 (good).
+    """Record a person's label of an answer.
 
-    It is written in the background. It never waits, and never raises into the caller: what cannot be kept is said once
-    in the log. The exchange may have been captured by another process, or be written later. The comment goes through
-    ``redact``, is cut to ``text_limit``, and is dropped where ``capture`` is ``none``.
+    The label is written in the background. The call never blocks and never raises: invalid labels are logged once and
+    dropped. The exchange may have been captured by another process, or be stored later. The comment is redacted,
+    truncated to ``max_text_length``, and dropped if ``capture`` is ``none``.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`, handed to the front end and back. None, the id of what is
-            not recorded, keeps nothing.
-        score: 0 to 1.
-        comment: What the person wrote.
-        user: Who it was. Where a person labels one answer twice, the later label counts.
+        exchange_id: From :func:`germane.current_exchange`, via the front end. With None, the id of an exchange that is
+            not recorded, nothing is stored.
+        score: 0 (bad) to 1 (good).
+        comment: Text by the person.
+        user: Id of the person. If a person labels an answer twice, the later label counts.
 
     Raises:
-        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+        UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
     _send("feedback", exchange_id, _feedback, score, comment, user)
 
 
-def record(
+def record_score(
     exchange_id: str | None,
     name: str,
     value: float,
@@ -62,63 +62,63 @@ def record(
     explanation: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keep a score that was made elsewhere: it stands in trends, reports and rules beside germane's own.
+    """Record a score that was computed elsewhere. It appears in trends, reports and rules like germane's own scores.
 
-    It is written in the background, as feedback is; once the exchange is in the database, for which it waits ten
-    minutes. A second record of the same exchange and name replaces the first.
+    The score is written in the background, once the exchange is stored, for which it waits up to ten minutes. Another
+    score with the same exchange and name replaces the first.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`; with None nothing is kept.
-        name: What the score is called; not the name of a scorer of germane's or of this process.
+        exchange_id: From :func:`germane.current_exchange`. With None, nothing is stored.
+        name: Name of the score. It must differ from the scorers of germane and of this process.
         value: -1 to 1, higher is better.
-        label: One word for it, such as a band.
-        explanation: Why it is so, for people; treated as a comment of :func:`feedback` is.
-        details: What it was made from: plain JSON, at most 16 kB.
+        label: A one-word summary, such as a band.
+        explanation: The reason, for people. Redacted and truncated like the comment of :func:`feedback`.
+        details: Plain JSON, at most 16 kB.
 
     Raises:
-        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+        UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
-    _send("record", exchange_id, _recorded, name, value, label, explanation, details)
+    _send("record_score", exchange_id, _recorded, name, value, label, explanation, details)
 
 
 def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *given: Any) -> None:
-    if exchange_id is None and current() is not None:
-        say_once(f"germane.{what}() was called without an exchange: nothing is kept")
+    if exchange_id is None and current_connection() is not None:
+        log_once(f"germane.{what}() was called without an exchange and has no effect")
     else:
         _hand(what, make, exchange_id, *given)
 
 
 def _hand(what: str, make: Callable[..., Annotation], *given: Any) -> None:
-    connection = current()
+    connection = current_connection()
     if connection is None or connection.annotate is None:
-        say_once(f"germane.{what}() was called where germane does not run: nothing is kept")
-    elif (made := attempt(f"germane.{what}()", make, connection, *given, said=NOT_KEPT)) is None:
-        connection.refused[what] += 1
+        log_once(f"germane.{what}() was called before germane.start() and has no effect")
+    elif (made := guarded(f"germane.{what}()", make, connection, *given, said=NOT_RECORDED)) is None:
+        connection.rejected_calls[what] += 1
     else:
-        attempt(f"germane.{what}()", connection.annotate, made, said=NOT_KEPT)
+        guarded(f"germane.{what}()", connection.annotate, made, said=NOT_RECORDED)
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Keep this moment under a name: a deploy, a new index, another model. Comparisons go by it.
+    """Mark this moment with a name, such as a deploy, a new index or another model, to compare scores before and after.
 
-    It is written in the background, as feedback is, with the service of the settings. Server processes that all call it
-    as they start write a mark each; the newest one of a name counts.
+    The marker is written in the background, for the service of the settings. If several server processes call it at
+    startup, each writes a marker; the newest one of a name counts.
 
     Args:
         name: Such as ``"index v42"``.
-        attributes: What else is to be known of it: plain JSON, at most 16 kB.
+        attributes: Plain JSON, at most 16 kB.
 
     Raises:
-        UsageError: an argument is of a wrong kind; inside ``germane.testing.strict()`` only.
+        UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
     _hand("mark", _mark, name, attributes)
 
 
-def tell_refused(connection: Connection | None) -> None:
-    """Say at the end how often it happened; that it did was said the first time."""
-    for what, count in connection.refused.items() if connection is not None else ():
+def log_rejected_calls(connection: Connection | None) -> None:
+    """Log the number of rejected calls at shutdown. The first one was logged when it occurred."""
+    for what, count in connection.rejected_calls.items() if connection is not None else ():
         if count > 1:
-            _logger.warning("germane.%s() was called %d times in a way in which nothing can be kept", what, count)
+            _logger.warning("germane.%s() was called %d times with invalid arguments, which were dropped", what, count)
 
 
 def _feedback(connection: Connection, exchange_id: Any, score: Any, comment: Any, user: Any) -> Feedback:
@@ -134,8 +134,8 @@ def _feedback(connection: Connection, exchange_id: Any, score: Any, comment: Any
 
 def _recorded(
     connection: Connection, exchange_id: Any, name: Any, value: Any, label: Any, explanation: Any, details: Any
-) -> Recorded:
-    return Recorded(
+) -> RecordedScore:
+    return RecordedScore(
         exchange_id=_identity(exchange_id),
         name=_free_name(connection, name),
         value=_number("value", value, least=-1.0),
@@ -146,10 +146,10 @@ def _recorded(
     )
 
 
-def _mark(connection: Connection, name: Any, attributes: Any) -> Mark:
+def _mark(connection: Connection, name: Any, attributes: Any) -> Marker:
     if not isinstance(name, str) or not name.strip():
-        raise UsageError("name must be text: what the mark is called")
-    return Mark(
+        raise UsageError("name must be a non-empty text: the name of the marker")
+    return Marker(
         id=new_exchange_id(),
         name=clean(name.strip(), NAME_LIMIT),
         service=connection.service,
@@ -166,19 +166,19 @@ def _identity(exchange_id: Any) -> str:
 
 def _free_name(connection: Connection, name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise UsageError("name must be text: what the score is called")
-    if name in BUILT_IN or name in connection.scorers:
-        raise UsageError(f"{name:.100} is the name of a scorer: call the score something else")
+        raise UsageError("name must be a non-empty text: the name of the score")
+    if name in BUILTIN_SCORER_NAMES or name in connection.scorers:
+        raise UsageError(f"{name:.100} is the name of a scorer: choose another name for the score")
     return clean(name, NAME_LIMIT)
 
 
 def _number(what: str, value: Any, *, least: float) -> float:
-    """Return a number in its range; of numpy's kinds, too, and a thumb up or down as True or False."""
+    """Convert a value to a number in [least, 1]. Accepts NumPy numbers, and a thumbs up or down as True or False."""
     if not isinstance(value, Real) and not hasattr(value, "__float__"):
         raise UsageError(f"{what} must be a number, not {type(value).__name__}")
     number = float(value)
     if not math.isfinite(number) or not least <= number <= 1:
-        raise UsageError(f"{what} must be from {least:g} to 1, higher is better")
+        raise UsageError(f"{what} must be between {least:g} and 1; higher is better")
     return number
 
 
@@ -193,36 +193,36 @@ def _details(connection: Connection, details: Any) -> dict[str, Any]:
 def _copied(what: str, given: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise UsageError(f"{what} must be a mapping, not {type(given).__name__}")
-    plain: dict[str, Any] = _Copy(what, screen).of(given)
-    if len(json.dumps(plain, ensure_ascii=False)) > DETAILS_LIMIT:
+    plain: dict[str, Any] = _JSONCopy(what, screen).copy(given)
+    if len(json.dumps(plain, ensure_ascii=False)) > MAX_DETAILS_LENGTH:
         raise _too_long(what)
     return plain
 
 
 def _too_long(what: str) -> UsageError:
-    return UsageError(f"{what} must be at most {DETAILS_LIMIT} characters of JSON")
+    return UsageError(f"{what} must be at most {MAX_DETAILS_LENGTH} characters of JSON")
 
 
-class _Copy:
-    """Makes of details what JSON can hold, now: the caller may change them later.
+class _JSONCopy:
+    """Copies details to plain JSON at once, because the caller may change them later.
 
-    Texts are screened, keys are not. It counts what JSON needs at least, and stops at the limit: the caller waits.
+    Texts are redacted, keys are not. Copying stops as soon as the result would be too long, because the caller waits.
     """
 
     def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:
         self._what = what
         self._screen = screen
-        self._left = DETAILS_LIMIT
+        self._left = MAX_DETAILS_LENGTH
 
-    def of(self, value: Any, depth: int = DEPTH) -> Any:
-        """Return the copy."""
+    def copy(self, value: Any, depth: int = MAX_NESTING) -> Any:
+        """Return a copy of a value, at most ``depth`` levels deep."""
         if depth < 0:
-            raise UsageError(f"{self._what} must be nested less than {DEPTH} deep")
+            raise UsageError(f"{self._what} must be nested at most {MAX_NESTING} levels deep")
         self._count(1)
         if isinstance(value, Mapping):
-            return {self._key(key): self.of(item, depth - 1) for key, item in value.items()}
+            return {self._key(key): self.copy(item, depth - 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.of(item, depth - 1) for item in value]
+            return [self.copy(item, depth - 1) for item in value]
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, Real) or hasattr(value, "__float__"):

@@ -1,4 +1,4 @@
-"""Bringing scores to the spans they belong to: onto the span itself while it waits, else by a carrier."""
+"""Attaching scores to spans: to the original span while it waits, otherwise through a carrier span."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from opentelemetry.context import attach as attach_context
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from germane.tracer import conventions
-from germane.tracer.connection import SPAN_TEXT_LIMIT, current
-from germane.tracer.privacy import QUIET_ROUTES, Privacy
-from germane.tracer.provider import carrier_tracer, holders
+from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
+from germane.tracer.privacy import REDACTED_ROUTES, Privacy
+from germane.tracer.provider import carrier_tracer
+from germane.tracer.score_processor import SpanKey, score_processors, set_orphan_handler
 from germane.tracer.text import clean, encode
 
 if TYPE_CHECKING:
@@ -25,55 +26,55 @@ if TYPE_CHECKING:
     from germane.exchange import Exchange
     from germane.score import Score
 
-Key = tuple[int, int]
-Place = Literal["original", "carrier", "none"]
-"""Where the scores of an exchange went; ``none`` when there was no value to bring, or no span to bring it to."""
-MOST_LABELS: Final = 20
-"""Of one scorer, in the metrics of one process."""
+
+Attachment = Literal["original", "carrier", "none"]
+"""The span to which scores were attached. ``none`` if there was no value, or no exported span."""
+MAX_METRIC_LABELS: Final = 20
+"""Maximum number of distinct score labels per scorer in the metrics of one process."""
 _labels: dict[str, set[str]] = {}
 
 
-def attach(exchange: Exchange, scores: Sequence[Score]) -> Place:
-    """Bring all scores of one exchange to its span, together, and tell of each by an event and in the metrics.
+def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
+    """Attach all scores of an exchange to its span together, and emit an event and metrics for each.
 
-    Save them first: what is attached is a copy. Scores without a value release a waiting span at once; when it has
-    gone, no carrier is sent for them alone, nor for a span that was never exported.
+    Store the scores first: the attached ones are copies. Scores without a value release a waiting span at once. No
+    carrier is exported for them alone, nor for a span that was never exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
-    scores = [_screened(score, explains=_explains(exchange)) for score in scores]
+    scores = [_screened(score, shows_explanation=_shows_explanations(exchange)) for score in scores]
     shown = score_attributes([score for score in scores if score.state != "skipped"])
-    placed: Place = "none"
-    if _attach_to_holders(key, shown):
-        placed = "original" if shown else "none"
-    elif exchange.traced and any(score.state == "scored" for score in scores) and carry(key, shown):
-        placed = "carrier"
+    attachment: Attachment = "none"
+    if _attach_to_waiting_span(key, shown):
+        attachment = "original" if shown else "none"
+    elif exchange.traced and any(score.state == "scored" for score in scores) and export_carrier(key, shown):
+        attachment = "carrier"
     for score in scores:
-        _tell(exchange, key, score)
-    return placed
+        _emit_telemetry(exchange, key, score)
+    return attachment
 
 
-def _explains(exchange: Exchange) -> bool:
-    """Whether explanations may be shown: they may quote what was asked or answered."""
-    connection = current()
+def _shows_explanations(exchange: Exchange) -> bool:
+    """Return whether explanations may be exported, because they may quote question and answer."""
+    connection = current_connection()
     shows = connection is None or Privacy(connection).shows_output
-    return shows and exchange.route not in QUIET_ROUTES
+    return shows and exchange.route not in REDACTED_ROUTES
 
 
-def _screened(score: Score, *, explains: bool) -> Score:
+def _screened(score: Score, *, shows_explanation: bool) -> Score:
     text = score.explanation
-    explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and explains else None
+    explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
     return score if explanation == text else dataclasses.replace(score, explanation=explanation)
 
 
-def _attach_to_holders(key: Key, shown: Mapping[str, Any]) -> bool:
-    outcomes = [holder.attach(key, shown) for holder in holders()]
+def _attach_to_waiting_span(key: SpanKey, shown: Mapping[str, Any]) -> bool:
+    outcomes = [processor.attach(key, shown) for processor in score_processors()]
     return any(outcome != "gone" for outcome in outcomes)
 
 
-def carry(key: Key, shown: Mapping[str, Any]) -> bool:
-    """Send a new root span that carries scores, with one link to their span; False where there are no spans at all."""
-    source = carrier_tracer()
-    if source is None or not all(key):
+def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
+    """Export a new root span with the scores and one link to their span. Return False if tracing is disabled."""
+    carriers = carrier_tracer()
+    if carriers is None or not all(key):
         return False
     attributes = {
         conventions.SPAN_KIND: conventions.EVALUATOR,
@@ -81,14 +82,14 @@ def carry(key: Key, shown: Mapping[str, Any]) -> bool:
         **shown,
     }
     links = [Link(_span_context(key))]
-    span = source.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
-    span.add_event(conventions.EVALUATION_EVENT, _carried(shown))
+    span = carriers.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
+    span.add_event(conventions.EVALUATION_EVENT, _event_attributes(shown))
     span.end()
     return True
 
 
-def _carried(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first score of a carrier under the names of the GenAI event."""
+def _event_attributes(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first score under the attribute names of the GenAI evaluation event."""
     prefix = conventions.EVALUATION.format(0)
     names = {
         "name": conventions.EVALUATION_NAME,
@@ -100,7 +101,7 @@ def _carried(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores as span attributes: indexed ones for a reader, and one flat number per metric for a query."""
+    """Return scores as span attributes: indexed ones for people, and one flat number per scorer for queries."""
     shown: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
@@ -115,7 +116,7 @@ def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
         }
         shown.update({prefix + name: value for name, value in fields.items() if value is not None})
         if score.value is not None:
-            shown[conventions.METRIC + score.scorer] = score.value
+            shown[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
     return shown
 
 
@@ -125,8 +126,8 @@ def _provenance(score: Score) -> dict[str, Any]:
     return {name: value for name, value in {**known, **counts}.items() if value is not None}
 
 
-def _tell(exchange: Exchange, key: Key, score: Score) -> None:
-    from germane.tracer.telemetry.counters import (  # the API of metrics and logs takes time to import
+def _emit_telemetry(exchange: Exchange, key: SpanKey, score: Score) -> None:
+    from germane.tracer.telemetry.counters import (  # importing the metrics and logs APIs takes time
         event_logger,
         instruments,
     )
@@ -139,12 +140,12 @@ def _tell(exchange: Exchange, key: Key, score: Score) -> None:
             measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=here)
     if score.cost:
         measured.cost.add(score.cost, labels, context=here)
-    if score.state == "skipped":  # also where a budget paid for a part of it
+    if score.state == "skipped":  # its requests count, even if the budget ended before the score
         return
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=here)
     if score.value is not None:
-        if score.label is not None and _is_one_of_few(score.scorer, score.label):
+        if score.label is not None and _is_label_exported(score.scorer, score.label):
             labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
         # OpenTelemetry's histograms take no negative amounts, and drop them with a warning.
         measured.score.record(max(0.0, score.value), labels, context=here)
@@ -153,10 +154,10 @@ def _tell(exchange: Exchange, key: Key, score: Score) -> None:
         _emit_event(logger, here, score)
 
 
-def _is_one_of_few(scorer: str, label: str) -> bool:
-    """Whether a metric may bear a label: each is a series for good, and a scorer of others may write texts there."""
+def _is_label_exported(scorer: str, label: str) -> bool:
+    """Return whether a label may be exported. Each creates a permanent series, and custom scorers may use free text."""
     known = _labels.setdefault(scorer, set())
-    if len(known) < MOST_LABELS:
+    if len(known) < MAX_METRIC_LABELS:
         known.add(label)
     return label in known
 
@@ -173,13 +174,13 @@ def _emit_event(logger: Logger, here: Context, score: Score) -> None:
     logger.emit(timestamp=time.time_ns(), context=here, event_name=conventions.EVALUATION_EVENT, attributes=attributes)
 
 
-def _span_context(key: Key) -> SpanContext:
+def _span_context(key: SpanKey) -> SpanContext:
     return SpanContext(*key, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 @contextmanager
-def suppressed() -> Iterator[None]:
-    """Keep what happens inside out of the user's traces, and out of germane: the judge's own calls, for one."""
+def suppress_tracing() -> Iterator[None]:
+    """Exclude everything inside from the user's traces and from capture, such as the judge's own calls."""
     here = get_current()
     for name in (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation", "suppress_language_model_instrumentation"):
         here = set_value(name, True, here)  # noqa: FBT003 - the value of a key
@@ -188,3 +189,6 @@ def suppressed() -> Iterator[None]:
         yield
     finally:
         detach(token)
+
+
+set_orphan_handler(export_carrier)

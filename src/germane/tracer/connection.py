@@ -1,4 +1,4 @@
-"""What :func:`germane.start` hands the tracer: where exchanges go, and under which settings."""
+"""The connection between the tracer and the rest of germane: sinks for captured data, and settings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     from germane.annotation import Annotation
     from germane.exchange import Exchange
-    from germane.tracer.telemetry.meters import State
+    from germane.tracer.telemetry_state import TelemetryState
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
 
 SPAN_TEXT_LIMIT = 32_768
-"""Characters of one text on a span: a batch of spans must fit into one OTLP message of 4 MiB."""
+"""Maximum characters of one text on a span, so that a batch of spans fits into an OTLP message of 4 MiB."""
 
 
 def _shows(*switches: str) -> bool:
-    """Whether the environment lets content be shown on spans; one switch that hides it hides every form of it."""
+    """Return whether the environment allows text on spans. One switch that hides a form of it hides all forms."""
     shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
     return shown.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
@@ -31,33 +31,31 @@ def _shows(*switches: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the tracer of this process sends what it captures."""
+    """Where the tracer sends captured data, and how it captures."""
 
     sink: Callable[[Exchange], object]
-    """Takes an exchange on the caller's thread; must return at once."""
+    """Receives exchanges on the caller's thread. Must return immediately."""
     service: str
     admit: Callable[[str, str, int, float], float | None] = lambda *_: 1.0
-    """Says for service, route, start (nanoseconds since 1970) and draw how probable it was that an exchange is kept.
-
-    None when it is not: then nothing of it goes to the sink. On the caller's thread, likewise.
-    """
+    """Applies the exchange limit, on the caller's thread. Takes service, route, start (nanoseconds since 1970) and
+    sampling key. Returns the probability with which such an exchange is kept, or None if this one is dropped."""
     annotate: Callable[[Annotation], object] | None = None
-    """Takes feedback and scores made elsewhere, likewise."""
+    """Receives feedback, recorded scores and markers on the caller's thread. Must return immediately."""
     scorers: frozenset[str] = frozenset()
-    """Names of this process's scorers, which no other score may bear."""
-    state: Callable[[], State] | None = None
-    """Returns what gauges show, from memory alone: exporters call it, on threads of theirs."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """How often a function was called in a way in which it cannot work."""
+    """Names of the scorers of this process, which recorded scores must not use."""
+    state: Callable[[], TelemetryState] | None = None
+    """Returns the values of gauges from memory. Exporters call it on their own threads."""
+    rejected_calls: Counter[str] = field(default_factory=Counter)
+    """Number of rejected calls by function, such as ``feedback`` with an invalid score."""
     capture: Capture = "span+store"
     redact: Redact | None = None
-    text_limit: int = 100_000
-    rate: float = 1.0
-    hold: bool = True
-    """Whether spans wait for scores: they are made in this process, soon."""
-    max_hold: float = 15.0
+    max_text_length: int = 100_000
+    sample_rate: float = 1.0
+    holds_spans: bool = True
+    """Whether spans of sampled exchanges wait for their scores, because this process scores them."""
+    max_span_delay: float = 15.0
     provider: TracerProvider | None = None
-    """Spans go here instead of to the application's global provider."""
+    """Used instead of the application's global provider."""
     shows_input: bool = field(default_factory=lambda: _shows("INPUTS", "INPUT_TEXT", "INPUT_MESSAGES"))
     shows_output: bool = field(default_factory=lambda: _shows("OUTPUTS", "OUTPUT_TEXT", "OUTPUT_MESSAGES"))
 
@@ -65,12 +63,12 @@ class Connection:
 _current: Connection | None = None
 
 
-def current() -> Connection | None:
-    """Return the connection of this process; None before ``germane.start()`` and after ``germane.stop()``."""
+def current_connection() -> Connection | None:
+    """Return the connection of this process, or None before ``germane.start()`` and after ``germane.stop()``."""
     return _current
 
 
-def use(connection: Connection | None) -> None:
-    """Make a connection the current one."""
+def set_connection(connection: Connection | None) -> None:
+    """Set or remove the current connection."""
     global _current
     _current = connection

@@ -1,8 +1,8 @@
 """Names of attributes, events and instruments.
 
-Two conventions hold at once: OpenInference (``openinference.*``, ``input.*``, ``output.*``, ``retrieval.*``,
+Two conventions are used in parallel: OpenInference (``openinference.*``, ``input.*``, ``output.*``, ``retrieval.*``,
 ``evaluations.*``) and the GenAI semantic conventions of OpenTelemetry (``gen_ai.*``, status Development). No package
-carries the newest names of both, so they stand here. What begins with ``germane.`` or ``rag.`` is ours.
+contains the newest names of both, so they are defined here. Names that begin with ``germane.`` are our own.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
 ERROR_TYPE = "error.type"
 TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - of a model's tokens
 
-# Ours
+# Our own
 EXCHANGE_ID = "germane.exchange.id"
 PROMPT_VERSION = "germane.prompt_version"
 CAPTURE_ERROR = "germane.capture.error"
 ABANDONED = "germane.abandoned"
 CANCELLED = "germane.cancelled"
-METRIC = "rag.evaluation."
-SCORE_HISTOGRAM = "rag.evaluation.score"
-DURATION_HISTOGRAM = "rag.evaluation.duration"
-RUNS_COUNTER = "rag.evaluation.runs"
-CAPTURE_COUNTER = "rag.capture.traces"
-CAPTURE_DEPTH = "rag.capture.queue.depth"
-QUEUE_DEPTH = "rag.evaluation.queue.depth"
-LAG = "rag.evaluation.lag"
-TOKENS_COUNTER = "rag.evaluation.tokens"
-COST_COUNTER = "rag.evaluation.cost"
-WORKERS = "rag.evaluation.workers"
-BUDGET = "rag.evaluation.budget.used"
+SCORE_ATTRIBUTE = "germane.evaluation."
+SCORE_HISTOGRAM = "germane.evaluation.score"
+DURATION_HISTOGRAM = "germane.evaluation.duration"
+RUNS_COUNTER = "germane.evaluation.runs"
+CAPTURE_COUNTER = "germane.capture.exchanges"
+CAPTURE_DEPTH = "germane.capture.queue.depth"
+QUEUE_DEPTH = "germane.evaluation.queue.depth"
+LAG = "germane.evaluation.lag"
+TOKENS_COUNTER = "germane.evaluation.tokens"
+COST_COUNTER = "germane.evaluation.cost"
+WORKERS = "germane.evaluation.workers"
+BUDGET = "germane.evaluation.budget.used"
 OUTCOME = "outcome"
 REASON = "reason"
 STATE = "state"

@@ -1,4 +1,4 @@
-"""What a handler may say of the exchange it is part of, from inside."""
+"""Functions that a handler calls to change the current exchange."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from opentelemetry.trace import SpanKind
 
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, document_attributes
-from germane.tracer.guard import attempt, say_once
+from germane.tracer.guard import guarded, log_once
 from germane.tracer.provider import tracer
-from germane.tracer.recording import enclosing
+from germane.tracer.recording import enclosing_recording
 
 if TYPE_CHECKING:
     from germane.tracer.selectors import Selector
@@ -20,38 +20,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CurrentExchange:
-    """A handle on the exchange under way. Both ids are None where nothing is recorded."""
+    """A handle on the current exchange. Both ids are None if nothing is recorded."""
 
     id: str | None = None
     trace_id: str | None = None
 
 
 def current_exchange() -> CurrentExchange:
-    """Return a handle on the exchange under way: hand its id to your front end, to send feedback with."""
-    return attempt("the current exchange", _current_exchange) or CurrentExchange()
+    """Return a handle on the current exchange. Pass its id to your front end, which sends it back with feedback."""
+    return guarded("the current exchange", _current_exchange) or CurrentExchange()
 
 
 def _current_exchange() -> CurrentExchange:
-    recording = enclosing()
+    recording = enclosing_recording()
     if recording is None:
         return CurrentExchange()
     return CurrentExchange(recording.root.exchange_id, recording.root.trace_id)
 
 
+def set_question(text: str) -> None:
+    """Set the question of the current exchange, for handlers whose arguments do not contain it.
+
+    The text is redacted and truncated like a captured question.
+    """
+    guarded("the question", _set_question, text)
+
+
+def _set_question(text: Any) -> None:
+    recording = enclosing_recording()
+    if recording is None:
+        log_once("germane.set_question() was called outside an observed handler and has no effect")
+    else:
+        recording.set_question(text)
+
+
 def set_attribute(name: str, value: Any) -> None:
-    """Keep an attribute with the exchange under way: text, a number or a truth value; None removes it.
+    """Set an attribute of the current exchange: text, a number or a Boolean. None removes it.
 
     ``model``, ``prompt_version``, ``session`` and ``user`` have columns of their own.
     """
-    attempt("an attribute", _set_attribute, name, value)
+    guarded("an attribute", _set_attribute, name, value)
 
 
 def _set_attribute(name: str, value: Any) -> None:
-    recording = enclosing()
+    recording = enclosing_recording()
     if recording is None:
-        say_once("germane.set_attribute() was called outside an observed handler: nothing is kept")
+        log_once("germane.set_attribute() was called outside an observed handler and has no effect")
     else:
-        recording.label(name, value)
+        recording.set_attribute(name, value)
 
 
 def add_contexts(
@@ -61,24 +77,23 @@ def add_contexts(
     id: Selector | None = None,
     score: Selector | None = None,
 ) -> None:
-    """Add to the contexts of the exchange under way, where there is no retriever function to decorate.
+    """Add contexts to the current exchange, for handlers without a retrieval function to decorate.
 
     Args:
-        contexts: Texts, or objects that carry them, as :func:`retrieval` reads them.
-        content: Where the text is in one of them.
-        id: Where its id is.
-        score: Where the retriever's figure for it is.
+        contexts: Texts, or objects that contain them, as for :func:`retrieval`.
+        content: Where to find the text of a context.
+        id: Where to find its id.
+        score: Where to find the retriever's score.
     """
-    attempt("contexts", _add_contexts, contexts, content, id, score)
+    guarded("contexts", _add_contexts, contexts, content, id, score)
 
 
 def _add_contexts(contexts: Any, content: Selector | None, identity: Selector | None, score: Selector | None) -> None:
-    recording = enclosing()
+    recording = enclosing_recording()
     if recording is None:
-        say_once("germane.add_contexts() was called outside an observed handler: nothing is kept")
+        log_once("germane.add_contexts() was called outside an observed handler and has no effect")
         return
-    found = ContextReader(content=content, id=identity, score=score).all(contexts)
-    kept = recording.add_contexts(found)
+    added = recording.add_contexts(ContextReader(content=content, id=identity, score=score).read_all(contexts))
     source = tracer()
     if source is not None:
         route = recording.handler.route
@@ -87,7 +102,7 @@ def _add_contexts(contexts: Any, content: Selector | None, identity: Selector | 
             conventions.DATA_SOURCE_ID: route,
         }
         if recording.privacy.shows_output:
-            attributes.update(document_attributes(kept))
+            attributes.update(document_attributes(added))
         attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
         name = f"{conventions.RETRIEVAL} {route}"
         source.start_span(name, get_current(), kind=SpanKind.CLIENT, attributes=attributes).end()

@@ -1,4 +1,4 @@
-"""The guard at the border to the user's handler: what goes wrong on our side of it stays there."""
+"""The guard at the border to the user's handler: errors inside germane never reach the handler."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from germane.errors import GermaneError
 
 T = TypeVar("T")
 
-_logger = logging.getLogger("germane.tracer")
 NOT_CAPTURED = "not captured, {} (the handler is not affected)"
-NOT_KEPT = "not kept, {} (the caller is not affected)"
-
-_said: set[str] = set()
-_SAID_AT_MOST = 1000
+NOT_RECORDED = "not recorded, {} (the caller is not affected)"
+_MAX_LOGGED_MESSAGES = 1000
+_logger = logging.getLogger("germane.tracer")
+_logged: set[str] = set()
 _strict = 0
 
 
-def attempt(
+def guarded(
     what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, said: str = NOT_CAPTURED
 ) -> T | None:
-    """Call our own code, or a callable that the user gave us, beside the handler; None when it raises.
+    """Call code of germane, or a callable of the user's, next to the handler. Return None if it raises.
 
-    This is the one broad ``except`` of the tracer. ``what`` names the attempt in the log, said once in the sentence
-    ``said``, and in ``problems``. Messages of foreign errors are left out: they may quote what was asked.
+    This is the only broad ``except`` of the tracer. The error is logged once, in the sentence ``said``, and appended to
+    ``problems``. Of foreign errors only the type is shown, because their messages may quote captured text.
     """
     try:
         return function(*args)
@@ -34,32 +33,25 @@ def attempt(
         if _strict:
             raise
         try:
-            _tell(what, error, problems, said)
-        except Exception:  # noqa: BLE001 - a filter of the application's logging raised, or no stack is left to tell it
+            problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
+            if problems is not None and problem not in problems:
+                problems.append(problem)
+            log_once(said.format(problem))
+        except Exception:  # noqa: BLE001 - a logging filter of the application raised, or the stack is exhausted
             return None
         return None
 
 
-def _tell(what: str, error: Exception, problems: list[str] | None, said: str) -> None:
-    told = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
-    if problems is not None and told not in problems:
-        problems.append(told)
-    say_once(said.format(told))
-
-
-def say_once(message: str) -> None:
-    """Log a warning the first time it is said in this process; after a thousand different ones, no more."""
-    if message not in _said and len(_said) < _SAID_AT_MOST:
-        _said.add(message)
+def log_once(message: str) -> None:
+    """Log a warning at its first occurrence in this process. After 1,000 distinct messages, log nothing."""
+    if message not in _logged and len(_logged) < _MAX_LOGGED_MESSAGES:
+        _logged.add(message)
         _logger.warning(message)
 
 
 @contextmanager
 def strict() -> Iterator[None]:
-    """Let what goes wrong inside germane reach the caller, in every thread, for as long as the block lasts.
-
-    For tests alone: it is what the guard exists to prevent.
-    """
+    """Let errors inside germane propagate to the caller, in every thread, while the block runs. For tests only."""
     global _strict
     _strict += 1
     try:

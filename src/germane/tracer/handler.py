@@ -1,28 +1,30 @@
-"""What a decorator was told about one function: how to read a call of it. Compiled once, used at every call."""
+"""An observed function, with its compiled options: how to read question, answer and the rest from a call."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
-from germane.exchange import Context, Turn
+from germane.exchange import Context, Message
 from germane.tracer import conventions
-from germane.tracer.contexts import ContextReader, first_of
-from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, reader, signature_of
+from germane.tracer.contexts import ContextReader, first_present
+from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, signature_of, value_reader
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
     from germane.tracer.connection import Capture, Redact
 
-
-_CONTEXTS = ContextReader()
+_CONTEXT_READER = ContextReader()
+_KEYWORD_ONLY = sys.maxsize
+"""Position of a parameter that is never passed by position."""
 
 
 class Handler:
-    """An observed function: its route, and how to read question, answer and the rest of a call."""
+    """An observed function: its route, and how to read question, answer and the rest from a call."""
 
     def __init__(
         self,
@@ -39,26 +41,29 @@ class Handler:
         redact: Redact | None = None,
         capture: Capture | None = None,
     ) -> None:
-        if capture not in {None, "span+store", "store", "none"}:
-            raise UsageError(f"capture={capture!r}: must be 'span+store', 'store' or 'none'")
-        _expect("route", route, isinstance(route, str), "a name")
-        _expect("attributes", attributes, isinstance(attributes, Mapping), "a mapping of names to selectors")
-        _expect("join", join, callable(join), "a function of the chunks' texts")
-        _expect("redact", redact, callable(redact), "a function of a text")
+        for option, value, valid, expected in (
+            ("capture", capture, capture in {"span+store", "store", "none"}, "'span+store', 'store' or 'none'"),
+            ("route", route, isinstance(route, str), "a name"),
+            ("attributes", attributes, isinstance(attributes, Mapping), "a mapping of names to selectors"),
+            ("join", join, callable(join), "a function that takes the chunks' texts"),
+            ("redact", redact, callable(redact), "a function that takes a text"),
+        ):
+            if value is not None and not valid:
+                raise UsageError(f"{option}={value!r:.100}: must be {expected}")
         self.function = function
         self.signature = signature_of(function)
         self.route = clean(route or name_of(function), NAME_LIMIT)
         self.redact = redact
         self.capture = capture
-        self.first_text = FirstText(self.signature)
+        self.question_argument = QuestionArgument(self.signature)
         self.find_question = None if question is None else argument_reader(question)
-        self.find_answer = None if answer is None else reader(answer)
-        self.find_contexts = None if contexts is None else reader(contexts)
+        self.find_answer = None if answer is None else value_reader(answer)
+        self.find_contexts = None if contexts is None else value_reader(contexts)
         self.find_history = None if history is None else argument_reader(history)
         self.find_attributes = {str(name): argument_reader(value) for name, value in (attributes or {}).items()}
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
-        self.reads_frames = chunk is None or isinstance(chunk, str)
-        """Whether a stream of text that looks like server-sent events is read as such, though nobody said it is."""
+        self.detects_sse = chunk is None or isinstance(chunk, str)
+        """Whether a text stream that looks like server-sent events is parsed as such."""
         self.join = join or "".join
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"
@@ -72,43 +77,57 @@ class Handler:
 
     @property
     def needs_call(self) -> bool:
-        """Whether more is read of a call than its first text."""
+        """Whether selectors read the arguments, in addition to the default question."""
         return bool(self.find_question or self.find_attributes or self.find_history)
 
     def question(self, call: Call) -> str | None:
-        """Read the question of a call."""
+        """Return the question of a call."""
         if self.find_question is None:
-            return self.first_text(call.args, call.kwargs)
+            return self.question_argument(call.args, call.kwargs)
         return text_or_none(self.find_question(call))
 
     def answer(self, result: Any) -> str | None:
-        """Read the answer in what the handler returned."""
+        """Return the answer in a return value."""
         return text_or_none(result if self.find_answer is None else self.find_answer(result))
 
     def contexts(self, result: Any) -> list[Context]:
-        """Read the contexts in what the handler returned, where a selector says they are."""
-        return [] if self.find_contexts is None else _CONTEXTS.all(self.find_contexts(result))
+        """Return the contexts in a return value, if a selector names them."""
+        return [] if self.find_contexts is None else _CONTEXT_READER.read_all(self.find_contexts(result))
 
     def chunk(self, chunk: Any) -> str | None:
-        """Read the text of one chunk of a stream."""
+        """Return the text of one chunk of a stream."""
         return text_or_none(chunk if self.find_chunk is None else self.find_chunk(chunk))
 
     def joined(self, pieces: list[str]) -> str:
-        """Join the texts of the chunks to an answer."""
+        """Join the texts of the chunks into an answer."""
         return as_text(self.join(pieces))
 
 
-class FirstText:
-    """Finds the first str argument, in the order of the signature."""
+class QuestionArgument:
+    """Finds the question among the arguments: a parameter with a customary name, otherwise the first str argument."""
+
+    NAMES = ("question", "query", "prompt", "message", "input", "user_input")
 
     def __init__(self, signature: inspect.Signature | None) -> None:
         names = () if signature is None else tuple(signature.parameters)
         self._names = names
         self._skip = 1 if names[:1] in (("self",), ("cls",)) else 0
+        self._candidates = tuple(
+            (name, _KEYWORD_ONLY if parameter.kind is parameter.KEYWORD_ONLY else names.index(name), parameter.default)
+            for name in self.NAMES
+            if signature is not None
+            and (parameter := signature.parameters.get(name)) is not None
+            and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+        )
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        # issubclass of the type, because isinstance() would call code of the value, which may fail.
+        for name, position, default in self._candidates:
+            value = args[position] if position < len(args) else kwargs.get(name, default)
+            if issubclass(type(value), str):
+                return str.__str__(value)
         for value in args[self._skip :]:
-            if issubclass(type(value), str):  # isinstance() would ask the value itself, and that may go wrong
+            if issubclass(type(value), str):
                 return str.__str__(value)
         if not kwargs:
             return None
@@ -120,37 +139,32 @@ class FirstText:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the name a function is known by: qualified by its class, not by the function it was made in."""
+    """Return a function's name, qualified by its class but not by an enclosing function."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 
-def read_turns(value: Any) -> tuple[Turn, ...]:
+def read_history(value: Any) -> tuple[Message, ...]:
     """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
 
-    One without text, such as an assistant's that only calls a tool, is left out.
+    Messages without text, such as those of an assistant that only calls a tool, are left out.
     """
-    return tuple(turn for item in items_of(value) if (turn := _read_turn(item)) is not None)
-
-
-def _expect(option: str, given: object, fits: bool, expected: str) -> None:  # noqa: FBT001 - said where it is found out
-    if given is not None and not fits:
-        raise UsageError(f"{option}={given!r:.100}: must be {expected}")
+    return tuple(message for item in items_of(value) if (message := _read_message(item)) is not None)
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return what a selector found as text; None stays None."""
+    """Convert the value that a selector found to text. None stays None."""
     return None if value is None else as_text(value)
 
 
-def _read_turn(item: Any) -> Turn | None:
-    if isinstance(item, Turn):
+def _read_message(item: Any) -> Message | None:
+    if isinstance(item, Message):
         return item
     if isinstance(item, str):
-        return Turn("user", item)
+        return Message("user", item)
     if isinstance(item, tuple | list) and len(item) == 2:
-        return Turn(as_text(item[0]), as_text(item[1]))
-    role, text = first_of(("role", "type"))(item), first_of(("content", "text"))(item)
-    return None if text is None else Turn(as_text(role or "user"), as_text(text))
+        return Message(as_text(item[0]), as_text(item[1]))
+    role, text = first_present(("role", "type"))(item), first_present(("content", "text"))(item)
+    return None if text is None else Message(as_text(role or "user"), as_text(text))

@@ -1,4 +1,4 @@
-"""Stand-ins for iterators that are no generators: the caller sees the original, and each item is recorded."""
+"""Proxies for iterators that are not generators: the caller sees the original, and each item is recorded."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from germane.tracer.recording import Recording
 
-_types: WeakKeyDictionary[type, type[_StandIn]] = WeakKeyDictionary()
+_types: WeakKeyDictionary[type, type[_IteratorProxy]] = WeakKeyDictionary()
 
 
-def stand_in(recording: Recording, body: Any, source: Any = None) -> Any:
-    """Return a stand-in for an iterator or an asynchronous iterable; None for anything else.
+def proxy_iterator(recording: Recording, body: Any, source: Any = None) -> Any:
+    """Return a proxy for an iterator or asynchronous iterable, or None for anything else.
 
-    ``source`` is the stand-in that gave out this body: it lives as long, as its own end would end the recording.
+    Args:
+        recording: The recording to which items are added.
+        body: The original.
+        source: The proxy that returned this body. It is kept alive, because its own end would end the recording.
     """
     kind = type(body)
     if not (hasattr(kind, "__next__") or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__")):
         return None
-    return _stand_in_type(kind)(body, recording, source)
+    return _proxy_type(kind)(body, recording, source)
 
 
-class _StandIn:
-    """Everything is the original's, its class too; only the way to its items leads through here."""
+class _IteratorProxy:
+    """Forwards everything to the original, including its class. Only iteration is intercepted."""
 
     __slots__ = ("__weakref__", "_body", "_recording", "_source")
 
@@ -33,7 +36,7 @@ class _StandIn:
         object.__setattr__(self, "_recording", recording)
         object.__setattr__(self, "_source", source)
 
-    @property  # type: ignore[misc]  # isinstance() asks for it, and shall be told the original's
+    @property  # type: ignore[misc]  # isinstance() must see the original's class
     def __class__(self) -> type:
         return type(self._body)
 
@@ -51,10 +54,10 @@ class _StandIn:
 
 
 def _next(self: Any) -> Any:
-    return _take(self._recording, lambda: next(self._body))
+    return _record_item(self._recording, lambda: next(self._body))
 
 
-def _take(recording: Recording, take: Callable[[], Any]) -> Any:
+def _record_item(recording: Recording, take: Callable[[], Any]) -> Any:
     try:
         token = recording.enter()
         try:
@@ -67,15 +70,15 @@ def _take(recording: Recording, take: Callable[[], Any]) -> Any:
     except BaseException as error:
         recording.fail(error)
         raise
-    recording.add(chunk)
+    recording.add_chunk(chunk)
     return chunk
 
 
 async def _anext(self: Any) -> Any:
-    return await _take_later(self._recording, lambda: anext(self._body))
+    return await _record_async_item(self._recording, lambda: anext(self._body))
 
 
-async def _take_later(recording: Recording, take: Callable[[], Awaitable[Any]]) -> Any:
+async def _record_async_item(recording: Recording, take: Callable[[], Awaitable[Any]]) -> Any:
     try:
         token = recording.enter()
         try:
@@ -88,21 +91,21 @@ async def _take_later(recording: Recording, take: Callable[[], Awaitable[Any]]) 
     except BaseException as error:
         recording.fail(error)
         raise
-    recording.add(chunk)
+    recording.add_chunk(chunk)
     return chunk
 
 
 def _iter(self: Any) -> Any:
-    return _given_out(self, iter(self._body))
+    return _proxy_of(self, iter(self._body))
 
 
 def _aiter(self: Any) -> Any:
-    return _given_out(self, aiter(self._body))
+    return _proxy_of(self, aiter(self._body))
 
 
-def _given_out(self: Any, found: Any) -> Any:
-    """Return what iterates a body: most often the body itself."""
-    return self if found is self._body else stand_in(self._recording, found, self)
+def _proxy_of(self: Any, iterator: Any) -> Any:
+    """Return the proxy of a body's iterator, which usually is the body itself."""
+    return self if iterator is self._body else proxy_iterator(self._recording, iterator, self)
 
 
 def _close(self: Any, *args: Any) -> Any:
@@ -124,9 +127,9 @@ def _enter(self: Any) -> Any:
     return self if entered is self._body else entered
 
 
-def _exit(self: Any, *raised: Any) -> Any:
+def _exit(self: Any, *error: Any) -> Any:
     try:
-        return self._body.__exit__(*raised)
+        return self._body.__exit__(*error)
     finally:
         self._recording.finish("abandoned")
 
@@ -136,14 +139,14 @@ async def _aenter(self: Any) -> Any:
     return self if entered is self._body else entered
 
 
-async def _aexit(self: Any, *raised: Any) -> Any:
+async def _aexit(self: Any, *error: Any) -> Any:
     try:
-        return await self._body.__aexit__(*raised)
+        return await self._body.__aexit__(*error)
     finally:
         self._recording.finish("abandoned")
 
 
-_OWN: dict[str, Callable[..., Any]] = {
+_INTERCEPTED: dict[str, Callable[..., Any]] = {
     "__next__": _next,
     "__anext__": _anext,
     "__iter__": _iter,
@@ -155,7 +158,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "close": _close,
     "aclose": _aclose,
 }
-_OF_THE_TYPE = {
+_NOT_FORWARDED = {
     "__class__",
     "__class_getitem__",
     "__del__",
@@ -168,21 +171,23 @@ _OF_THE_TYPE = {
     "__setattr__",
     "__subclasshook__",
 }
-"""Special methods that make a stand-in what it is. All others are the original's: Python looks them up on the type."""
+"""Special methods of the proxy itself. The others are forwarded explicitly: Python looks them up on the type."""
 
 
-def _stand_in_type(kind: type) -> type[_StandIn]:
+def _proxy_type(kind: type) -> type[_IteratorProxy]:
     if kind not in _types:
         _types[kind] = _make_type(kind)
     return _types[kind]
 
 
-def _make_type(kind: type) -> type[_StandIn]:
-    """Make the stand-in of a type: it has the special methods that the type has, and no others."""
-    special = (name for name in dir(kind) if name.startswith("__") and name.endswith("__") and name not in _OF_THE_TYPE)
+def _make_type(kind: type) -> type[_IteratorProxy]:
+    """Create the proxy type of a type, with exactly the special methods that the type has."""
+    special = (
+        name for name in dir(kind) if name.startswith("__") and name.endswith("__") and name not in _NOT_FORWARDED
+    )
     methods: dict[str, Any] = {name: _forward(name) for name in special if callable(getattr(kind, name, None))}
-    methods.update({name: method for name, method in _OWN.items() if hasattr(kind, name)})
-    return type(kind.__name__, (_StandIn,), {"__slots__": (), **methods})
+    methods.update({name: method for name, method in _INTERCEPTED.items() if hasattr(kind, name)})
+    return type(kind.__name__, (_IteratorProxy,), {"__slots__": (), **methods})
 
 
 def _forward(name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Connecting the tracer to the rest of germane, and taking it off again."""
+"""Connecting the tracer to the rest of germane, and disconnecting it."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from germane.tracer.telemetry import counters
 
 
 def connect(**settings: Any) -> None:
-    """Begin to capture; see :class:`germane.tracer.connection.Connection` for the settings."""
-    connection.use(connection.Connection(**settings))
+    """Start capturing. The settings are the fields of :class:`germane.tracer.connection.Connection`."""
+    connection.set_connection(connection.Connection(**settings))
 
 
 def disconnect(timeout: float = 10.0) -> bool:
-    """Stop capturing: handlers run as if they were not decorated. What private providers hold is exported.
+    """Stop capturing: handlers run as if they were not decorated. Private providers export what they hold.
 
     Returns:
-        False when that took longer than ``timeout`` seconds; it then goes on in the background.
+        False if that took longer than ``timeout`` seconds. It then continues in the background.
     """
     provider.release()
-    annotation.tell_refused(connection.current())
-    connection.use(None)
-    return _all_within(timeout, provider.close, counters.close)
+    annotation.log_rejected_calls(connection.current_connection())
+    connection.set_connection(None)
+    return _finish_within(timeout, provider.close, counters.close)
 
 
 def flush(timeout: float) -> bool:
-    """Export what is waiting; False when that took longer than ``timeout`` seconds."""
-    return _all_within(timeout, partial(provider.flush, timeout), partial(counters.flush, timeout))
+    """Export everything that is waiting. Return False if that took longer than ``timeout`` seconds."""
+    return _finish_within(timeout, partial(provider.flush, timeout), partial(counters.flush, timeout))
 
 
-def _all_within(seconds: float, *calls: Callable[[], object]) -> bool:
-    """Make calls side by side; return whether all have ended in time and none has returned False.
+def _finish_within(seconds: float, *calls: Callable[[], object]) -> bool:
+    """Run calls in parallel. Return whether all ended in time and none returned False.
 
-    OpenTelemetry keeps no time-outs while a collector is away: what takes longer is left behind in its thread.
+    OpenTelemetry exceeds its own timeouts while a collector is unreachable. Such calls are left running.
     """
     results: list[object] = []
     threads = [
@@ -45,15 +45,13 @@ def _all_within(seconds: float, *calls: Callable[[], object]) -> bool:
         for call in calls
     ]
     deadline = time.monotonic() + seconds
-    for thread in [thread for thread in threads if _starts(thread)]:
+    started = []
+    for thread in threads:
+        try:
+            thread.start()
+            started.append(thread)
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+            thread.run()
+    for thread in started:
         thread.join(max(0.0, deadline - time.monotonic()))
     return len(results) == len(calls) and False not in results
-
-
-def _starts(thread: threading.Thread) -> bool:
-    try:
-        thread.start()
-    except RuntimeError:  # the interpreter ends, and makes no thread any more
-        thread.run()
-        return False
-    return True

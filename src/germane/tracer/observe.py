@@ -1,4 +1,4 @@
-"""The decorators."""
+"""The decorators ``observe`` and ``retrieval``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from germane.tracer import handler_recording
-from germane.tracer import retrieval as retrieval_recording
 from germane.tracer.connection import Capture, Redact
 from germane.tracer.handler import Handler
-from germane.tracer.privacy import QUIET_ROUTES
-from germane.tracer.retrieval import Retriever
+from germane.tracer.handler_recording import start_handler_recording
+from germane.tracer.privacy import REDACTED_ROUTES
+from germane.tracer.retrieval import Retriever, start_retrieval_recording
 from germane.tracer.selectors import Selector
-from germane.tracer.wrapping import check, wrap
+from germane.tracer.wrapping import check_decorable, wrap
 
 F = TypeVar("F")
 _routes: dict[str, None] = {}
 
 
-def routes() -> list[str]:
-    """Return the routes of all handlers decorated in this process, in the order of decoration."""
+def observed_routes() -> list[str]:
+    """Return the routes of all observed handlers of this process, in the order of decoration."""
     return list(_routes)
 
 
@@ -44,47 +43,74 @@ def observe(
 ) -> Callable[[F], F]: ...
 
 
-def observe(function: Any = None, /, **options: Any) -> Any:
-    """Open a span around a handler and capture question, answer and contexts.
+def observe(
+    function: Any = None,
+    /,
+    *,
+    route: str | None = None,
+    question: Selector | None = None,
+    answer: Selector | None = None,
+    contexts: Selector | None = None,
+    history: Selector | None = None,
+    attributes: Mapping[str, Selector] | None = None,
+    chunk: Selector | None = None,
+    join: Callable[[list[str]], str] | None = None,
+    redact: Redact | None = None,
+    capture: Capture | None = None,
+) -> Any:
+    """Open a span around a handler, and capture question, answer and contexts as an exchange.
 
-    It never changes what the handler returns, raises or yields, and keeps its kind and signature. Works on functions,
-    coroutine functions, generators, asynchronous generators, methods, and on handlers that return a stream: a streaming
-    response keeps its body, recorded; an iterator that is no generator comes back as a stand-in of its class. Of nested
-    handlers the outermost yields the exchange. Put it directly above ``def``, under the decorators of web frameworks.
+    The decorator never changes what the handler returns, raises or yields, and keeps its kind and signature. It works
+    on functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a stream:
+    a streaming response keeps its recorded body, and any other iterator is replaced by a proxy of its class. Of nested
+    observed handlers, the outermost yields the exchange. Apply it directly above ``def``, below the decorators of web
+    frameworks.
 
     Args:
-        function: The handler, when the decorator is used without parentheses.
-        route: Name that trends group by; the function's name by default.
-        question: Where the question is: a dotted path that begins with an argument's name, or a callable that takes the
-            :class:`Call` or nothing. By default the first str argument.
-        answer: Where the answer is in what the handler returns: a dotted path or a callable. By default all of it.
-        contexts: Where the contexts are in what the handler returns.
-        history: Where earlier turns are among the arguments.
-        attributes: More to keep with the exchange, by name. ``model``, ``prompt_version``, ``session`` and ``user``
-            have columns of their own.
-        chunk: Where the text is in a chunk of a stream; a dotted path looks into a chunk of text as JSON.
-        join: How the texts of the chunks make an answer; ``"".join`` by default.
-        redact: Called with each text before it goes anywhere; a text for which it fails is dropped. Of nested handlers
-            the outer's is called as well.
-        capture: Where text may go: ``"span+store"``, ``"store"`` or ``"none"``. Of nested handlers the stricter holds.
+        function: The handler, if the decorator is used without parentheses.
+        route: Name that trends group by. Defaults to the function's name.
+        question: Where to find the question: a dotted path that begins with an argument's name, or a callable that
+            takes the :class:`Call` or nothing. By default, the parameter named ``question``, ``query``, ``prompt``,
+            ``message``, ``input`` or ``user_input``, otherwise the first str argument.
+        answer: Where to find the answer in the return value: a dotted path or a callable. By default, the whole value.
+        contexts: Where to find the contexts in the return value.
+        history: Where to find earlier messages in the arguments.
+        attributes: Additional values to store with the exchange, by name. ``model``, ``prompt_version``, ``session``
+            and ``user`` have columns of their own.
+        chunk: Where to find the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
+        join: Joins the texts of the chunks into an answer. Defaults to ``"".join``.
+        redact: Called with each text before it is recorded. A text for which it raises is dropped. The redaction of
+            an enclosing observed handler is applied as well.
+        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. Of nested observed handlers,
+            the strictest value applies.
 
     Raises:
-        UsageError: what is decorated is no function, or an option makes no sense.
+        UsageError: The decorated object is not a function, or an option is invalid.
     """
-    if function is None:
-        return partial(_observe, **options)
-    return _observe(function, **options)
 
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
+        check_decorable(function, "observe")
+        handler = Handler(
+            function,
+            route=route,
+            question=question,
+            answer=answer,
+            contexts=contexts,
+            history=history,
+            attributes=attributes,
+            chunk=chunk,
+            join=join,
+            redact=redact,
+            capture=capture,
+        )
+        _routes[handler.route] = None
+        if handler.capture in {"store", "none"}:
+            REDACTED_ROUTES.add(handler.route)
+        return wrap(function, partial(start_handler_recording, handler))
 
-def _observe(function: Any, **options: Any) -> Any:
-    if isinstance(function, classmethod | staticmethod):
-        return type(function)(_observe(function.__func__, **options))
-    check(function, "observe")
-    handler = Handler(function, **options)
-    _routes[handler.route] = None
-    if handler.capture in {"store", "none"}:
-        QUIET_ROUTES.add(handler.route)
-    return wrap(function, partial(handler_recording.begin, handler))
+    return decorate if function is None else decorate(function)
 
 
 @overload
@@ -103,28 +129,41 @@ def retrieval(
 ) -> Callable[[F], F]: ...
 
 
-def retrieval(function: Any = None, /, **options: Any) -> Any:
-    """Open a retriever span around a retrieval function; what it returns becomes the contexts of the exchange.
+def retrieval(
+    function: Any = None,
+    /,
+    *,
+    source: str | None = None,
+    query: Selector | None = None,
+    contexts: Selector | None = None,
+    content: Selector | None = None,
+    id: Selector | None = None,
+    score: Selector | None = None,
+) -> Any:
+    """Open a retriever span around a retrieval function. Its return value becomes the contexts of the exchange.
 
     Args:
-        function: The function, when the decorator is used without parentheses.
-        source: Name of what is searched; the function's name by default.
-        query: Where the query is among the arguments; by default the first str argument.
-        contexts: Where the list of contexts is in what the function returns; by default it is that list.
-        content: Where the text is in one of them; by default itself, or its ``page_content``, ``text`` or ``content``.
-        id: Where its id is.
-        score: Where the retriever's figure for it is.
+        function: The function, if the decorator is used without parentheses.
+        source: Name of the data source. Defaults to the function's name.
+        query: Where to find the query in the arguments. Defaults to the same parameters as the question of
+            :func:`observe`.
+        contexts: Where to find the list of contexts in the return value. By default, the whole value.
+        content: Where to find the text of a context. By default, the context itself, or its ``page_content``,
+            ``text`` or ``content``.
+        id: Where to find the id of a context.
+        score: Where to find the retriever's score of a context.
 
     Raises:
-        UsageError: what is decorated is no function, or an option makes no sense.
+        UsageError: The decorated object is not a function, or an option is invalid.
     """
-    if function is None:
-        return partial(_retrieval, **options)
-    return _retrieval(function, **options)
 
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
+        check_decorable(function, "retrieval")
+        retriever = Retriever(
+            function, source=source, query=query, contexts=contexts, content=content, id=id, score=score
+        )
+        return wrap(function, partial(start_retrieval_recording, retriever))
 
-def _retrieval(function: Any, **options: Any) -> Any:
-    if isinstance(function, classmethod | staticmethod):
-        return type(function)(_retrieval(function.__func__, **options))
-    check(function, "retrieval")
-    return wrap(function, partial(retrieval_recording.begin, Retriever(function, **options)))
+    return decorate if function is None else decorate(function)

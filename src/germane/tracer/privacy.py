@@ -1,12 +1,12 @@
-"""What may be done with captured text: how it is redacted and cut, and where it may go."""
+"""Privacy settings of captured text: redaction, truncation, and where it may be recorded."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
-from germane.exchange import Context, Turn
-from germane.tracer.guard import attempt
+from germane.exchange import Context, Message
+from germane.tracer.guard import guarded
 from germane.tracer.text import NAME_LIMIT, clean
 
 if TYPE_CHECKING:
@@ -14,59 +14,63 @@ if TYPE_CHECKING:
 
     from germane.tracer.connection import Capture, Connection, Redact
 
-QUIET_ROUTES: set[str] = set()
-"""Routes of handlers that were told to keep their text off spans; explanations of their scores stay off too."""
+REDACTED_ROUTES: set[str] = set()
+"""Routes whose handlers keep text off spans. Explanations of their scores, which may quote it, are kept off as well."""
 _STRICTNESS = ("span+store", "store", "none")
 
 
 class Privacy:
-    """The rules for one handler: its own where it has them, else those of the connection."""
+    """The privacy settings of one handler: its own, otherwise those of the connection."""
 
     __slots__ = ("capture", "connection", "redacts")
 
     def __init__(self, connection: Connection, redact: Redact | None = None, capture: Capture | None = None) -> None:
         self.connection = connection
         self.capture: Capture = capture or connection.capture
-        chosen = redact or connection.redact
-        self.redacts: tuple[Redact, ...] = () if chosen is None else (chosen,)
+        redact = redact or connection.redact
+        self.redacts: tuple[Redact, ...] = () if redact is None else (redact,)
 
     def within(self, outer: Privacy) -> Privacy:
-        """Return these rules, narrowed to what the enclosing handler allows, and redacted as it says too."""
-        narrowed = Privacy(self.connection, capture=max(self.capture, outer.capture, key=_STRICTNESS.index))
-        narrowed.redacts = tuple(dict.fromkeys((*self.redacts, *outer.redacts)))
-        return narrowed
+        """Return these settings, restricted to what the enclosing handler allows, with its redaction in addition."""
+        restricted = Privacy(self.connection, capture=max(self.capture, outer.capture, key=_STRICTNESS.index))
+        restricted.redacts = tuple(dict.fromkeys((*self.redacts, *outer.redacts)))
+        return restricted
 
     @property
     def shows_input(self) -> bool:
-        """Whether questions and queries may stand on spans."""
+        """Whether questions and queries may be recorded on spans."""
         return self.capture == "span+store" and self.connection.shows_input
 
     @property
     def shows_output(self) -> bool:
-        """Whether answers and contexts may stand on spans."""
+        """Whether answers and contexts may be recorded on spans."""
         return self.capture == "span+store" and self.connection.shows_output
 
     def screen(self, what: str, text: str | None, problems: list[str]) -> str | None:
-        """Redact, cut and clean a text; None when it may not be kept, or when redacting it failed."""
+        """Redact, truncate and clean a text. Return None if it must not be stored, or if redaction failed."""
         if text is None or self.capture == "none":
             return None
         for redact in self.redacts:
-            text = attempt(f"redaction of the {what}", _redacted, redact, text, problems=problems)
+            text = guarded(f"redaction of the {what}", _redacted, redact, text, problems=problems)
             if text is None:
                 return None
-        return clean(text, self.connection.text_limit)
+        return clean(text, self.connection.max_text_length)
 
     def screen_contexts(self, contexts: Iterable[Context], problems: list[str]) -> list[Context]:
-        """Screen the texts of contexts; those that may not be kept are left out."""
+        """Screen the texts of contexts, and leave out those that must not be stored."""
         screened = ((self.screen("contexts", context.text, problems), context) for context in contexts)
-        return [Context(text, _name(context.id), context.score) for text, context in screened if text is not None]
+        return [
+            Context(text, None if context.id is None else clean(context.id, NAME_LIMIT), context.score)
+            for text, context in screened
+            if text is not None
+        ]
 
-    def screen_turns(self, turns: Sequence[Turn], problems: list[str]) -> tuple[Turn, ...]:
-        """Screen the texts of earlier turns; those that may not be kept are left out."""
-        if not turns:
+    def screen_history(self, history: Sequence[Message], problems: list[str]) -> tuple[Message, ...]:
+        """Screen the texts of earlier messages, and leave out those that must not be stored."""
+        if not history:
             return ()
-        screened = ((turn.role, self.screen("history", turn.text, problems)) for turn in turns)
-        return tuple(Turn(clean(role, NAME_LIMIT), text) for role, text in screened if text is not None)
+        screened = ((message.role, self.screen("history", message.content, problems)) for message in history)
+        return tuple(Message(clean(role, NAME_LIMIT), text) for role, text in screened if text is not None)
 
 
 def _redacted(redact: Redact, text: str) -> str:
@@ -74,7 +78,3 @@ def _redacted(redact: Redact, text: str) -> str:
     if not isinstance(redacted, str):
         raise UsageError(f"redact= must return text, not {type(redacted).__name__}")
     return str.__str__(redacted)
-
-
-def _name(text: str | None) -> str | None:
-    return None if text is None else clean(text, NAME_LIMIT)

@@ -1,4 +1,4 @@
-"""Where Prometheus may read the instruments of this process: a registry of its client, if somebody shows one."""
+"""The Prometheus registry that exposes the instruments of this process, if any."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 _registry: CollectorRegistry | None = None
 
 
-def expose(registry: CollectorRegistry | None) -> None:
-    """Have the private provider show its instruments in a registry too; None ends that.
+def expose_registry(registry: CollectorRegistry | None) -> None:
+    """Expose the instruments of the private meter provider in a registry. None stops that.
 
-    To be called before anything is measured. Where the application has a meter provider, that one is not changed.
+    Call it before the first measurement. A meter provider of the application is not affected.
     """
     global _registry
     _registry = registry
 
 
-def exposed() -> CollectorRegistry | None:
-    """Return the registry in which instruments are shown; None where nobody reads them there."""
+def exposed_registry() -> CollectorRegistry | None:
+    """Return the registry, or None if instruments are not exposed."""
     return _registry
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=lambda: expose(None))  # nobody serves the child's copy
+    os.register_at_fork(after_in_child=lambda: expose_registry(None))  # no server exposes the child's copy

@@ -1,4 +1,4 @@
-"""The recording of one call of a retrieval function: its contexts belong to the exchange around it."""
+"""Retrieval functions: their options, and the recording of a call, whose contexts join the enclosing exchange."""
 
 from __future__ import annotations
 
@@ -7,30 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import SpanKind
 
-from germane.exchange import Context
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS, ContextReader, document_attributes
-from germane.tracer.guard import attempt
-from germane.tracer.handler import FirstText, name_of, text_or_none
+from germane.tracer.guard import guarded
+from germane.tracer.handler import QuestionArgument, name_of, text_or_none
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
-from germane.tracer.recording import Recording, place
-from germane.tracer.selectors import Call, Selector, argument_reader, reader, signature_of
+from germane.tracer.recording import EnclosingRecording, Recording, recording_scope
+from germane.tracer.selectors import Call, Selector, argument_reader, signature_of, value_reader
 from germane.tracer.text import NAME_LIMIT, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from opentelemetry.context import Context as Here
+    from opentelemetry.context import Context as OTelContext
     from opentelemetry.trace import Span
 
     from germane.exchange import AttributeValue, Context, Status
-    from germane.tracer.handler_recording import HandlerRecording
 
 
 class Retriever:
-    """A retrieval function: its source, and how to read the contexts that it returns."""
+    """A retrieval function: its data source, and how to read query and contexts from a call."""
 
     def __init__(
         self,
@@ -46,10 +42,10 @@ class Retriever:
         self.function = function
         self.signature = signature_of(function)
         self.source = clean(source or name_of(function), NAME_LIMIT)
-        self.first_text = FirstText(self.signature)
+        self.query_argument = QuestionArgument(self.signature)
         self.find_query = None if query is None else argument_reader(query)
-        self.find_contexts = reader(contexts) if contexts is not None else None
-        self.read_context = ContextReader(content=content, id=id, score=score)
+        self.find_contexts = value_reader(contexts) if contexts is not None else None
+        self.context_reader = ContextReader(content=content, id=id, score=score)
         self.span_name = f"{conventions.RETRIEVAL} {self.source}"
         self.span_attributes = {
             conventions.SPAN_KIND: conventions.RETRIEVER,
@@ -58,73 +54,76 @@ class Retriever:
         }
 
     def query(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Read the query of a call."""
+        """Return the query of a call."""
         if self.find_query is None:
-            return self.first_text(args, kwargs)
+            return self.query_argument(args, kwargs)
         return text_or_none(self.find_query(Call(self.function, args, kwargs, self.signature)))
 
     def contexts(self, result: Any) -> list[Context]:
-        """Read the contexts in what the function returned."""
-        return self.read_context.all(result if self.find_contexts is None else self.find_contexts(result))
+        """Return the contexts in a return value."""
+        return self.context_reader.read_all(result if self.find_contexts is None else self.find_contexts(result))
 
 
 class RetrievalRecording(Recording):
-    """One call of a retrieval function, inside a handler or by itself."""
+    """One call of a retrieval function, inside or outside an observed handler."""
 
     __slots__ = ("contexts", "query", "retriever")
 
     def __init__(
-        self, retriever: Retriever, span: Span, here: Here, privacy: Privacy, outer: HandlerRecording | None
+        self,
+        retriever: Retriever,
+        span: Span,
+        outer_context: OTelContext,
+        privacy: Privacy,
+        outer: EnclosingRecording | None,
     ) -> None:
-        super().__init__(span, here, privacy, outer)
+        super().__init__(span, outer_context, privacy, outer)
         self.retriever = retriever
         self.query: str | None = None
         self.contexts: list[Context] = []
 
-    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Read the query."""
-        self.query = attempt("query", self.retriever.query, args, kwargs, problems=self.problems)
-
-    def keep(self, result: Any) -> None:
-        self.contexts = attempt("contexts", self.retriever.contexts, result, problems=self.problems) or []
+    def finish_with(self, result: Any) -> None:
+        self.contexts = guarded("contexts", self.retriever.contexts, result, problems=self.problems) or []
         self.finish()
 
-    def add(self, chunk: Any) -> None:
+    def add_chunk(self, chunk: Any) -> None:
         if len(self.contexts) < MAX_CONTEXTS:
-            found = attempt("contexts", self.retriever.read_context, chunk, problems=self.problems)
-            if found is not None:
-                self.contexts.append(found)
+            context = guarded("contexts", self.retriever.context_reader.read, chunk, problems=self.problems)
+            if context is not None:
+                self.contexts.append(context)
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
-        told = self._told(status, error)
+        error_text = self._describe_error(status, error)
         try:
             contexts = self.privacy.screen_contexts(self.contexts, self.problems)
             query = self.privacy.screen("query", self.query, self.problems)
             if self.outer is not None:
                 self.outer.root.contexts.extend(contexts)
-            self.span.set_attributes(self._attributes(query, contexts))
+            attributes: dict[str, AttributeValue] = {}
+            if self.privacy.shows_output:
+                attributes.update(document_attributes(contexts))
+            attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
+            if query is not None and self.privacy.shows_input:
+                text = query[:SPAN_TEXT_LIMIT]
+                attributes[conventions.RETRIEVAL_QUERY] = attributes[conventions.INPUT_VALUE] = text
+                attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
+            self.span.set_attributes(attributes)
         finally:
-            attempt("the end of a span", self._end_span, status, error, told)
-
-    def _attributes(self, query: str | None, contexts: list[Context]) -> dict[str, AttributeValue]:
-        shown: dict[str, AttributeValue] = {}
-        if self.privacy.shows_output:
-            shown.update(document_attributes(contexts))
-        shown[conventions.SPAN_KIND] = conventions.RETRIEVER
-        if query is not None and self.privacy.shows_input:
-            shown[conventions.RETRIEVAL_QUERY] = shown[conventions.INPUT_VALUE] = query[:SPAN_TEXT_LIMIT]
-            shown[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-        return shown
+            guarded("the end of a span", self._end_span, status, error, error_text)
 
 
-def begin(retriever: Retriever, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RetrievalRecording | None:
-    """Open the span of a retrieval; None where nothing is to be recorded."""
-    placed = place()
-    if placed is None or (source := tracer()) is None:
+def start_retrieval_recording(
+    retriever: Retriever, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> RetrievalRecording | None:
+    """Start the span and the recording of a retrieval. Return None if nothing is recorded."""
+    scope = recording_scope()
+    if scope is None or (current_tracer := tracer()) is None:
         return None
-    connection, here, outer = placed
+    connection, context, outer = scope
     privacy = Privacy(connection) if outer is None else outer.privacy
-    span = source.start_span(retriever.span_name, here, kind=SpanKind.CLIENT, attributes=retriever.span_attributes)
-    recording = RetrievalRecording(retriever, span, here, privacy, outer)
-    recording.read(args, kwargs)
+    span = current_tracer.start_span(
+        retriever.span_name, context, kind=SpanKind.CLIENT, attributes=retriever.span_attributes
+    )
+    recording = RetrievalRecording(retriever, span, context, privacy, outer)
+    recording.query = guarded("query", retriever.query, args, kwargs, problems=recording.problems)
     return recording

@@ -1,4 +1,8 @@
-"""Hold-and-merge: a drawn span waits a little before its export, so that its score can still stand on it."""
+"""Hold-and-merge: sampled spans wait briefly before their export, so that they carry their scores.
+
+Processors register themselves. The tracer announces each sampled span to all of them before the span ends; attachment
+hands the scores to whichever holds the span.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +17,63 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
-from germane.tracer.guard import attempt
+from germane.tracer.guard import guarded
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import Span
 
-Key = tuple[int, int]
+SpanKey = tuple[int, int]
 """Trace id and span id."""
-Outcome = Literal["attached", "stashed", "gone"]
+AttachOutcome = Literal["attached", "stashed", "gone"]
+OrphanHandler = Callable[[SpanKey, Mapping[str, Any]], object]
 
-Orphaned = Callable[[Key, Mapping[str, Any]], object]
+_lock = threading.Lock()
+_processors: tuple[ScoreSpanProcessor, ...] = ()
+_orphan_handler: OrphanHandler = lambda _key, _attributes: None  # noqa: E731 - replaced by set_orphan_handler
+
+
+def score_processors() -> tuple[ScoreSpanProcessor, ...]:
+    """Return the score span processors of this process."""
+    return _processors
+
+
+def forget_closed_processors() -> None:
+    """Unregister the processors that were shut down."""
+    global _processors
+    with _lock:
+        _processors = tuple(processor for processor in _processors if not processor.closed)
+
+
+def set_orphan_handler(handler: OrphanHandler) -> None:
+    """Set what future processors do with a score whose span never arrives."""
+    global _orphan_handler
+    _orphan_handler = handler
 
 
 @dataclass(slots=True)
-class HolderCounts:
-    """How spans left a holder."""
+class SpanCounts:
+    """Number of spans and scores of a processor, by what happened to them."""
 
     held: int = 0
     scored: int = 0
+    """Spans exported with scores."""
     expired: int = 0
+    """Spans exported without scores, after the maximum delay or at shutdown."""
     overflow: int = 0
+    """Spans exported without scores, because too many were waiting."""
     early: int = 0
-    """Scores that came before their span."""
+    """Scores that arrived before their span ended."""
     late: int = 0
-    """Scores that found their span gone."""
+    """Scores that arrived after their span was exported."""
 
 
 class ScoredSpan(ReadableSpan):
-    """An ended span with more attributes. Everything else is the original's, the count of dropped attributes too."""
+    """An ended span with additional attributes. Everything else, including the dropped counts, is the original's."""
 
-    def __init__(self, span: ReadableSpan, extra: Mapping[str, Any]) -> None:
+    def __init__(self, span: ReadableSpan, attributes: Mapping[str, Any]) -> None:
         self.__dict__.update(span.__dict__)
-        self._attributes = {**(span.attributes or {}), **extra}
+        self._attributes = {**(span.attributes or {}), **attributes}
         self._dropped_attributes = span.dropped_attributes
 
     @property
@@ -53,169 +81,170 @@ class ScoredSpan(ReadableSpan):
         return self._dropped_attributes
 
 
-class Holder(SpanProcessor):
-    """A span processor in front of the one that exports.
+class ScoreSpanProcessor(SpanProcessor):
+    """A span processor that delays sampled spans until their scores arrive, and then passes them to the exporting one.
 
-    Only announced spans wait, for ``max_hold`` seconds at most and ``max_held`` at a time (then the oldest leaves);
-    every other span passes at once. No span is exported twice.
+    ::
+
+        provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(exporter)))
+
+    Spans of exchanges that are not sampled, and all other spans, pass at once. No span is exported twice.
+
+    Args:
+        processor: The exporting processor. It receives each span once, sampled ones with their scores.
+        max_delay: Maximum delay of a span in seconds. Keep it below the wait of a tail-sampling collector.
+        max_spans: Maximum number of waiting spans. Beyond it, the oldest is exported without scores.
     """
 
-    def __init__(self, inner: SpanProcessor, *, max_hold: float = 15.0, max_held: int = 2048) -> None:
-        self.inner = inner
-        self.max_hold = max_hold
-        self.max_held = max_held
-        self.orphaned: Orphaned = lambda _key, _extra: None
-        """Called with a score that was stashed for a span which then never came."""
+    def __init__(self, processor: SpanProcessor, *, max_delay: float = 15.0, max_spans: int = 2048) -> None:
+        global _processors
+        self.processor = processor
+        self.max_delay = max_delay
+        self.max_spans = max_spans
+        self.on_orphaned_score: OrphanHandler = _orphan_handler
+        """Called with a score that was stashed for a span that never arrived."""
         self.closed = False
-        """Whether it was shut down: spans then pass at once."""
-        self._start_empty()
+        """Whether the processor was shut down. Spans then pass at once."""
+        self._reset()
         if hasattr(os, "register_at_fork"):
-            fresh = weakref.WeakMethod(self._start_empty)
-            os.register_at_fork(after_in_child=lambda: (method := fresh()) and method())
+            reset = weakref.WeakMethod(self._reset)
+            os.register_at_fork(after_in_child=lambda: (method := reset()) and method())
+        forget_closed_processors()
+        with _lock:
+            _processors = (*_processors, self)
 
-    def _start_empty(self) -> None:
-        """Begin anew; in a forked child too, as what is held is the parent's to export."""
-        # Reentrant: the collector may end a forgotten stream, and with it a span, while this thread is in here.
+    def _reset(self) -> None:
+        """Start empty, also in a forked child: the parent exports the spans that are waiting."""
+        # Reentrant: the garbage collector may end a forgotten stream, and with it a span, while this thread is in here.
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        self._announced: OrderedDict[Key, None] = OrderedDict()
-        self._held: OrderedDict[Key, tuple[float, ReadableSpan]] = OrderedDict()  # in the order of their deadlines
-        self._stash: OrderedDict[Key, Mapping[str, Any]] = OrderedDict()
-        self._counts = HolderCounts()
+        self._announced: OrderedDict[SpanKey, None] = OrderedDict()
+        self._held: OrderedDict[SpanKey, tuple[float, ReadableSpan]] = OrderedDict()  # ordered by deadline
+        self._stash: OrderedDict[SpanKey, Mapping[str, Any]] = OrderedDict()
+        self._counts = SpanCounts()
         self._thread: threading.Thread | None = None
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many spans were held, and how they left; see :class:`HolderCounts`."""
+        """The counts by name; see :class:`SpanCounts`."""
         return asdict(self._counts)
 
-    def announce(self, key: Key) -> None:
-        """Say that this span, about to end, is worth waiting for."""
+    def announce(self, key: SpanKey) -> None:
+        """Announce a span that is about to end and should wait for its scores."""
         orphans = []
         with self._lock:
             self._announced[key] = None
-            if len(self._announced) > self.max_held:
+            if len(self._announced) > self.max_spans:
                 evicted, _ = self._announced.popitem(last=False)
                 orphans = [(evicted, self._stash.pop(evicted))] if evicted in self._stash else []
         for orphan in orphans:
-            self.orphaned(*orphan)
+            self.on_orphaned_score(*orphan)
 
-    def withdraw(self, key: Key) -> None:
-        """Say that this span has ended: when it did not come here, it never will."""
+    def withdraw(self, key: SpanKey) -> None:
+        """Mark a span as ended. If this processor has not received it by now, stop waiting for it."""
         if key not in self._announced:
             return
         with self._lock:
             self._announced.pop(key, None)
             orphan = self._stash.pop(key, None)
         if orphan is not None:
-            self.orphaned(key, orphan)
+            self.on_orphaned_score(key, orphan)
 
-    def attach(self, key: Key, extra: Mapping[str, Any]) -> Outcome:
-        """Give a span its score: ``attached`` when it was waiting, ``stashed`` when it is yet to end, else ``gone``."""
+    def attach(self, key: SpanKey, attributes: Mapping[str, Any]) -> AttachOutcome:
+        """Attach score attributes to a span.
+
+        Returns:
+            ``attached`` if the span was waiting, ``stashed`` if it has not ended yet, otherwise ``gone``.
+        """
         with self._lock:
             entry = self._held.pop(key, None)
-            if entry is None:
-                return self._keep_for_later(key, extra)
-            self._counts.scored += 1
-        self._pass_on([ScoredSpan(entry[1], extra) if extra else entry[1]])
+            if entry is not None:
+                self._counts.scored += 1
+            elif key in self._announced and key not in self._stash:
+                self._counts.early += 1
+                self._stash[key] = attributes
+                return "stashed"
+            else:
+                self._counts.late += 1
+                return "gone"
+        self._export([ScoredSpan(entry[1], attributes) if attributes else entry[1]])
         return "attached"
 
-    def _keep_for_later(self, key: Key, extra: Mapping[str, Any]) -> Outcome:
-        if key in self._announced and key not in self._stash:
-            self._counts.early += 1
-            self._stash[key] = extra
-            return "stashed"
-        self._counts.late += 1
-        return "gone"
-
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        self.inner.on_start(span, parent_context)
+        self.processor.on_start(span, parent_context)
 
     def _on_ending(self, span: Span) -> None:
-        self.inner._on_ending(span)  # noqa: SLF001 - a processor's own hook, forwarded
+        self.processor._on_ending(span)  # noqa: SLF001 - a processor's own hook, forwarded
 
     def on_end(self, span: ReadableSpan) -> None:
-        if not self._announced:  # a look without the lock: the handler's own thread announced it, just before
-            self.inner.on_end(span)
+        if not self._announced:  # read without the lock: the handler's own thread announced the span just before
+            self.processor.on_end(span)
             return
-        for leaving in self._admit(span):
-            self.inner.on_end(leaving)
+        for exported in self._hold(span):
+            self.processor.on_end(exported)
 
-    def _admit(self, span: ReadableSpan) -> list[ReadableSpan]:
-        """Hold a span, and return what leaves for it; a span that nobody announced leaves itself."""
+    def _hold(self, span: ReadableSpan) -> list[ReadableSpan]:
+        """Hold a span if it was announced, and return the spans to export now."""
         context = span.context
         key = (context.trace_id, context.span_id) if context else (0, 0)
         with self._lock:
             if self._announced.pop(key, self) is self:
                 return [span]
-            extra = self._stash.pop(key, None)
-            if extra is not None:
+            attributes = self._stash.pop(key, None)
+            if attributes is not None:
                 self._counts.scored += 1
-                return [ScoredSpan(span, extra)]
-            if self.closed or self.max_hold <= 0:
+                return [ScoredSpan(span, attributes)]
+            if self.closed or self.max_delay <= 0:
                 return [span]
             self._counts.held += 1
-            self._held[key] = (time.monotonic() + self.max_hold, span)
-            self._run()
-            return self._overflow()
+            self._held[key] = (time.monotonic() + self.max_delay, span)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._export_expired, name="germane-score-spans", daemon=True)
+                self._thread.start()
+            elif len(self._held) == 1:
+                self._wake.notify()
+            overflow = []
+            while len(self._held) > self.max_spans:
+                overflow.append(self._held.popitem(last=False)[1][1])
+            self._counts.overflow += len(overflow)
+            return overflow
 
-    def _overflow(self) -> list[ReadableSpan]:
-        leaving = []
-        while len(self._held) > self.max_held:
-            leaving.append(self._held.popitem(last=False)[1][1])
-        self._counts.overflow += len(leaving)
-        return leaving
-
-    def _run(self) -> None:
-        """Start the thread that watches deadlines, or wake it when it waits for a first span."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="germane-holder", daemon=True)
-            self._thread.start()
-        elif len(self._held) == 1:
-            self._wake.notify()
-
-    def _watch(self) -> None:
+    def _export_expired(self) -> None:
+        """Export spans whose delay is over, until the processor is shut down. Runs in a thread of its own."""
         while True:
             with self._lock:
                 if self.closed:
                     return
-                expired = self._expired()
+                now, expired = time.monotonic(), []
+                while self._held and next(iter(self._held.values()))[0] <= now:
+                    expired.append(self._held.popitem(last=False)[1][1])
+                self._counts.expired += len(expired)
                 if not expired:
-                    self._wake.wait(self._until_first_deadline())
-            self._pass_on(expired)
-
-    def _expired(self) -> list[ReadableSpan]:
-        now, leaving = time.monotonic(), []
-        while self._held and next(iter(self._held.values()))[0] <= now:
-            leaving.append(self._held.popitem(last=False)[1][1])
-        self._counts.expired += len(leaving)
-        return leaving
-
-    def _until_first_deadline(self) -> float | None:
-        first = next(iter(self._held.values()), None)
-        return None if first is None else max(first[0] - time.monotonic(), 0.0)
+                    first = next(iter(self._held.values()), None)
+                    self._wake.wait(None if first is None else max(first[0] - time.monotonic(), 0.0))
+            self._export(expired)
 
     def release(self) -> None:
-        """Let all spans go as they are."""
+        """Export all waiting spans without scores."""
         with self._lock:
-            leaving = [span for _, span in self._held.values()]
+            held = [span for _, span in self._held.values()]
             orphans = list(self._stash.items())
             self._held.clear()
             self._stash.clear()
             self._announced.clear()
-            self._counts.expired += len(leaving)
-        self._pass_on(leaving)
+            self._counts.expired += len(held)
+        self._export(held)
         for orphan in orphans:
-            self.orphaned(*orphan)
+            self.on_orphaned_score(*orphan)
 
-    def _pass_on(self, spans: list[ReadableSpan]) -> None:
-        """Export what waited; a processor that raises on one span keeps none of the others back."""
+    def _export(self, spans: list[ReadableSpan]) -> None:
+        """Pass spans on. A processor that raises for one span does not keep the others back."""
         for span in spans:
-            attempt("the export of a span", self.inner.on_end, span)
+            guarded("the export of a span", self.processor.on_end, span)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         self.release()
-        return self.inner.force_flush(timeout_millis)
+        return self.processor.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
         with self._lock:
@@ -225,4 +254,4 @@ class Holder(SpanProcessor):
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=5)
         self.release()
-        self.inner.shutdown()
+        self.processor.shutdown()

@@ -1,4 +1,4 @@
-"""The texts of a stream, wherever its chunks are cut: in the middle of a character, or of a server-sent event."""
+"""Readers for the text of a stream, whose chunks may split a character or a server-sent event."""
 
 from __future__ import annotations
 
@@ -8,66 +8,67 @@ from collections.abc import Sequence
 
 from germane.tracer.text import as_text
 
-Textual = str | bytes | bytearray | memoryview
+RawChunk = str | bytes | bytearray | memoryview
 END_OF_STREAM = "[DONE]"
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _FIRST_LINE = re.compile(r"(data|event|id|retry):|:")
 
 
-def looks_framed(chunk: Textual) -> bool:
-    """Whether a first chunk begins and ends as server-sent events do."""
+def looks_like_sse(chunk: RawChunk) -> bool:
+    """Return whether a first chunk begins and ends like server-sent events."""
     text = as_text(chunk)
     return _FIRST_LINE.match(text) is not None and text.endswith("\n")
 
 
-def may_be_framed(chunk: Textual) -> bool:
-    """Whether a first chunk begins as a server-sent event does, as far as it goes."""
+def may_become_sse(chunk: RawChunk) -> bool:
+    """Return whether a first chunk, which may be cut anywhere, begins like a server-sent event."""
     text = as_text(chunk).lstrip("\r\n")
     return any(text.startswith(field) or field.startswith(text) for field in _FIELDS)
 
 
-class Chunks:
-    """Takes the chunks of a stream as they are."""
+class ChunkReader:
+    """Passes chunks on unchanged."""
 
-    def feed(self, chunk: Textual) -> Sequence[Textual]:
-        """Take a chunk; return the parts that are complete."""
+    def feed(self, chunk: RawChunk) -> Sequence[RawChunk]:
+        """Read a chunk, and return the parts that are complete."""
         return (chunk,)
 
-    def close(self) -> Sequence[Textual]:
-        """Return the part that was left."""
+    def close(self) -> Sequence[RawChunk]:
+        """Return the rest."""
         return ()
 
 
-class Texts(Chunks):
-    """Makes text of the chunks: bytes are UTF-8."""
+class TextReader(ChunkReader):
+    """Decodes chunks as UTF-8."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def feed(self, chunk: Textual) -> Sequence[str]:
+    def feed(self, chunk: RawChunk) -> Sequence[str]:
         return (chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk)),)
 
     def close(self) -> Sequence[str]:
         return (self._decoder.decode(b"", final=True),)
 
 
-class Frames(Texts):
-    """Returns the data of each server-sent event that is complete, but not the mark of the end."""
+class EventReader(TextReader):
+    """Returns the data of each complete server-sent event, except the end-of-stream marker."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rest = ""
         self._data: list[str] = []
 
-    def feed(self, chunk: Textual) -> Sequence[str]:
+    def feed(self, chunk: RawChunk) -> Sequence[str]:
         (text,) = super().feed(chunk)
         *lines, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n")
-        return [data for line in lines if (data := self._take(line)) not in {None, END_OF_STREAM}]
+        return [data for line in lines if (data := self._read_line(line)) not in {None, END_OF_STREAM}]
 
     def close(self) -> Sequence[str]:
         return self.feed("\n\n")
 
-    def _take(self, line: str) -> str | None:
+    def _read_line(self, line: str) -> str | None:
+        """Return the data of the event that an empty line ends."""
         if line:
             name, _, value = line.partition(":")
             if name == "data":

@@ -1,4 +1,4 @@
-"""From any value to text that a span, a database and a judge can take, or to an honest error."""
+"""Conversion of arbitrary values to text that spans, databases and judges accept."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
 NAME_LIMIT = 200
-"""Characters of a route, a source, or the name of an attribute."""
+"""Maximum characters of a route, a data source, or the name of an attribute."""
 
 
 def as_text(value: Any) -> str:
-    """Return text, bytes (read as UTF-8) or a number as text.
+    """Convert a str, bytes (decoded as UTF-8) or a number to text.
 
     Raises:
-        UsageError: the value is none of these; the message says which selector would help.
+        UsageError: The value is of another type.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -32,11 +32,11 @@ def as_text(value: Any) -> str:
         return bytes(value).decode("utf-8", "replace")
     if isinstance(value, Real) and not isinstance(value, bool):
         return str(value)
-    raise UsageError(f"{type(value).__name__} is not text: name the part that is with a selector")
+    raise UsageError(f"{type(value).__name__} is not text: name the part that contains it with a selector")
 
 
 def clean(text: str, limit: int) -> str:
-    """Cut text to a length, and replace what UTF-8 or PostgreSQL cannot hold (lone surrogates, NUL)."""
+    """Truncate text, and replace characters that UTF-8 or PostgreSQL cannot encode (lone surrogates, NUL)."""
     text = text[:limit]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
@@ -44,10 +44,10 @@ def clean(text: str, limit: int) -> str:
 
 
 def as_attribute(value: Any, limit: int) -> AttributeValue:
-    """Return a value as one that a span and JSON can hold: text, or a number of theirs.
+    """Convert a value to an attribute that spans and JSON accept: text, a Boolean or a number.
 
     Raises:
-        UsageError: it is neither text nor a number.
+        UsageError: The value is neither text nor a number.
     """
     if isinstance(value, bool):
         return value
@@ -60,9 +60,9 @@ def as_attribute(value: Any, limit: int) -> AttributeValue:
 
 
 def items_of(value: Any) -> Iterable[Any]:
-    """Return the items of a collection; text, a mapping or any other value is one item, None is none.
+    """Return the items of a collection. A text, a mapping or any other value is a single item; None has no items.
 
-    An iterator is one item too: reading it would take it away from the handler.
+    An iterator is a single item, too, because reading it would consume it before the handler does.
     """
     if value is None:
         return ()

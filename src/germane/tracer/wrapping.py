@@ -1,4 +1,4 @@
-"""Wrapping a function in recordings, without changing what kind of function it is."""
+"""Wrapping a function so that its calls are recorded, without changing its kind."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from functools import wraps
 from typing import Any
 
 from germane.errors import UsageError
-from germane.tracer.guard import attempt
-from germane.tracer.streams import Begin, async_generator_function, deliver, record_generator
+from germane.tracer.guard import guarded
+from germane.tracer.streams import StartRecording, async_generator_function, deliver, record_generator
 
 
-def check(function: Any, decorator: str) -> None:
-    """Refuse what cannot be decorated.
+def check_decorable(function: Any, decorator: str) -> None:
+    """Check that an object can be decorated.
 
     Raises:
-        UsageError: it is a class, or cannot be called.
+        UsageError: The object is a class or not callable.
     """
     if isinstance(function, type) or not callable(function):
         raise UsageError(f"@germane.{decorator} decorates functions and methods, not {function!r:.100}")
 
 
-def wrap(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
-    """Wrap a function, a coroutine function, a generator function or an asynchronous one as what it is."""
+def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
+    """Wrap a function of any kind: plain, coroutine, generator or asynchronous generator. The kind is preserved."""
     if inspect.isasyncgenfunction(function):
-        return wraps(function)(async_generator_function(function, begin))
+        return wraps(function)(async_generator_function(function, start_recording))
     if inspect.isgeneratorfunction(function):
-        return _wrap_generator(function, begin)
+        return _wrap_generator(function, start_recording)
     if inspect.iscoroutinefunction(function):
-        return _wrap_coroutine(function, begin)
-    return _wrap_function(function, begin)
+        return _wrap_coroutine(function, start_recording)
+    return _wrap_function(function, start_recording)
 
 
-def _wrap_function(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _wrap_function(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
     @wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        recording = attempt("the start of a call", begin, args, kwargs)
+        recording = guarded("the start of a call", start_recording, args, kwargs)
         if recording is None:
             return function(*args, **kwargs)
         try:
@@ -50,10 +50,10 @@ def _wrap_function(function: Callable[..., Any], begin: Begin) -> Callable[..., 
     return recorded
 
 
-def _wrap_coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _wrap_coroutine(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
     @wraps(function)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        recording = attempt("the start of a call", begin, args, kwargs)
+        recording = guarded("the start of a call", start_recording, args, kwargs)
         if recording is None:
             return await function(*args, **kwargs)
         try:
@@ -67,11 +67,11 @@ def _wrap_coroutine(function: Callable[..., Any], begin: Begin) -> Callable[...,
     return recorded
 
 
-def _wrap_generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _wrap_generator(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
     @wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
         body = function(*args, **kwargs)
-        recording = attempt("the start of a call", begin, args, kwargs)
+        recording = guarded("the start of a call", start_recording, args, kwargs)
         return (yield from (body if recording is None else record_generator(recording, body)))
 
     return recorded

@@ -1,7 +1,7 @@
-"""Metrics and events of scores: through the application's providers, or private ones where it has none.
+"""Metrics and events of scores, through the application's providers or private ones.
 
-As for spans, a private provider is made only when the environment names an OTLP endpoint, and nothing global is set;
-one of metrics also where Prometheus may read this process.
+As for spans, a private provider is created only if an OTLP endpoint is configured and no global provider is set. A
+private meter provider is also created if Prometheus scrapes this process.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from opentelemetry.metrics import NoOpMeterProvider, Observation
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
-from germane.tracer.prometheus import exposed
-from germane.tracer.provider import endpoint, resource, speaks_grpc
-from germane.tracer.telemetry.gauges import GAUGES, Gauge, read
+from germane.tracer.otlp_environment import otlp_endpoint, uses_grpc
+from germane.tracer.prometheus import exposed_registry
+from germane.tracer.provider import resource
+from germane.tracer.telemetry.gauges import GAUGES, Gauge, read_gauge
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger, LoggerProvider
@@ -34,37 +35,35 @@ _instruments: tuple[MeterProvider, Instruments] | None = None
 
 
 class Instruments:
-    """What is measured of every score, and how much there is of everything.
+    """All instruments of germane.
 
     Args:
-        meter: makes them; the same meter makes each of them once.
-        private: whether it is one of ours.
+        meter: Creates the instruments.
+        private: Whether the meter belongs to the private provider.
     """
 
     def __init__(self, meter: Meter, *, private: bool) -> None:
         self.score = meter.create_histogram(
             conventions.SCORE_HISTOGRAM,
             unit="1",
-            description="Scores, counted when they were made, not when the answer was given",
+            description="Scores, recorded when they are computed, not when the answer is given",
             explicit_bucket_boundaries_advisory=conventions.SCORE_BUCKETS,
         )
         self.duration = meter.create_histogram(
             conventions.DURATION_HISTOGRAM,
             unit="s",
-            description="Time that making a score took",
+            description="Time to compute a score",
             explicit_bucket_boundaries_advisory=conventions.DURATION_BUCKETS,
         )
-        self.runs = meter.create_counter(
-            conventions.RUNS_COUNTER, unit="{run}", description="Scorings, by how they ended"
-        )
+        self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scorings by outcome")
         self.captured = meter.create_counter(
-            conventions.CAPTURE_COUNTER, unit="{exchange}", description="Exchanges, stored or dropped"
+            conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
         )
         self.tokens = meter.create_counter(
-            conventions.TOKENS_COUNTER, unit="{token}", description="Tokens that scores took, read and written"
+            conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens of scores"
         )
         self.cost = meter.create_counter(
-            conventions.COST_COUNTER, unit="USD", description="What scores cost, where a price is known"
+            conventions.COST_COUNTER, unit="USD", description="Cost of scores, if prices are known"
         )
         for gauge in GAUGES:
             shown = [partial(_shown, gauge, private)]
@@ -72,20 +71,20 @@ class Instruments:
 
 
 def _shown(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
-    """Read a gauge for its exporter: only by the provider in force, for others know it as well."""
-    if private == _none_is_set():
-        return [Observation(value, labels) for value, labels in read(gauge)]
+    """Read a gauge for its exporter. Only the current provider reports values; others have the instrument, too."""
+    if private == _has_no_global_provider():
+        return [Observation(value, labels) for value, labels in read_gauge(gauge)]
     return []
 
 
-def _none_is_set() -> bool:
+def _has_no_global_provider() -> bool:
     return isinstance(metrics.get_meter_provider(), _ProxyMeterProvider)
 
 
 def instruments() -> Instruments:
-    """Return the instruments of the meter provider in force."""
+    """Return the instruments of the current meter provider."""
     global _instruments
-    ours = _made("metrics", _meter_provider) if _none_is_set() else None
+    ours = _private_provider("metrics", _meter_provider) if _has_no_global_provider() else None
     provider = ours or metrics.get_meter_provider()
     known = _instruments
     if known is None or known[0] is not provider:
@@ -94,24 +93,24 @@ def instruments() -> Instruments:
     return known[1]
 
 
-def are_read() -> bool:
-    """Whether there is a meter provider, the application's or ours; its instruments are made then."""
+def has_meter_provider() -> bool:
+    """Return whether there is a meter provider, the application's or a private one. Creates its instruments."""
     instruments()
     provider = metrics.get_meter_provider()
-    return "metrics" in _private if _none_is_set() else not isinstance(provider, NoOpMeterProvider)
+    return "metrics" in _private if _has_no_global_provider() else not isinstance(provider, NoOpMeterProvider)
 
 
 def event_logger() -> Logger | None:
-    """Return the logger for evaluation events; None when neither the application nor the environment asks for them."""
+    """Return the logger for evaluation events, or None if neither the application nor the environment configures logs."""
     provider = get_logger_provider()
     if not isinstance(provider, ProxyLoggerProvider):
         return provider.get_logger(conventions.SCOPE)
-    private: LoggerProvider | None = _made("logs", _logger_provider)
+    private: LoggerProvider | None = _private_provider("logs", _logger_provider)
     return None if private is None else private.get_logger(conventions.SCOPE)
 
 
 def flush(timeout: float) -> bool:
-    """Export what the private providers hold."""
+    """Flush the private providers."""
     flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
     return all(flushed)
 
@@ -127,7 +126,7 @@ def close() -> None:
 
 
 def _after_fork() -> None:
-    """Count from 0 in a child: what was counted until then is the parent's to export."""
+    """Count from 0 in a forked child, because the parent exports what was counted before."""
     global _lock
     _lock = threading.Lock()
     _private.pop("metrics", None)
@@ -137,8 +136,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _made(signal: str, make: Any) -> Any:
-    if not endpoint(signal) and not (signal == "metrics" and exposed()):
+def _private_provider(signal: str, make: Any) -> Any:
+    if not otlp_endpoint(signal) and not (signal == "metrics" and exposed_registry()):
         return None
     with _lock:
         if signal not in _private:
@@ -149,8 +148,8 @@ def _made(signal: str, make: Any) -> Any:
 def _meter_provider() -> MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
 
-    readers = [_exporting_reader()] if endpoint("metrics") else []
-    if (registry := exposed()) is not None:
+    readers = [_exporting_reader()] if otlp_endpoint("metrics") else []
+    if (registry := exposed_registry()) is not None:
         from opentelemetry.exporter.prometheus import PrometheusMetricReader
 
         readers.append(PrometheusMetricReader(registry=registry))
@@ -160,7 +159,7 @@ def _meter_provider() -> MeterProvider:
 def _exporting_reader() -> MetricReader:
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    if speaks_grpc("metrics"):
+    if uses_grpc("metrics"):
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
     else:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # same name, other protocol
@@ -168,7 +167,7 @@ def _exporting_reader() -> MetricReader:
         )
 
     class Reader(PeriodicExportingMetricReader):
-        """Goes on in a forked child, as all of its kind do, but exports nothing there."""
+        """Exports nothing in a forked child, where every periodic reader keeps running."""
 
         process = os.getpid()
 
@@ -183,7 +182,7 @@ def _logger_provider() -> LoggerProvider:
     from opentelemetry.sdk._logs import LoggerProvider as SDKLoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    if speaks_grpc("logs"):
+    if uses_grpc("logs"):
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
     else:
         from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # same name, other protocol
