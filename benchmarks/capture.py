@@ -1,14 +1,14 @@
-"""Capture: what the writer persists beside SQLAlchemy Core, its memory, and what stays of a million a minute.
+"""Capture: throughput of the writer, its memory, and the load from a million exchanges per minute.
 
-Three parts, each with a goal; the exit code is 1 when one is missed.
+Three parts, each with a goal; the exit code is 1 if one is missed.
 
-- writer: exchanges a second from queue to disk, with 500 characters of answer and three contexts, beside SQLAlchemy
-  Core and the bare driver, which insert the same rows, made beforehand, into the same table with the same indexes, by
-  turns. Goal: at least .7 of Core. With --postgresql URL there too (an empty database of its own).
+- writer: exchanges per second from queue to disk, with 500 characters of answer and three contexts, compared with
+  SQLAlchemy Core and the plain driver. These insert the same prepared rows into the same table with the same indexes,
+  alternately. Goal: at least .7 of Core. With --postgresql URL also on PostgreSQL (an empty database).
 - memory: a million exchanges through the writer. Goal: the process does not grow after a tenth of them.
-- stream: 10,000, 100,000 and 1,000,000 exchanges a minute by a simulated clock, under one capture limit and one budget,
-  with the sampler that ships and a judge in this process. Goal: the same rows and judge calls within a tenth, and no
-  exchange without a row or a count. Prints what one beyond the limit costs the caller's thread.
+- stream: 10,000, 100,000 and 1,000,000 exchanges per minute with a simulated clock, under one exchange limit and one
+  budget, with the production sampler and an in-process judge. Goal: rows and judge requests differ by at most a tenth,
+  and every exchange has a row or is counted. Prints the cost of one exchange beyond the limit on the calling thread.
 
 Run: python benchmarks/capture.py [PART ...]
 """
@@ -32,33 +32,34 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from germane.exchange import Context, Exchange, draw_of, new_exchange_id
-from germane.monitor.allotment import Cost
-from germane.monitor.fitness import Fitness
-from germane.monitor.office import Office
-from germane.monitor.pool import Pool
-from germane.monitor.sampling import Sampling
+from germane.daemon_pool import DaemonThreadPool
+from germane.exchange import Context, Exchange, new_exchange_id, sampling_key_for
+from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.sampling.budget_allocation import ExchangeCost
+from germane.monitor.sampling.candidate_pool import CandidatePool
+from germane.monitor.sampling.eligibility import EligibilityChecker
+from germane.monitor.sampling.sampler import Sampler
 from germane.score import Score
-from germane.settings import load
-from germane.settings.parts import Budget
-from germane.storage import Store, Writer, rows
-from germane.storage.budget import Expense
-from germane.storage.tables import exchange as table
-from germane.threads import Threads
+from germane.settings import load_settings
+from germane.settings.nested import Budget
+from germane.storage import ExchangeWriter, TrackingStore
+from germane.storage.db import mappers as rows
+from germane.storage.db.tables import exchange as table
+from germane.storage.quota.budget_ledger import RequestUsage
 
 LEAST_SHARE = 0.7
-"""Of Core's rate."""
+"""Minimum share of Core's rate."""
 BATCH = 500
 MOST_GROWTH = 1.05
-"""Of the process, from a tenth of the exchanges to all."""
+"""Maximum growth of the process from a tenth of the exchanges to all."""
 RATES = (10_000, 100_000, 1_000_000)
-"""Exchanges a minute."""
+"""Exchanges per minute."""
 LIMIT = 6_000
-BUDGET = Budget(calls_per_hour=6_000)
+BUDGET = Budget(requests_per_hour=6_000)
 MOST_APART = 1.1
-"""The most of rows and calls at one rate, as a multiple of the fewest."""
+"""Maximum ratio of the rows or judge requests between two rates."""
 CALLS = 200_000
-"""Calls beyond the limit, five times, of which the middle time counts."""
+"""Calls beyond the limit; the median of five rounds counts."""
 TICK = 2.0
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 OWNER = "benchmark"
@@ -73,9 +74,9 @@ ANSWER = (
 
 
 def make(number: int, **changes: Any) -> Exchange:
-    """Return an exchange with texts of its own, as the tracer makes it."""
+    """Return an exchange with unique texts, as the tracer creates it."""
     trace_id = f"{number + 1:032x}"
-    values: dict[str, Any] = {"started_at": datetime.now(UTC), "draw": draw_of(trace_id)} | changes
+    values: dict[str, Any] = {"started_at": datetime.now(UTC), "sampling_key": sampling_key_for(trace_id)} | changes
     return Exchange(
         id=new_exchange_id(), trace_id=trace_id, span_id=trace_id[16:], service="benchmark", route="returns",
         question=QUESTION.format(number=number), answer=ANSWER.format(number=number),
@@ -85,22 +86,22 @@ def make(number: int, **changes: Any) -> Exchange:
 
 
 @contextmanager
-def emptied(store: Store) -> Iterator[None]:
-    """Begin with an empty table, and nothing for the collector to do."""
-    with store._database.write() as connection:  # noqa: SLF001 - a benchmark of what lies beneath
+def emptied(store: TrackingStore) -> Iterator[None]:
+    """Start with an empty table and a completed garbage collection."""
+    with store._database.write() as connection:  # noqa: SLF001 - measures the layer below
         connection.exec_driver_sql("DELETE FROM exchange")
     gc.collect()
     yield
 
 
 def parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Cut into batches, each of which is one transaction."""
+    """Split into batches of one transaction each."""
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
-def by_writer(store: Store, exchanges: Sequence[Exchange]) -> float:
-    """Put exchanges as handlers do, and wait until they are written; return the seconds."""
-    writer = Writer(store, capacity=len(exchanges), batch=BATCH)
+def by_writer(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
+    """Queue exchanges as handlers do, and return the seconds until they are written."""
+    writer = ExchangeWriter(store, capacity=len(exchanges), batch=BATCH)
     began = time.perf_counter()
     for exchange in exchanges:
         writer.put(exchange)
@@ -110,8 +111,8 @@ def by_writer(store: Store, exchanges: Sequence[Exchange]) -> float:
     return seconds
 
 
-def by_core(store: Store, exchanges: Sequence[Exchange]) -> float:
-    """Insert the same by SQLAlchemy Core, from dictionaries."""
+def by_core(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
+    """Insert the same rows with SQLAlchemy Core, from dictionaries."""
     ready = [_dictionary(exchange) for exchange in exchanges]
     began = time.perf_counter()
     for some in parts(ready):
@@ -121,18 +122,18 @@ def by_core(store: Store, exchanges: Sequence[Exchange]) -> float:
 
 
 def _dictionary(exchange: Exchange) -> dict[str, Any]:
-    plain = {name: getattr(exchange, name) for name in rows.EXCHANGE}
+    plain = {name: getattr(exchange, name) for name in rows.EXCHANGE_COLUMNS}
     contexts = [{"text": one.text, "id": one.id, "score": one.score} for one in exchange.contexts]
     return plain | {"contexts": contexts, "history": [], "attributes": dict(exchange.attributes)}
 
 
-def by_driver(store: Store, exchanges: Sequence[Exchange]) -> float:
-    """Insert the same by the bare driver's executemany, from tuples."""
-    stamp = rows.stamp_for(store._database.dialect)  # noqa: SLF001
+def by_driver(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
+    """Insert the same rows with the driver's executemany, from tuples."""
+    stamp = rows.timestamp_encoder(store._database.dialect)  # noqa: SLF001
     ready = [rows.exchange_values(exchange, stamp) for exchange in exchanges]
     mark = "?" if store._database.dialect == "sqlite" else "%s"  # noqa: SLF001
-    names = ", ".join(f'"{name}"' for name in rows.EXCHANGE)
-    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGE))})"
+    names = ", ".join(f'"{name}"' for name in rows.EXCHANGE_COLUMNS)
+    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGE_COLUMNS))})"
     raw = store._database.engine.raw_connection()  # noqa: SLF001
     cursor = raw.cursor()
     began = time.perf_counter()
@@ -146,14 +147,14 @@ def by_driver(store: Store, exchanges: Sequence[Exchange]) -> float:
     return seconds
 
 
-WAYS: dict[str, Callable[[Store, Sequence[Exchange]], float]] = {
+WAYS: dict[str, Callable[[TrackingStore, Sequence[Exchange]], float]] = {
     "writer": by_writer, "Core": by_core, "driver": by_driver
 }  # fmt: skip
 
 
 def measure_writer(url: str, count: int, rounds: int) -> bool:
-    """Measure the three ways by turns, print their rates, and say whether the goal is met."""
-    store = Store(url)
+    """Measure the three methods alternately, print their rates, and return whether the goal is met."""
+    store = TrackingStore(url)
     store.migrate()
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
     for round_ in range(rounds + 1):
@@ -161,7 +162,7 @@ def measure_writer(url: str, count: int, rounds: int) -> bool:
         for name, way in WAYS.items():
             with emptied(store):
                 rate = count / way(store, exchanges)
-            if round_:  # the first one warms up
+            if round_:  # the first round warms up
                 rates[name].append(rate)
     store.close()
     shares = [ours / theirs for ours, theirs in zip(rates["writer"], rates["Core"], strict=True)]
@@ -171,17 +172,17 @@ def measure_writer(url: str, count: int, rounds: int) -> bool:
 
 
 def resident() -> float:
-    """Return the memory of this process, in MiB."""
+    """Return the memory of this process in MiB."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
 
 def measure_memory(folder: Path, count: int) -> bool:
-    """Put many exchanges through one writer, no faster than it writes; the rows are deleted on the way."""
-    store = Store(f"sqlite:///{folder}/memory.db")
+    """Send many exchanges through one writer, no faster than it writes, deleting the rows along the way."""
+    store = TrackingStore(f"sqlite:///{folder}/memory.db")
     store.migrate()
-    writer, sizes, step = Writer(store, batch=BATCH), {}, max(count // 100, 1)
+    writer, sizes, step = ExchangeWriter(store, batch=BATCH), {}, max(count // 100, 1)
     for number in range(1, count + 1):
         assert writer.put(make(number))
         if writer.depth > BATCH * 10:
@@ -201,7 +202,7 @@ def measure_memory(folder: Path, count: int) -> bool:
 
 
 class Judged:
-    """A scorer whose judge is in this process, and answers at once."""
+    """A scorer with an in-process judge without latency."""
 
     name = "judged"
     fingerprint = "j1"
@@ -210,43 +211,43 @@ class Judged:
 
     async def score(self, exchange: Exchange) -> float:
         """Return the draw."""
-        return exchange.draw
+        return exchange.sampling_key
 
 
 @dataclass
 class Outcome:
-    """What became of one stream."""
+    """Outcome of one stream."""
 
     came: int = 0
     rows: dict[str, int] = field(default_factory=dict)
-    """By table."""
+    """Rows by table."""
     calls: int = 0
     weighted: float = 0.0
-    """Sum of 1 / capture_probability over the stored ones."""
+    """Sum of 1 / capture_probability over the stored exchanges."""
     counted: int = 0
-    """Seen, by the tally."""
+    """Exchanges seen according to the tally."""
 
 
 class Stream:
-    """Exchanges at an even rate by a simulated clock, through capture limit, sampler and judge."""
+    """Exchanges at a constant rate with a simulated clock, through exchange limit, sampler and judge."""
 
     def __init__(self, url: str) -> None:
         self.seconds = 0.0
         self.outcome = Outcome()
-        self.store = Store(url, clock=self.now)
+        self.store = TrackingStore(url, clock=self.now)
         self.store.migrate()
         self.scorer = Judged()
-        self.writer = Writer(
+        self.writer = ExchangeWriter(
             self.store, limit=LIMIT, interval=0.0, scorers=[self.scorer.name], clock=lambda: self.seconds
         )
-        self.threads = Threads(1, name="benchmark-sampler")
+        self.threads = DaemonThreadPool(1, name="benchmark-sampler")
 
     def now(self) -> datetime:
         """Return the simulated time."""
         return BEGIN + timedelta(seconds=self.seconds)
 
     async def run(self, rate: int, minutes: int) -> Outcome:
-        """Let exchanges come, and a last interval end after them."""
+        """Send exchanges until the last interval has ended."""
         sampling = self._sampling()
         for tick in range(round(minutes * 60 / TICK)):
             self._come(tick * TICK, round(rate * TICK / 60 * (tick + 1)) - self.outcome.came)
@@ -256,38 +257,46 @@ class Stream:
         return self._found()
 
     def _come(self, start: float, count: int) -> None:
-        """Do what the tracer does on the caller's thread."""
+        """Do what the tracer does on the calling thread."""
         for place in range(count):
             self.seconds = start + TICK * place / count
             number, self.outcome.came = self.outcome.came, self.outcome.came + 1
-            draw, started = draw_of(f"{number + 1:032x}"), round((BEGIN.timestamp() + self.seconds) * 1e9)
+            draw, started = sampling_key_for(f"{number + 1:032x}"), round((BEGIN.timestamp() + self.seconds) * 1e9)
             probability = self.writer.admit("benchmark", "returns", started, draw)
             if probability is not None:
-                assert self.writer.put(make(number, started_at=self.now(), draw=draw, capture_probability=probability))
+                assert self.writer.put(
+                    make(number, started_at=self.now(), sampling_key=draw, capture_probability=probability)
+                )
 
-    async def _settle(self, sampling: Sampling) -> None:
+    async def _settle(self, sampling: Sampler) -> None:
         assert await asyncio.to_thread(self.writer.flush, 60)
         await sampling.run()
         names = {self.scorer.name: self.scorer.fingerprint}
-        while claims := self.store.claim(OWNER, names, limit=BATCH, lease=timedelta(minutes=1)):
-            grant = self.store.reserve_budget(BUDGET, [Expense(calls=1)] * len(claims))
+        while claims := self.store.queue.claim_tasks(OWNER, names, limit=BATCH, lease=timedelta(minutes=1)):
+            grant = self.store.quota.reserve_budget(BUDGET, [RequestUsage(requests=1)] * len(claims))
             assert all(grant.granted)
             self.outcome.calls += len(claims)
             scores = [(claim.tasks[0], await self._score(claim.exchange)) for claim in claims]
-            self.store.complete(OWNER, scores)
+            self.store.queue.complete_tasks(OWNER, scores)
 
     async def _score(self, exchange: Exchange) -> Score:
         value = await self.scorer.score(exchange)
         return Score(scorer=self.scorer.name, fingerprint=self.scorer.fingerprint, value=value, scored_at=self.now())
 
-    def _sampling(self) -> Sampling:
-        settings = load(budget=BUDGET)
+    def _sampling(self) -> Sampler:
+        settings = load_settings(budget=BUDGET)
         holder = ("sampler", OWNER)
-        pool = Pool(self.store, budget=BUDGET, rate=settings.rate, assumed=Cost(1, 0, 0), holder=holder)
-        return Sampling(
-            self.store, [self.scorer], rate=None, fitness=Fitness([self.scorer]), pool=pool,
-            office=Office(self.store, "sampler", OWNER, term=timedelta(minutes=1), clock=self.now),
-            threads=self.threads, attach=lambda *_: None, clock=self.now,
+        pool = CandidatePool(
+            self.store,
+            budget=BUDGET,
+            sample_rate=settings.sample_rate,
+            default_cost=ExchangeCost(1, 0, 0),
+            lease_holder=holder,
+        )
+        return Sampler(
+            self.store, [self.scorer], sample_rate=None, eligibility=EligibilityChecker([self.scorer]), pool=pool,
+            leader=LeaderLease(self.store, "sampler", OWNER, ttl=timedelta(minutes=1), clock=self.now),
+            thread_pool=self.threads, attach=lambda *_: None, clock=self.now,
         )  # fmt: skip
 
     def _found(self) -> Outcome:
@@ -296,27 +305,27 @@ class Stream:
                 self.outcome.rows[name] = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
             weights = "SELECT sum(1 / capture_probability) FROM exchange"
             self.outcome.weighted = connection.exec_driver_sql(weights).scalar_one()
-        self.outcome.counted = sum(each.seen for each in self.store.coverage())
+        self.outcome.counted = sum(each.seen for each in self.store.trends.coverage())
         return self.outcome
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         assert self.writer.stop(60)
         self.threads.close()
         self.store.close()
 
 
 def beyond(folder: Path, count: int) -> float:
-    """Return the nanoseconds of CPU that one beyond the limit costs the caller's thread: a hash and a counter."""
-    store = Store(f"sqlite:///{folder}/beyond.db")
+    """Return the CPU time in ns of one exchange beyond the limit on the calling thread: a hash and a counter."""
+    store = TrackingStore(f"sqlite:///{folder}/beyond.db")
     store.migrate()
-    writer = Writer(store, limit=1)
+    writer = ExchangeWriter(store, limit=1)
     names = [f"{number:032x}" for number in range(count)]
     times = []
     for _ in range(5):
         began = time.thread_time_ns()
         for name in names:
-            writer.admit("benchmark", "returns", began, draw_of(name))
+            writer.admit("benchmark", "returns", began, sampling_key_for(name))
         times.append((time.thread_time_ns() - began) / count)
     assert writer.stop(60)
     store.close()
@@ -324,9 +333,9 @@ def beyond(folder: Path, count: int) -> float:
 
 
 def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES, *, calls: int = CALLS) -> bool:
-    """Run the streams, print what became of each, and say whether the goals are met."""
-    print(f"stream      {minutes} minutes, capture_limit {LIMIT:,}, budget {BUDGET.calls_per_hour:,} calls an hour")
-    print("   a minute        came    stored   tasks  scores  tally rows  judge calls  sum of 1/p  CPU s")
+    """Run the streams, print their outcomes, and return whether the goals are met."""
+    print(f"stream      {minutes} minutes, exchange limit {LIMIT:,}, budget {BUDGET.requests_per_hour:,} requests/h")
+    print(" per minute        sent    stored   tasks  scores  tally rows     requests  sum of 1/p  CPU s")
     found = []
     for rate in rates:
         began = time.process_time()
@@ -341,24 +350,26 @@ def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES, *, 
             f"{time.process_time() - began:5.0f}"
         )
         found.append(one)
-    print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU each on the caller's thread")
+    print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU each on the calling thread")
     stored, judged = [one.rows["exchange"] for one in found], [one.calls for one in found]
     apart = max(max(counts) / max(min(counts), 1) for counts in (stored, judged))
-    print(f"            most/fewest of rows and calls {apart:.3f}  goal {MOST_APART}")
+    print(f"            max/min of rows and requests {apart:.3f}  goal {MOST_APART}")
     return apart <= MOST_APART and all(one.counted == one.came for one in found)
 
 
 def main() -> int:
-    """Run the parts; 1 when a goal is missed."""
+    """Run the parts; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=["writer", "memory", "stream"], metavar="PART")
-    parser.add_argument("--exchanges", type=int, default=10_000, help="per round of the writer's part")
+    parser.add_argument("--exchanges", type=int, default=10_000, help="exchanges per round of the writer part")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--million", type=int, default=1_000_000, help="exchanges of the memory part")
-    parser.add_argument("--minutes", type=int, default=6, help="simulated, of the stream part")
-    parser.add_argument("--postgresql", metavar="URL", help="an empty database for the writer's part, besides SQLite")
+    parser.add_argument("--minutes", type=int, default=6, help="simulated minutes of the stream part")
+    parser.add_argument(
+        "--postgresql", metavar="URL", help="an empty database for the writer part, in addition to SQLite"
+    )
     options = parser.parse_args()
-    logging.getLogger("germane").setLevel(logging.ERROR)  # that the limit is exceeded is the point
+    logging.getLogger("germane").setLevel(logging.ERROR)  # the limit is exceeded on purpose
     met = []
     with tempfile.TemporaryDirectory() as name:
         if "writer" in options.parts:

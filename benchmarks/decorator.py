@@ -1,14 +1,14 @@
-"""What @germane.observe costs, beside a bare OpenTelemetry span that builds and sets the same attributes.
+"""Overhead of @germane.observe compared with a bare OpenTelemetry span that sets the same attributes.
 
-Two figures, for a sync and an async handler, measured in turns in one run:
+Two figures, for a sync and an async handler, measured alternately in one run:
 
-- caller: median time of one call on the calling thread. Limit 1.5 times the bare span's.
-- process: CPU time of the whole process per call, with export over OTLP and, for germane, the database (SQLite) in it.
-  Limit 2.5 times the bare span's.
+- caller: median time of one call on the calling thread. Limit: 1.5 times that of the bare span.
+- process: CPU time of the whole process per call, including OTLP export and, for germane, the SQLite database.
+  Limit: 2.5 times that of the bare span.
 
-Both are taken for spans that pass at once, as in a process that only captures, and for spans that are held for their
-score, as all are at rate 1. The receiver of the spans is a process of its own, and nothing is scored, so neither is in
-the figures. With ``--sampling`` this process also decides on every exchange whether it is to be scored.
+Both are measured for spans that are exported immediately, as in a process that only captures, and for spans that wait
+for their score, as with a sample rate of 1. The receiver of the spans is a separate process, and nothing is scored, so
+the figures include neither. With ``--sampling``, this process also makes the sampling decision for every exchange.
 
 Run: python benchmarks/decorator.py
 """
@@ -33,7 +33,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 import germane
-from germane.runtime import running
+from germane.process import current_runtime
 
 QUESTION = "How long do I have to return a pair of shoes that does not fit?"
 ANSWER = (
@@ -43,9 +43,9 @@ ANSWER = (
 CALLER_LIMIT = 1.5
 BLOCK = 100
 UNLIMITED = 10**9
-"""Exchanges a minute: what is not captured costs less (benchmarks/capture.py says how much)."""
+"""Exchanges per minute. Exchanges beyond the limit cost less; see benchmarks/capture.py."""
 Run = Callable[[int], list[int]]
-"""Makes so many calls, and returns the nanoseconds of each."""
+"""Makes a number of calls and returns the duration of each in nanoseconds."""
 PROCESS_LIMIT = 2.5
 RECEIVER = """
 import sys
@@ -57,17 +57,17 @@ with OTLPReceiver() as receiver:
 
 
 def ask(question: str) -> str:
-    """The handler: as good as free, so that what is measured is what stands around it."""
+    """A handler with negligible cost, so that the overhead is measured."""
     return ANSWER if question else ""
 
 
 async def ask_async(question: str) -> str:
-    """The same, as a coroutine."""
+    """The same handler as a coroutine."""
     return ANSWER if question else ""
 
 
 def attributes_before() -> dict[str, str]:
-    """What a span of a handler has from its start."""
+    """Attributes of a handler's span at its start."""
     return {
         "openinference.span.kind": "CHAIN",
         "gen_ai.operation.name": "invoke_workflow",
@@ -76,7 +76,7 @@ def attributes_before() -> dict[str, str]:
 
 
 def attributes_after(question: str, answer: str) -> dict[str, str]:
-    """What it has at its end: the same as germane sets, built the plain way."""
+    """Attributes at its end: the same that germane sets."""
     user = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     assistant = [{"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}]
     return {
@@ -92,7 +92,7 @@ def attributes_after(question: str, answer: str) -> dict[str, str]:
 
 
 def bare(tracer: trace.Tracer) -> Callable[[str], str]:
-    """The handler in a bare span."""
+    """Wrap the handler in a bare span."""
 
     def handler(question: str) -> str:
         with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
@@ -104,7 +104,7 @@ def bare(tracer: trace.Tracer) -> Callable[[str], str]:
 
 
 def bare_async(tracer: trace.Tracer) -> Callable[[str], Any]:
-    """The coroutine in a bare span."""
+    """Wrap the coroutine in a bare span."""
 
     async def handler(question: str) -> str:
         with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
@@ -116,7 +116,7 @@ def bare_async(tracer: trace.Tracer) -> Callable[[str], Any]:
 
 
 def calls(handler: Callable[[str], Any], count: int) -> list[int]:
-    """Call a handler, and return the nanoseconds of each call."""
+    """Call a handler and return the duration of each call in nanoseconds."""
     times = []
     for _ in range(count):
         start = time.perf_counter_ns()
@@ -126,7 +126,7 @@ def calls(handler: Callable[[str], Any], count: int) -> list[int]:
 
 
 async def calls_async(handler: Callable[[str], Any], count: int) -> list[int]:
-    """The same for a coroutine function."""
+    """Do the same for a coroutine function."""
     times = []
     for _ in range(count):
         start = time.perf_counter_ns()
@@ -136,16 +136,16 @@ async def calls_async(handler: Callable[[str], Any], count: int) -> list[int]:
 
 
 def caller(bare_run: Run, observed_run: Run, count: int) -> tuple[list[float], list[float], list[float]]:
-    """Return medians of blocks of calls in microseconds, bare and observed by turns, and their ratios.
+    """Return the medians of alternating bare and observed blocks of calls in microseconds, and their ratios.
 
-    Blocks are short, so that whatever else the machine does is felt by both.
+    Blocks are short, so that other load on the machine affects both.
     """
     pairs = [(median(bare_run(BLOCK)) / 1000, median(observed_run(BLOCK)) / 1000) for _ in range(count // BLOCK)]
     return [plain for plain, _ in pairs], [seen for _, seen in pairs], [seen / plain for plain, seen in pairs]
 
 
 def process(run: Run, flush: Callable[[], object], count: int) -> float:
-    """Return the process's CPU time per call, in microseconds, with all the work that the calls left behind."""
+    """Return the CPU time of the process per call in microseconds, including background work."""
     start = time.process_time_ns()
     run(count)
     flush()
@@ -153,7 +153,7 @@ def process(run: Run, flush: Callable[[], object], count: int) -> float:
 
 
 def compare(name: str, bare_run: Run, observed_run: Run, flush: Callable[[], object], rounds: int, count: int) -> bool:
-    """Measure bare and observed in turns, print the ratios, and say whether both keep their limits."""
+    """Measure bare and observed calls alternately, print the ratios, and return whether both meet their limits."""
     bare_run(count), observed_run(count), flush()  # warm
     plain, seen, ratios = [], [], []
     for _ in range(rounds):
@@ -170,7 +170,7 @@ def compare(name: str, bare_run: Run, observed_run: Run, flush: Callable[[], obj
 
 
 def report(name: str, what: str, plain: list[float], seen: list[float], ratios: list[float], limit: float) -> bool:
-    """Print the medians of one comparison, and say whether it keeps its limit."""
+    """Print the medians of one comparison and return whether it meets its limit."""
     ratio = median(ratios)
     print(
         f"{name:14}  {what:11}  bare {median(plain):6.1f} us  observed {median(seen):6.1f} us  "
@@ -181,20 +181,20 @@ def report(name: str, what: str, plain: list[float], seen: list[float], ratios: 
 
 EMBEDDED: dict[str, Any] = {"scorers": ["question_answer_similarity"], "embedder": "local"}
 PASSED: dict[str, Any] = {"role": "capture"}
-HELD: dict[str, Any] = {**EMBEDDED, "rate": 1.0, "tick": 3600.0}  # nothing is scored: the first tick finds nothing
+HELD: dict[str, Any] = {**EMBEDDED, "rate": 1.0, "tick": 3600.0}  # nothing is scored: the first poll finds nothing
 SAMPLED: dict[str, Any] = {**EMBEDDED, "rate": 0.0, "tick": 0.2}
 
 
 def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], rounds: int, count: int) -> bool:
-    """Measure both kinds of handler against a receiver, in each mode."""
+    """Measure both kinds of handler in each mode, exporting to a receiver."""
     provider = TracerProvider(shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
-    provider.add_span_processor(germane.hold(BatchSpanProcessor(exporter, max_queue_size=8 * count)))
+    provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(exporter, max_queue_size=8 * count)))
     trace.set_tracer_provider(provider)
     kept = []
     for name, settings in modes.items():
         database = f"sqlite:///{folder}/{name}.db"
-        germane.start(database=database, service="benchmark", capture_limit=UNLIMITED, **settings)
+        germane.start(database=database, service="benchmark", max_exchanges_per_minute=UNLIMITED, **settings)
         kept += [measure_mode(name, provider, rounds, count, settles="tick" in settings and settings["tick"] < 1)]
         germane.stop()
     provider.shutdown()
@@ -208,10 +208,10 @@ def measure_mode(name: str, provider: TracerProvider, rounds: int, count: int, *
 
     def flush() -> None:
         provider.force_flush()
-        runtime = running()
+        runtime = current_runtime()
         assert runtime is not None
         assert runtime.writer.flush(60)
-        while settles and runtime.store.counts().unsampled:
+        while settles and runtime.store.answers.counts().undecided:
             time.sleep(0.05)
 
     plain, plain_async = bare(tracer), bare_async(tracer)
@@ -234,11 +234,11 @@ def measure_mode(name: str, provider: TracerProvider, rounds: int, count: int, *
 
 
 def main() -> int:
-    """Run the benchmark; 1 when a limit is broken."""
+    """Run the benchmark; return 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--calls", type=int, default=2000, help="per round")
-    parser.add_argument("--sampling", action="store_true", help="decide on every exchange in this process too")
+    parser.add_argument("--calls", type=int, default=2000, help="calls per round")
+    parser.add_argument("--sampling", action="store_true", help="also make the sampling decisions in this process")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -1,11 +1,11 @@
-"""A made-up year of scores, put into a database in bulk: what it would hold if each had come through the store.
+"""A synthetic year of scores, bulk-loaded into a database with the content that the store would have written.
 
-Two services with twelve routes, of which the k-th has 1 / k^1.2 of the traffic, which is three times as dense in the
-early afternoon as at night. Two scorers score each exchange; the judge of both is another one for the last two fifths.
-Each route has its own share of refusals (exactly 0); half of the exchanges were scored whatever the draw, the others by
-probabilities of .1 to .9; three in ten have a proxy; of one in a hundred nothing came. Models and prompts follow one
-another, each beginning in a tenth of the traffic. The tally stands in its minutes for the last thirty days, and in
-every tenth minute before.
+Two services have twelve routes. The k-th route has a share of the traffic proportional to 1 / k^1.2. Traffic is three
+times as dense in the early afternoon as at night. Two scorers score each exchange; the judge changes after three fifths
+of the time. Each route has its own share of refusals (exactly 0). Half of the exchanges have a sampling probability of
+1, the others of .1 to .9. Three in ten have a proxy score, and one in a hundred failed. Models and prompt versions
+follow one another, each starting in a tenth of the traffic. Counts are per minute for the last thirty days, and per ten
+minutes before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from sqlalchemy import Index
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from germane.storage import Store, tables
+from germane.storage import TrackingStore
+from germane.storage.db import tables
 
 ROUTES = tuple(f"route-{rank}" for rank in range(1, 13))
 SHARES = np.array([1 / rank**1.2 for rank in range(1, 13)])
@@ -32,21 +33,21 @@ PROMPTS = ("1", "2", "3", "4", "5", "6")
 MODELS = ("small-1", "small-1", "small-2", "small-2", "large-1", "large-1")
 PROBABILITIES = np.array([0.1, 0.25, 0.5, 0.9])
 JUDGE_CHANGE = 0.6
-"""Of the time."""
+"""Share of the time after which the judge changes."""
 FAILED = 100
-"""One exchange of so many has no score."""
+"""One exchange in this many has no score."""
 CHUNK = 250_000
 DRAFT = (
     "number", "ms", "minute", "service", "route", "model", "prompt_version", "reason", "probability", "proxy",
     "fingerprint", "failed", "value_0", "label_0", "value_1", "label_1",
 )  # fmt: skip
-"""Columns of the table from which the others are filled: one row per exchange."""
+"""Columns of the temporary table from which the other tables are filled: one row per exchange."""
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class History:
-    """How much there is, and of when."""
+    """Size and time range of the synthetic data."""
 
     scores: int
     days: int
@@ -55,23 +56,23 @@ class History:
 
     @property
     def since(self) -> datetime:
-        """Return when it begins."""
+        """Start of the history."""
         return self.until - timedelta(days=self.days)
 
     @property
     def exchanges(self) -> int:
-        """Return how many of them, those without a score included."""
+        """Number of exchanges, including those without a score."""
         return self.scores // len(SCORERS) * FAILED // (FAILED - 1)
 
     def drafts(self) -> Iterator[Rows]:
-        """Return what differs from exchange to exchange, oldest first, in chunks."""
+        """Yield the draft rows, oldest first, in chunks."""
         random = np.random.default_rng(self.seed)
         moments = self._moments(random)
         for start in range(0, len(moments), CHUNK):
             yield self._draft(random, start, moments[start : start + CHUNK])
 
     def _moments(self, random: np.random.Generator) -> np.ndarray[Any, Any]:
-        """Return milliseconds since 1970: by day and night, on weekdays and at weekends, growing by a third."""
+        """Return sorted times in ms since 1970, with daily and weekly patterns and growth by a third."""
         hours = np.arange(self.days * 24)
         dense = 1 + 0.5 * np.cos(2 * np.pi * (hours % 24 + 0.5 - 14) / 24)
         dense = dense * np.where(hours // 24 % 7 < 5, 1.1, 0.75) * np.linspace(0.85, 1.15, len(hours))
@@ -101,7 +102,7 @@ class History:
             [ROUTES[one] for one in route.tolist()],
             [MODELS[one] for one in prompt.tolist()],
             [PROMPTS[one] for one in prompt.tolist()],
-            ["suspicion" if one else "drawn" for one in weighted.tolist()],
+            ["suspicion" if one else "sampled" for one in weighted.tolist()],
             np.where(weighted, drawn, 1.0).tolist(),
             [one if has else None for one, has in zip(near.tolist(), has_proxy.tolist(), strict=True)],
             ["new" if one else "old" for one in (passed >= JUDGE_CHANGE).tolist()],
@@ -121,17 +122,17 @@ def _values(
 
 
 def _labels(values: np.ndarray[Any, Any]) -> list[str]:
-    names = np.array(["noncommittal", "off", "partly", "mostly", "direct"])
+    names = np.array(["noncommittal", "irrelevant", "partly_relevant", "mostly_relevant", "relevant"])
     found: list[str] = names[(values > 0).astype(int) + np.digitize(values, (0.5, 0.7, 0.9))].tolist()
     return found
 
 
 class Filling:
-    """One connection of the driver's own, hurried: nobody else is there, and what is lost can be made again."""
+    """Fills a database over one driver connection without durability: the data can be generated again."""
 
-    def __init__(self, store: Store, history: History) -> None:
-        store.close()  # SQLite lets go of its log when nobody else has the file open
-        self._raw = store._database.engine.raw_connection()  # noqa: SLF001 - past the store on purpose
+    def __init__(self, store: TrackingStore, history: History) -> None:
+        store.close()  # SQLite deletes its WAL once no connection is open
+        self._raw = store._database.engine.raw_connection()  # noqa: SLF001 - bypasses the store on purpose
         self._cursor: Any = self._raw.cursor()
         self._dialect = store._database.engine.dialect  # noqa: SLF001
         self._history = history
@@ -165,13 +166,13 @@ class Filling:
         self._raw.commit()
 
     def run(self, statement: str) -> None:
-        """Run a statement for itself."""
+        """Run a statement in a transaction of its own."""
         self._cursor.execute(statement)
         if not self._sqlite:
             self._raw.commit()
 
     def close(self) -> None:
-        """Leave the connection as it was found by nobody: it goes."""
+        """Vacuum, and discard the connection."""
         if not self._sqlite:
             self._raw.driver_connection.autocommit = True  # type: ignore[union-attr]
             self._cursor.execute("VACUUM (ANALYZE)")
@@ -207,7 +208,7 @@ ON_POSTGRESQL = {
 }
 EXCHANGES = """
 INSERT INTO exchange (id, trace_id, span_id, service, route, question, answer, contexts, history, model, prompt_version,
-    session, "user", attributes, status, started_at, duration, draw, traced, capture_probability, proxy,
+    session, "user", attributes, status, started_at, duration, sampling_key, traced, capture_probability, proxy,
     proxy_probability, sampling_probability, sampling_reason)
 SELECT {id}, {trace}, 'b7ad6b7169203331', service, route, 'How do I return what I bought in order ' || number || '?',
     'Order ' || number || ' can be returned within thirty days. Print the label, and hand the parcel in at a shop.',
@@ -226,7 +227,7 @@ SELECT {id}, scorer, scorer || '-' || fingerprint, service, route, {at}, probabi
 FROM draft CROSS JOIN (SELECT '{scorer_0}' AS scorer UNION ALL SELECT '{scorer_1}') AS scorers WHERE failed = 0
 """
 TASKS = """
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, reason, attempts, first_pending_at)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, reason, claims, first_pending_at)
 SELECT {id}, scorer, scorer || '-' || fingerprint, CASE WHEN failed = 0 THEN 'done' ELSE 'failed' END,
     CASE WHEN failed = 0 THEN NULL ELSE 'judge_timeout' END, 1, {at}
 FROM draft CROSS JOIN (SELECT '{scorer_0}' AS scorer UNION ALL SELECT '{scorer_1}') AS scorers
@@ -234,7 +235,7 @@ FROM draft CROSS JOIN (SELECT '{scorer_0}' AS scorer UNION ALL SELECT '{scorer_1
 TALLY = """
 INSERT INTO tally (minute, service, route, scorer, process, outcome, reason, count)
 SELECT {minute_at}, service, route, scorer, 'a1b2c3d4e5f60718', outcome,
-    CASE outcome WHEN 'failed' THEN 'judge_timeout' WHEN 'skipped' THEN 'not_drawn' ELSE '' END, total
+    CASE outcome WHEN 'failed' THEN 'judge_timeout' WHEN 'skipped' THEN 'not_sampled' ELSE '' END, total
 FROM (
     SELECT minute, service, route, outcome, sum(CASE outcome WHEN 'seen' THEN 1 + skipped WHEN 'scored' THEN 1 - failed
         WHEN 'failed' THEN failed ELSE skipped END) AS total
@@ -247,24 +248,24 @@ FROM (
 WHERE total > 0 ORDER BY minute, service, route, scorer, outcome
 """
 DUE = """
-INSERT INTO rollup_due (hour) SELECT {hour_at} FROM (SELECT DISTINCT ms / 3600000 * 3600 AS hour FROM draft) AS hours
-ORDER BY hour
+INSERT INTO rollup_dirty_hour (hour) SELECT {hour_at}
+FROM (SELECT DISTINCT ms / 3600000 * 3600 AS hour FROM draft) AS hours ORDER BY hour
 """
 
 
 def _indexes() -> list[Index]:
-    """Return those that are quicker to make once all rows are there."""
+    """Return the indexes that are faster to build after all rows are loaded."""
     large = (tables.exchange, tables.score, tables.scoring_task)
     return [index for table in large for index in sorted(table.indexes, key=lambda one: one.name or "")]
 
 
-def fill(store: Store, history: History) -> None:
-    """Write it into a migrated and empty database."""
+def fill(store: TrackingStore, history: History) -> None:
+    """Write the history into a migrated and empty database."""
     with closing(Filling(store, history)) as filling:
         filling.fill()
-    store.migrate()  # SQLite's log is there again
+    store.migrate()  # restores SQLite's WAL mode
 
 
 def last_hour() -> datetime:
-    """Return when the last whole hour ended: a history ends there."""
+    """Return the end of the last full hour, at which a history ends."""
     return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)

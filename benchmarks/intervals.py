@@ -1,15 +1,17 @@
-"""How often a 95 % interval holds the true mean: python benchmarks/intervals.py [--repetitions N] [--seed N].
+"""Coverage of 95 % intervals: python benchmarks/intervals.py [--repetitions N] [--seed N].
 
-Answers are made up: refusals at exactly 0, and others around a route's mean. Three routes, each by itself and mixed as
-a service has them, scored in two ways: a part of the exchanges, each with the same probability; and the picks of a
-budget, which look at suspicious exchanges first. Ten exchanges, all with a proxy (which goes with the scores by .6),
-stand behind each score. The code that picks and estimates is the code that ships.
+Scores are synthetic: refusals at exactly 0, and others around the mean of their route. There are three routes, each on
+its own and mixed as in a service. Exchanges are selected in two ways: all with the same probability, and by a budget,
+which prefers suspicious exchanges. Each score represents ten exchanges, all with a proxy score that correlates with the
+scores by .6. Selection and estimation are the production code.
 
-Beside the shipped interval, for the mean of the process that gives the answers, stand the shipped one of the mean that
-is corrected by proxies (from 30 scores on, where it gains anything), and the usual t-interval of the weighted mean.
+The table compares three intervals for the mean of the process that generates the answers: germane's interval, germane's
+interval of the mean corrected by proxy scores (from 30 scores on, if the correction gains anything), and the plain
+t-interval of the weighted mean.
 
-From 50 scores up at least .93 of the shipped intervals are to hold the mean, and at most .97 of those from 500. For 20
-and 30 it is printed; below 20 pages and commands say "not enough data". Exits with 1 when one is missed.
+From 50 scores on, at least .93 of germane's intervals must contain the mean, and at 500 at most .97. For 20 and 30 the
+coverage is only printed; with fewer than 20 scores, pages and commands show "not enough data". The exit code is 1 if a
+goal is missed.
 """
 
 from __future__ import annotations
@@ -25,24 +27,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sampling import proxy_sums
 
-from germane.monitor.priority import pick
-from germane.storage.estimate import Interval, Sums, estimate, quantile
-from germane.storage.regression import LEAST as ENOUGH_PROXIES
-from germane.storage.regression import ScoreSums, sharpened
+from germane.monitor.sampling.priority_sampling import draw_priority_sample
+from germane.storage.stats.control_variate import MIN_PAIRS as ENOUGH_PROXIES
+from germane.storage.stats.control_variate import ScoreSums, narrow_interval
+from germane.storage.stats.estimate import Interval, WeightedSums, estimate_mean, t_quantile
 
 Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)
 LEAST, MOST = 0.93, 0.97
 BEHIND = 10
-"""Exchanges for each score."""
+"""Exchanges per score."""
 RHO = 0.6
-WAYS = ("shipped", "corrected", "plain t")
+WAYS = ("germane", "corrected", "plain t")
 JUDGED = WAYS[:2]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Answers of one kind: the mean and the concentration of those that answer, and the share that does not."""
+    """Score distribution of a route: mean and concentration of committed answers, and share of refusals."""
 
     mean: float
     concentration: float
@@ -54,30 +56,30 @@ SERVICES: dict[str, dict[str, float]] = {
     **{name: {name: 1.0} for name in ROUTES},
     "mixed": {"faq": 0.5, "docs": 0.35, "support": 0.15},
 }
-"""Shares of the routes."""
+"""Shares of the routes in each service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A process that gives answers."""
+    """A process that generates answers."""
 
     routes: tuple[Route, ...]
     shares: Floats
 
     @classmethod
     def of(cls, name: str) -> Service:
-        """Return one of those that are measured."""
+        """Return a measured service by name."""
         shares = SERVICES[name]
         return cls(tuple(ROUTES[route] for route in shares), np.array(list(shares.values())))
 
     @property
     def mean(self) -> float:
-        """Of the scores."""
+        """Expected score."""
         return float(self.shares @ [route.mean * (1 - route.refusals) for route in self.routes])
 
     @property
     def deviation(self) -> float:
-        """Of single scores: of a beta distribution with a share of zeros."""
+        """Standard deviation of single scores: a beta distribution with a share of zeros."""
         squares = [
             (1 - route.refusals) * (route.mean**2 + route.mean * (1 - route.mean) / (route.concentration + 1))
             for route in self.routes
@@ -85,7 +87,7 @@ class Service:
         return math.sqrt(float(self.shares @ squares) - self.mean**2)
 
     def answers(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Return routes (as numbers without a gap), scores and proxies."""
+        """Return route numbers (consecutive), scores and proxy scores."""
         _, routes = np.unique(random.choice(len(self.routes), count, p=self.shares), return_inverse=True)
         mean, concentration, refusals = (
             np.array([getattr(route, name) for route in self.routes])[routes]
@@ -101,52 +103,65 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Scores of some of the exchanges."""
+    """Scores, proxy scores and weights of the selected exchanges."""
 
     y: Floats
     x: Floats
     w: Floats
     everything: Floats
-    """Proxies of all exchanges."""
+    """Proxy scores of all exchanges."""
 
 
 def sample(random: np.random.Generator, service: Service, n: int, *, weighted: bool, ids: Sequence[str]) -> Sample:
-    """Return n scores: the first ones, or those that a budget would pick."""
+    """Return n scores: the first ones, or those that a budget selects."""
     routes, y, x = service.answers(random, BEHIND * n)
     if not weighted:
         return Sample(y[:n], x[:n], np.full(n, float(BEHIND)), x)
-    picks = pick(routes, x, 1 - random.random(BEHIND * n), ids[: BEHIND * n], n)
-    return Sample(y[picks.chosen], x[picks.chosen], 1 / picks.probabilities, x)
+    sample = draw_priority_sample(routes, x, 1 - random.random(BEHIND * n), ids[: BEHIND * n], n)
+    return Sample(y[sample.selected], x[sample.selected], 1 / sample.probabilities, x)
 
 
 def intervals(one: Sample) -> dict[str, Interval]:
-    """Return what each way makes of it; the corrected one is there from 30 scores on."""
+    """Return the intervals by kind; the corrected one exists from 30 scores on."""
     sums, more = _sums(one)
-    of_scores = Sums(n=len(one.y), w_low=0.0, w_noncommittal=0.0, **sums)
-    found = estimate(of_scores)
+    of_scores = WeightedSums(n=len(one.y), sum_w_low=0.0, sum_w_noncommittal=0.0, **sums)
+    found = estimate_mean(of_scores)
     assert found.interval is not None
-    made = {"shipped": found.interval, "plain t": _plain(one, found.mean)}
+    made = {"germane": found.interval, "plain t": _plain(one, found.mean)}
     if len(one.y) < ENOUGH_PROXIES:
         return made
-    better = sharpened(of_scores, ScoreSums(n_x=len(one.y), **more), proxy_sums(one.everything))
+    better = narrow_interval(of_scores, ScoreSums(n_with_x=len(one.y), **more), proxy_sums(one.everything))
     return {**made, "corrected": found.interval if better is None else better.interval}
 
 
 def _plain(one: Sample, mean: float) -> Interval:
     n = len(one.y)
     variance = float(((one.w * (one.y - mean)) ** 2).sum()) / float(one.w.sum()) ** 2 * n / (n - 1)
-    half = quantile(n - 1) * math.sqrt(variance)
+    half = t_quantile(n - 1) * math.sqrt(variance)
     return mean - half, mean + half
 
 
 def _sums(one: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sums that a database makes, for both ways."""
+    """Return the sums that the database computes, for both estimators."""
     w, y, x = one.w, one.y, one.x
     ww, wy, zero = w * w, w * y, y == 0
-    both = {"w": w.sum(), "ww": ww.sum(), "wy": wy.sum(), "wwy": w @ wy, "wwyy": wy @ wy}
-    ours = {"n_zero": zero.sum(), "w_zero": w[zero].sum(), "ww_zero": ww[zero].sum(), "wyy": wy @ y}
-    theirs = {"w_x": both["w"], "ww_x": both["ww"], "wx": w @ x, "wy_x": both["wy"], "wxx": w @ x**2, "wxy": wy @ x}
-    squares = {"wyy_x": ours["wyy"], "wwx": ww @ x, "wwy_x": both["wwy"], "wwxx": ww @ x**2, "wwxy": (w * wy) @ x}
+    both = {"sum_w": w.sum(), "sum_w2": ww.sum(), "sum_wy": wy.sum(), "sum_w2y": w @ wy, "sum_w2y2": wy @ wy}
+    ours = {"n_zero": zero.sum(), "sum_w_zero": w[zero].sum(), "sum_w2_zero": ww[zero].sum(), "sum_wy2": wy @ y}
+    theirs = {
+        "sum_w_with_x": both["sum_w"],
+        "sum_w2_with_x": both["sum_w2"],
+        "sum_wx": w @ x,
+        "sum_wy_with_x": both["sum_wy"],
+        "sum_wx2": w @ x**2,
+        "sum_wxy": wy @ x,
+    }
+    squares = {
+        "sum_wy2_with_x": ours["sum_wy2"],
+        "sum_w2x": ww @ x,
+        "sum_w2y_with_x": both["sum_w2y"],
+        "sum_w2x2": ww @ x**2,
+        "sum_w2xy": (w * wy) @ x,
+    }
     return {name: each.item() for name, each in (both | ours).items()}, {
         name: each.item() for name, each in (both | theirs | squares).items()
     }
@@ -154,7 +169,7 @@ def _sums(one: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """How often the intervals of one way hold the mean, by the number of scores; None where there is none."""
+    """Coverage of one kind of interval by number of scores; None if the interval does not exist."""
 
     design: str
     service: str
@@ -163,7 +178,7 @@ class Line:
 
     @property
     def missed(self) -> list[str]:
-        """Where it is outside the goal."""
+        """Descriptions of the missed goals."""
         sized = zip(SIZES, self.shares, strict=True)
         return [
             f"{self.design} {self.service} {self.way} n={n}: {share:.3f}"
@@ -181,7 +196,7 @@ class Line:
 
 
 def lines(seed: int, repetitions: int, sizes: Sequence[int] = SIZES) -> Iterator[Line]:
-    """Return the table, line by line."""
+    """Yield the lines of the table."""
     ids = [str(number) for number in range(BEHIND * max(sizes))]
     for design in ("equal", "picked"):
         for place, name in enumerate(SERVICES):
@@ -203,8 +218,8 @@ def _shares(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table and what was missed."""
-    parser = argparse.ArgumentParser(description="How often intervals hold the true mean.")
+    """Print the table and the missed goals; return 1 if there are any."""
+    parser = argparse.ArgumentParser(description="Coverage of 95 % intervals.")
     parser.add_argument("--repetitions", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=20261121)
     given = parser.parse_args(arguments)

@@ -1,10 +1,10 @@
-"""How quick and how large pages are: python benchmarks/pages.py [--keep PATH] [--database sqlite] [--scores N].
+"""Latency and size of dashboard pages: python benchmarks/pages.py [--keep PATH] [--database sqlite] [--scores N].
 
-Starts germane serve on a small database and on ten million scores of a year (benchmarks/history.py), and asks it over
-HTTP. Goals: the first page within 1 s of the start of the process and under 80 MB of memory then; the overview over ten
-million scores in 200 ms at p95; each page under 200 kB with its style and script; nothing that a page asks for is of
-another machine, by what Chromium asks for (left out, with a line, where there is none). The exit code is 1 if a goal is
-missed. Times are of a whole request, on this machine's own network; the start is the median of several.
+Starts germane serve on a small database and on ten million scores of one year (benchmarks/history.py), and sends
+requests over HTTP. Goals: the first page within 1 s of process start, with less than 80 MB of memory; the overview over
+ten million scores in 200 ms at p95; each page below 200 kB including style and script; no request to other hosts, as
+observed in Chromium (skipped with a message if it is not installed). The exit code is 1 if a goal is missed. Times are
+of complete requests over the loopback interface; the start time is the median of several starts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import httpx2
 from history import History, last_hour
 from queries import SERVERS, made
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 START_GOAL, MEMORY_GOAL, OVERVIEW_GOAL, SIZE_GOAL, PAINT_GOAL = 1.0, 80.0, 0.2, 200.0, 0.5
-"""Seconds, MB, seconds, kB, seconds."""
+"""In s, MB, s, kB and s."""
 SMALL = 5_000
-"""Scores of the small database."""
+"""Scores in the small database."""
 WINDOWS = ("24h", "7d", "30d", "90d")
 PAGES = ("/answers", "/answers?sort=newest", "/r/{route}", "/a/{answer}", "/alerts", "/worker", "/metrics")
 MB, KB = 1e6, 1e3
@@ -40,12 +40,12 @@ MB, KB = 1e6, 1e3
 
 @dataclass
 class Goals:
-    """What was found beside what was promised."""
+    """Prints figures with their goals and collects the missed ones."""
 
     missed: list[str] = field(default_factory=list)
 
     def line(self, name: str, value: float, goal: float | None, unit: str) -> None:
-        """Print one figure with its goal."""
+        """Print one figure with its goal, if it has one."""
         over = goal is not None and value > goal
         shown = "" if goal is None else f"{goal:>9g}{'  MISSED' if over else ''}"
         print(f"{name:<44}{value:>9.4g} {unit:<3}{shown}", flush=True)
@@ -62,7 +62,7 @@ class Server:
     began: float
 
     def memory(self) -> float:
-        """Return the most memory that the process has held, in MB."""
+        """Return the peak memory of the process in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(peak.split()[1]) * 1024 / MB
@@ -70,7 +70,7 @@ class Server:
 
 @contextmanager
 def serving(url: str) -> Iterator[Server]:
-    """Start a server on a free port."""
+    """Run a server on a free port."""
     command = [sys.executable, "-m", "germane", "serve", "--port", "0", "--database", url]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OTEL_"))}
     began = time.perf_counter()
@@ -84,8 +84,8 @@ def serving(url: str) -> Iterator[Server]:
         process.communicate(timeout=30)
 
 
-def look_at_start(url: str, name: str, starts: int, goals: Goals) -> None:
-    """Start several times, and ask for one page each time."""
+def measure_start(url: str, name: str, starts: int, goals: Goals) -> None:
+    """Start the server several times and request one page each time."""
     seconds, memory = [], []
     for _ in range(starts):
         with serving(url) as server:
@@ -96,14 +96,14 @@ def look_at_start(url: str, name: str, starts: int, goals: Goals) -> None:
     goals.line(f"{name}: memory at the first page, median", statistics.median(memory), MEMORY_GOAL, "MB")
 
 
-def look_at_times(server: Server, name: str, paths: list[str], runs: int, goals: Goals) -> None:
-    """Ask for the overview of each window, then for the other pages."""
+def measure_latency(server: Server, name: str, paths: list[str], runs: int, goals: Goals) -> None:
+    """Measure the overview for each window, then the other pages."""
     with httpx2.Client(base_url=server.address, timeout=60) as client:
         for window in WINDOWS:
             _time(client, f"{name}: overview, {window}", f"/?window={window}", runs, OVERVIEW_GOAL, goals)
         for path in paths:
             _time(client, f"{name}: {path:.28}", path, max(5, runs // 5), None, goals)
-    goals.line(f"{name}: memory after all of them", server.memory(), None, "MB")
+    goals.line(f"{name}: memory after all pages", server.memory(), None, "MB")
 
 
 def _time(client: httpx2.Client, name: str, path: str, runs: int, goal: float | None, goals: Goals) -> None:
@@ -118,8 +118,8 @@ def _time(client: httpx2.Client, name: str, path: str, runs: int, goal: float | 
     goals.line(f"{name}, p95", seconds[int(0.95 * (len(seconds) - 1) + 0.5)] * 1e3, goal and goal * 1e3, "ms")
 
 
-def look_at_sizes(server: Server, name: str, paths: list[str], goals: Goals) -> None:
-    """Weigh each page with the style and the script."""
+def measure_sizes(server: Server, name: str, paths: list[str], goals: Goals) -> None:
+    """Measure the size of each page including style and script."""
     with httpx2.Client(base_url=server.address, timeout=60) as client:
         files = sum(len(client.get(f"/static/{file}").content) for file in ("style.css", "germane.js"))
         for path in ["/?window=7d", "/?window=90d", *(one for one in paths if one != "/metrics")]:
@@ -127,41 +127,41 @@ def look_at_sizes(server: Server, name: str, paths: list[str], goals: Goals) -> 
             goals.line(f"{name}: size of {path:.28}", size, SIZE_GOAL, "kB")
 
 
-def look_with_browser(server: Server, paths: list[str], goals: Goals) -> None:
-    """Open every page in Chromium; count what is asked of others, and take the first paint of the overview."""
+def measure_with_browser(server: Server, paths: list[str], goals: Goals) -> None:
+    """Open every page in Chromium; count requests to other hosts and measure the first paint of the overview."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        print("no Chromium here: what pages ask for was not looked at")
+        print("Chromium is not installed: requests to other hosts were not checked")
         return
     from playwright.sync_api import sync_playwright
 
     own = urlsplit(server.address).netloc
-    asked: list[str] = []
+    requested: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requested.append(request.url))
         paints = []
         for path in ["/", "/", "/", *(one for one in paths if one != "/metrics")]:
             page.goto(server.address + path, wait_until="networkidle")
             if path == "/":
                 paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
         browser.close()
-    strangers = [one for one in asked if urlsplit(one).netloc != own and not one.startswith("data:")]
+    foreign = [one for one in requested if urlsplit(one).netloc != own and not one.startswith("data:")]
     goals.line("first paint of the overview, median", statistics.median(paints) / 1e3, PAINT_GOAL, "s")
-    goals.line(f"requests to other machines, of {len(asked)}", len(strangers), 0, "")
+    goals.line(f"requests to other hosts, of {len(requested)}", len(foreign), 0, "")
 
 
 def _paths(url: str) -> list[str]:
-    """Return the pages, of a route and an answer that are there."""
-    with closing(Store(url)) as store:
+    """Return the paths of the pages, with an existing route and answer."""
+    with closing(TrackingStore(url)) as store:
         store.migrate()
-        found = store.worst(limit=1)[0].exchange
+        found = store.answers.worst(limit=1)[0].exchange
     return [path.format(route=found.route, answer=found.id) for path in PAGES]
 
 
 def main() -> int:
-    """Run it; 1 when a goal is missed."""
+    """Run the benchmark; return 1 if a goal is missed."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--scores", type=int, default=10_000_000)
@@ -169,36 +169,38 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--starts", type=int, default=7)
     parser.add_argument("--database", choices=(*SERVERS, "both"), default="both")
-    parser.add_argument("--keep", type=Path, help="a folder for the files, shared with benchmarks/queries.py")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the databases in this folder, shared with benchmarks/queries.py"
+    )
     given = parser.parse_args()
     goals = Goals()
-    print(f"{'':<44}{'found':>9} {'':<3}{'goal':>9}")
+    print(f"{'':<44}{'measured':>9} {'':<3}{'goal':>9}")
     with tempfile.TemporaryDirectory(prefix="germane-pages-") as temporary:
         folder = given.keep or Path(temporary)
         small = f"sqlite:///{temporary}/small.db"
         made(small, History(SMALL, 7, last_hour()), Path(temporary) / "small.until")
-        look_at_start(small, "small", given.starts, goals)
+        measure_start(small, "small", given.starts, goals)
         with serving(small) as server:
-            look_with_browser(server, _paths(small), goals)
+            measure_with_browser(server, _paths(small), goals)
         for name in SERVERS if given.database == "both" else [given.database]:
             history = History(given.scores, given.days, last_hour())
-            look_at_large(name, history, folder, (given.starts, given.runs), goals)
-    print("missed: " + ", ".join(goals.missed) if goals.missed else "All goals are met.")
+            measure_large(name, history, folder, (given.starts, given.runs), goals)
+    print("missed: " + ", ".join(goals.missed) if goals.missed else "all goals are met")
     return 1 if goals.missed else 0
 
 
-def look_at_large(name: str, history: History, folder: Path, times: tuple[int, int], goals: Goals) -> None:
-    """Fill one database, and look at all of its pages; it is started and asked so many times."""
+def measure_large(name: str, history: History, folder: Path, times: tuple[int, int], goals: Goals) -> None:
+    """Fill one large database and measure all of its pages; ``times`` is the number of starts and of requests."""
     starts, runs = times
     place = folder.absolute() / f"{name}-{history.scores}-{history.days}"
     place.mkdir(parents=True, exist_ok=True)
     with SERVERS[name](place) as url:
         made(url, history, folder / f"{place.name}.until")
         paths = _paths(url)
-        look_at_start(url, name, starts, goals)
+        measure_start(url, name, starts, goals)
         with serving(url) as server:
-            look_at_times(server, name, paths, runs, goals)
-            look_at_sizes(server, name, paths, goals)
+            measure_latency(server, name, paths, runs, goals)
+            measure_sizes(server, name, paths, goals)
 
 
 if __name__ == "__main__":

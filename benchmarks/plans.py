@@ -1,4 +1,4 @@
-"""What a database does for a question: the indexes that its plans name, and the large tables that it reads whole."""
+"""Query plans: the indexes that they use, and the large tables that they scan completely."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 
 from sqlalchemy import Connection, event
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 LARGE = frozenset({"exchange", "score", "scoring_task", "tally", "rollup", "rollup_count", "rollup_proxy"})
 PARTIAL = {"ix_exchange_unsampled", "ix_exchange_candidate", "ix_scoring_task_open", "ix_scoring_task_candidate"}
-"""Indexes of few rows: of those that wait."""
+"""Partial indexes, which contain few rows: those that wait."""
 MANY = 100_000
-"""Rows from which on PostgreSQL, which knows how many there are, has no reason to read a whole table."""
+"""Scans of smaller tables are ignored on PostgreSQL, whose planner knows the number of rows."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Of one statement."""
+    """The plan of one statement."""
 
     indexes: frozenset[str]
     scans: frozenset[str]
-    """Large tables that are read from end to end."""
+    """Large tables that are scanned completely."""
 
 
-def plans_of(store: Store, work: Callable[[], object]) -> list[Plan]:
-    """Do the work, and return the plan of each statement that it ran."""
+def plans_of(store: TrackingStore, work: Callable[[], object]) -> list[Plan]:
+    """Run the work and return the plan of each statement that it executes."""
     statements: dict[str, tuple[Any, bool]] = {}
 
     def note(connection: Connection, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:  # noqa: FBT001
         options = connection.get_execution_options()
         statements.setdefault(statement, (parameters, options.get("isolation_level") == "REPEATABLE READ"))
 
-    engine = store._database.engine  # noqa: SLF001 - a look beneath
+    engine = store._database.engine  # noqa: SLF001 - needs the engine
     event.listen(engine, "before_cursor_execute", note)
     work()
     event.remove(engine, "before_cursor_execute", note)
@@ -72,7 +72,7 @@ def _on_postgresql(connection: Connection, statement: str, parameters: Any) -> P
 
 
 def _nodes(plan: dict[str, Any], *, limited: bool = False) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Go through a plan; each node with whether a limit ends it early."""
+    """Yield each node of a plan and whether a limit ends it early."""
     yield plan, limited
     limits = (limited and plan["Node Type"] not in {"Sort", "Aggregate", "Hash"}) or plan["Node Type"] == "Limit"
     for part in plan.get("Plans", []):

@@ -1,9 +1,9 @@
-"""What the scores are worth beside human labels: python benchmarks/quality.py FOLDER, see docs/quality.md.
+"""Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER, see docs/quality.md.
 
-The folder holds labelled rows as JSONL: relevancy, noncommittal, faithfulness, context_relevance, multilingual and
-adversarial, each row with id, question, answer, contexts, label, kind, source, group and meta. Without ``--judge-url``
-only what needs no judge is measured, beside what the cache knows. Replies are kept in ``--cache``: a run that was
-interrupted goes on where it stopped, and the page can be rendered at any time.
+The folder contains labeled rows as JSONL: relevancy, noncommittal, faithfulness, context_relevance, multilingual and
+adversarial, each row with id, question, answer, contexts, label, kind, source, group and meta. Without ``--judge-url``,
+only scorers without a judge are measured, in addition to cached replies. Replies are stored in ``--cache``: an
+interrupted run resumes where it stopped, and the report can be rendered at any time.
 """
 
 from __future__ import annotations
@@ -29,46 +29,54 @@ from labelled.rows import Row, read, sampled
 from labelled.slices import of
 
 from germane.errors import ModelError
-from germane.scorers import Embedder, OpenAIJudge, Server
-from germane.scorers.minilm import MiniLM
-from germane.scorers.noncommittal import RULES
-from germane.settings import load
+from germane.scorers import Embedder, ModelServer, OpenAIJudge
+from germane.scorers.local.minilm import MiniLM
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
+from germane.settings import load_settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "quality.md"
 CACHE = Path.home() / ".cache" / "germane" / "quality.sqlite"
 READ, WRITE = 40.0, 10.0
-"""For the forecast: tokens that the judge reads and writes a second."""
+"""For the forecast: input and output tokens that the judge processes per second."""
 TIMEOUT = 600.0
 PEER, KNOWN_AS = "peer ", "known as "
-"""What the names of notes begin with."""
+"""Prefixes of the names of notes."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", choices=("tune", "report", "both"), default="report")
-    parser.add_argument("--scorer", action="append", help="only these judged scorers; may be repeated")
+    parser.add_argument("--scorer", action="append", help="only these judged scorers; repeatable")
     parser.add_argument("--judge-url", help="an OpenAI-compatible server")
-    parser.add_argument("--judge", default="qwen", help="the model's name there")
-    parser.add_argument("--judge-is", default="", help="what the page calls it; kept; default: its name")
-    parser.add_argument("--sample", type=int, help="at most so many groups of each source")
-    parser.add_argument("--runs", type=int, default=3, help="of answer_relevancy")
-    parser.add_argument("--cache", type=Path, default=CACHE)
-    parser.add_argument("--output", type=Path, help="default: docs/quality.md for the report half, else nothing")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=FILE", help="JSONL of id and score; kept")
+    parser.add_argument("--judge", default="qwen", help="model name on that server")
     parser.add_argument(
-        "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and do nothing else"
+        "--judge-is", default="", help="description of the judge in the report; stored; default: its name"
     )
-    parser.add_argument("--seconds", type=float, help="ask no more after so long")
-    parser.add_argument("--commit", help="what the log calls the code that runs; default: the commit checked out")
-    parser.add_argument("--plan", action="store_true", help="print what would be asked, and ask nothing")
-    parser.add_argument("--render", action="store_true", help="ask nothing")
+    parser.add_argument("--sample", type=int, help="maximum number of groups per source")
+    parser.add_argument("--runs", type=int, default=3, help="runs of answer_relevancy")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--output", type=Path, help="default: docs/quality.md for the report half, otherwise none")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="scores of another library: JSONL of id and score; stored",
+    )
+    parser.add_argument(
+        "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and exit"
+    )
+    parser.add_argument("--seconds", type=float, help="send no more requests after this time")
+    parser.add_argument("--commit", help="commit named in the log; default: the one checked out")
+    parser.add_argument("--plan", action="store_true", help="print the requests that would be sent, and exit")
+    parser.add_argument("--render", action="store_true", help="render the report without sending requests")
     return parser.parse_args(given)
 
 
 def chosen(steps: Sequence[Step], options: argparse.Namespace) -> list[Step]:
-    """Return the steps for the scorers that are wanted, of no more groups than are wanted."""
+    """Restrict the steps to the selected scorers and number of groups."""
     named = [replace(step, scorers=tuple(n for n in step.scorers if n in options.scorer)) for step in steps] if (
         options.scorer
     ) else list(steps)  # fmt: skip
@@ -78,14 +86,14 @@ def chosen(steps: Sequence[Step], options: argparse.Namespace) -> list[Step]:
 
 
 def printed(rows: Sequence[Row], which: str) -> str:
-    """Return rows as JSONL: those of a set, of an origin, of its first so many groups."""
+    """Return rows as JSONL, selected by SET[:ORIGIN[:GROUPS]]."""
     name, origin, groups = [*which.split(":"), "", ""][:3]
     found = sampled(of(rows, name, origin=origin or None), int(groups) if groups else None)
     return "\n".join(json.dumps(vars(row)) for row in found)
 
 
 async def ask(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
-    """Take the steps in their order, the examples first, as long as there is time."""
+    """Run the examples, then the steps in order, until the deadline."""
     started = time.monotonic()
     await examples(bench, steps)
     for step in steps:
@@ -93,16 +101,16 @@ async def ask(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
             break
         found = await bench.score(step.scorers, step.rows(rows), run=step.run)
         left = len({key for outcomes in found.values() for key in outcomes.missing})
-        print(f"{time.monotonic() - started:6.0f} s  {step.title}: {left} left", flush=True)
+        print(f"{time.monotonic() - started:6.0f} s  {step.title}: {left} requests missing", flush=True)
 
 
 async def examples(bench: Bench, steps: Sequence[Step]) -> None:
-    """Ask about the examples."""
+    """Score the examples."""
     await bench.score(tuple(dict.fromkeys(name for step in steps for name in step.scorers)), example_rows())
 
 
 async def forecast(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
-    """Print what each step would still ask; of requests that follow from others, only the first is known."""
+    """Print the missing requests of each step. Of requests that depend on others, only the first is known."""
     told: set[str] = set()
     total = 0.0
     for step in steps:
@@ -114,12 +122,12 @@ async def forecast(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> 
 
 
 def stamp(options: argparse.Namespace) -> str:
-    """Return how a line of the log begins."""
+    """Return the beginning of a log line."""
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {options.commit or commit()}, {options.half} half"
 
 
 def commit() -> str:
-    """Return the commit that is checked out."""
+    """Return the checked-out commit."""
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
@@ -127,7 +135,7 @@ def commit() -> str:
 
 
 def remember(kept: Kept, options: argparse.Namespace) -> None:
-    """Keep what the page must know later, too."""
+    """Store the notes that later renderings need."""
     if options.judge_is:
         kept.put_note(f"{KNOWN_AS}{options.judge}", options.judge_is)
     for name, _, file in (peer.partition("=") for peer in options.peer):
@@ -135,30 +143,30 @@ def remember(kept: Kept, options: argparse.Namespace) -> None:
 
 
 def render(results: Results, kept: Kept, options: argparse.Namespace, embedder: str) -> None:
-    """Write the page, with the runs that it told of before."""
+    """Write the report, including the runs listed in the previous one."""
     output = options.output or (PAGE if options.half == "report" else None)
     if output is None:
         return
     before = logged(output.read_text(encoding="utf-8")) if output.is_file() else []
     name = kept.served(options.judge)
     known_as = kept.note(f"{KNOWN_AS}{options.judge}") or (f"`{name}`." if name else "none.")
-    if not any(RULES in line for line in [*before, *kept.log()]):
-        kept.put_log(f"{stamp(options)}: rules for noncommittal answers {RULES}, and what asks no judge")
+    if not any(REFUSAL_RULES_HASH in line for line in [*before, *kept.log()]):
+        kept.put_log(f"{stamp(options)}: scorers without a judge, refusal rules {REFUSAL_RULES_HASH}")
     log = list(dict.fromkeys([*before, *kept.log()]))
     output.write_text(page(results, Facts(options.half, name, known_as, embedder, log)), encoding="utf-8")
     print(f"written: {output}")
 
 
 async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embedder) -> None:
-    """Ask what is to be asked, and write the page."""
+    """Send the missing requests and write the report."""
     rows = [row for row in every if options.half in ("both", row.half)]
     kept = Kept(options.cache)
     remember(kept, options)
     asks = bool(options.judge_url) and not (options.render or options.plan)
     deadline = None if options.seconds is None else time.monotonic() + options.seconds
-    server = OpenAIJudge(options.judge, Server(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
+    server = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
     judge = KeptJudge(kept, options.judge, server, deadline=deadline)
-    bench = Bench(load(judge=options.judge, base_url=options.judge_url), judge, KeptEmbedder(kept, model))
+    bench = Bench(load_settings(judge=options.judge, base_url=options.judge_url), judge, KeptEmbedder(kept, model))
     steps = chosen(plan(options.runs), options)
     try:
         if options.plan:
@@ -181,16 +189,16 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
 async def run(
     bench: Bench, kept: Kept, options: argparse.Namespace, rows: Sequence[Row], steps: Sequence[Step]
 ) -> None:
-    """Ask, and note the run where it saw the half that is reported."""
+    """Send the requests, and log the run if it used the reported half."""
     if options.half != "tune":
         names = ", ".join(dict.fromkeys(name for step in steps for name in step.scorers))
-        size = f", at most {options.sample} groups a source" if options.sample else ""
+        size = f", at most {options.sample} groups per source" if options.sample else ""
         kept.put_log(f"{stamp(options)}: {names}{size}")
     await ask(bench, rows, steps)
 
 
 async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None:
-    """Measure with the embedded embedder."""
+    """Measure with the embedded MiniLM."""
     model = MiniLM()
     try:
         await measure(options, every, model)
@@ -199,11 +207,11 @@ async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None
 
 
 def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -> int:
-    """Measure, with the embedded embedder unless one is given; return 0 also when there is nothing to measure with."""
+    """Measure, by default with the embedded MiniLM; return 0 even if there are no rows or no model."""
     options = arguments(given)
     every = read(options.folder) if options.folder.is_dir() else []
     if not every:
-        print(f"skipped: {options.folder} holds no labelled rows (relevancy.jsonl and the like)")
+        print(f"skipped: {options.folder} contains no labeled rows (relevancy.jsonl and others)")
         return 0
     if options.rows:
         print(printed([row for row in every if options.half in ("both", row.half)], options.rows))

@@ -1,15 +1,16 @@
-"""What a budget's picks tell, simulated: python benchmarks/sampling.py [--repetitions N] [--days N] [--seed N].
+"""Precision of budget sampling, simulated: python benchmarks/sampling.py [--repetitions N] [--days N] [--seed N].
 
-Streams are made up; what picks, allots and estimates is the code that ships. First a day of 10,000 exchanges of which
-300 are scored, with proxies that go with the scores by rho, beside what was reported of the method. Then the budget
-over days whose traffic is tripled unforeseen from 8 to 12 h, and whose answers get worse from 18 h on.
+The streams are synthetic; selection, budget allocation and estimation are the production code. The first part simulates
+days of 10,000 exchanges of which 300 are scored, with proxy scores that correlate with the scores by rho, and compares
+the figures with those reported for the method. The second part simulates a budget over days with an unexpected tripling
+of the traffic from 8 to 12 h and with worse answers from 18 h on.
 
-A variance is to be within 10 % of what the design has by theory, sum (1 - pi) / pi (y - mean)^2 over each day. By that
-sum the figure changes with the routes' means and zero rates that a day happens to have: over 150 days, relative to the
-uniform scheme, from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; the regression
-.73 to 1.07, .47 to .69, .17 to .24). What was reported is at the lower end: a line above it is marked "over".
+A variance must be at most 10 % above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
+depends on the means and zero rates of the routes on a day: over 150 days and relative to the uniform scheme, it ranges
+from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; with the regression estimator
+.73 to 1.07, .47 to .69, .17 to .24). The reported values are at the lower end; a line above them is marked "over".
 
-That requests of several processes never exceed the budget is shown where they are reserved, in tests/monitor.
+The tests in tests/monitor show that the requests of several processes never exceed the budget.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.monitor.allotment import Cost, Forecast, allot
-from germane.monitor.priority import pick
+from germane.monitor.sampling.budget_allocation import DailyTraffic, ExchangeCost, allocate_interval
+from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.settings import Budget
-from germane.storage import Expense
-from germane.storage.estimate import Estimate, Sums, estimate
-from germane.storage.regression import Corrected, ProxySums, ScoreSums, corrected
+from germane.storage import RequestUsage
+from germane.storage.stats.control_variate import CorrectedMean, ProxySums, ScoreSums, correct_mean
+from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 
 Floats = NDArray[np.float64]
 EXCHANGES, CALLS, ROUTES = 10_000, 300, 12
 RHOS = (0.3, 0.6, 0.9)
 LOW = 0.3
 ENOUGH = 10
-"""Scores that make a route worth looking at."""
+"""Scores from which on a route counts as covered."""
 TOLERANCE = 0.1
 REPORTED: dict[str, Any] = {
     "uniform": {"hajek": (1.0, 1.0, 1.0), "regression": (0.93, 0.66, 0.20), "low": (30, 30, 30), "routes": 7.8},
     "priority": {"hajek": (0.73, 0.77, 0.51), "regression": (0.72, 0.51, 0.17), "low": (40, 54, 72), "routes": 10.2},
 }
-"""Variances relative to that of the uniform scheme with Hajek's estimator, low answers found, routes with enough."""
+"""Variances relative to the uniform scheme with the Hajek estimator, low answers found, routes covered."""
 MOST_BIAS, COVERAGE = 0.005, (0.93, 0.98)
 MOST_PART_BIAS = 0.002
 EVENING, MOST_DAY_BIAS, MOST_ERROR, FEWEST_EVENING = 18, 0.001, 0.007, 61
@@ -57,18 +58,18 @@ class Day:
     scores: Floats
     proxies: Floats
     expected: Floats
-    """By route the mean of the process that made the scores."""
+    """Expected score by route."""
     mean: float
-    """Of the process."""
+    """Expected score of the process that generates the answers."""
 
 
 def day_of(random: np.random.Generator, rho: float) -> Day:
-    """Return a day of answers that are bimodal: exact zeros, and scores around a route's mean."""
+    """Return a day of bimodal scores: exact zeros, and scores around the mean of their route."""
     shares = 1 / np.arange(1, ROUTES + 1) ** 1.2
     shares /= shares.sum()
     means, zeros = random.uniform(0.68, 0.9, ROUTES), random.uniform(0.02, 0.2, ROUTES)
     concentration = np.where(means > 0.8, 25, 12)
-    # Every route has one exchange at least.
+    # Every route has at least one exchange.
     routes = np.concatenate([np.arange(ROUTES), random.choice(ROUTES, EXCHANGES - ROUTES, p=shares)])
     committed = random.beta((means * concentration)[routes], ((1 - means) * concentration)[routes])
     scores = np.where(random.random(EXCHANGES) < zeros[routes], 0.0, committed)
@@ -81,25 +82,25 @@ def day_of(random: np.random.Generator, rho: float) -> Day:
 
 @dataclass(slots=True)
 class Found:
-    """What one scheme finds, repetition by repetition."""
+    """Results of one sampling scheme, one entry per repetition."""
 
     hajek: list[float] = field(default_factory=list)
-    """Errors against the day's mean."""
+    """Errors relative to the day's mean."""
     regression: list[float] = field(default_factory=list)
     hajek_covers: list[bool] = field(default_factory=list)
-    """Whether the 95 % interval holds the mean of the process."""
+    """Whether the 95 % interval contains the mean of the process."""
     regression_covers: list[bool] = field(default_factory=list)
     expected: dict[str, float] = field(default_factory=lambda: {"hajek": 0.0, "regression": 0.0})
-    """Sums of the variances that the design has by theory, by estimator."""
+    """Sums of the theoretical variances, by estimator."""
     low: list[int] = field(default_factory=list)
     routes: list[int] = field(default_factory=list)
     scores: list[int] = field(default_factory=list)
     part: list[float] = field(default_factory=list)
-    """Of the picks not for suspicion, how far each score is from its route's mean."""
+    """Deviation from the expected score of the route, for exchanges not selected for suspicion."""
     part_sizes: list[int] = field(default_factory=list)
 
     def add(self, day: Day, chosen: Any, design: Floats, proxies: ProxySums) -> None:
-        """Note what the scores of these exchanges say; ``design`` is the probability of every exchange of the day."""
+        """Add a repetition; ``design`` is the inclusion probability of every exchange of the day."""
         self._expect(day, design)
         probabilities = design[chosen]
         y, x = day.scores[chosen], day.proxies[chosen]
@@ -122,46 +123,59 @@ class Found:
 
 
 def hajek_of(y: Floats, probabilities: Floats) -> Estimate:
-    """Return the weighted mean of scores, as pages and reports have it."""
+    """Return the weighted mean of scores, as pages and reports compute it."""
     w, zero = 1 / probabilities, y == 0
-    return estimate(
-        Sums(
+    return estimate_mean(
+        WeightedSums(
             n=len(y),
             n_zero=int(zero.sum()),
-            w=float(w.sum()),
-            w_zero=float(w[zero].sum()),
-            ww=float((w * w).sum()),
-            ww_zero=float((w * w)[zero].sum()),
-            wy=float((w * y).sum()),
-            wyy=float((w * y * y).sum()),
-            wwy=float((w * w * y).sum()),
-            wwyy=float((w * w * y * y).sum()),
-            w_low=0.0,
-            w_noncommittal=0.0,
+            sum_w=float(w.sum()),
+            sum_w_zero=float(w[zero].sum()),
+            sum_w2=float((w * w).sum()),
+            sum_w2_zero=float((w * w)[zero].sum()),
+            sum_wy=float((w * y).sum()),
+            sum_wy2=float((w * y * y).sum()),
+            sum_w2y=float((w * w * y).sum()),
+            sum_w2y2=float((w * w * y * y).sum()),
+            sum_w_low=0.0,
+            sum_w_noncommittal=0.0,
         )
     )
 
 
-def regression_of(y: Floats, x: Floats, probabilities: Floats, proxies: ProxySums) -> Corrected:
-    """Return the mean that is corrected by the proxies."""
+def regression_of(y: Floats, x: Floats, probabilities: Floats, proxies: ProxySums) -> CorrectedMean:
+    """Return the mean corrected by proxy scores."""
     w = 1 / probabilities
-    terms = {"w_x": w, "wx": w * x, "wy_x": w * y, "wxx": w * x * x, "wxy": w * x * y, "wyy_x": w * y * y}
-    squares = {"ww_x": w * w, "wwx": w * w * x, "wwy_x": w * w * y, "wwxx": (w * x) ** 2, "wwxy": w * w * x * y}
-    of_all = {"w": w, "ww": w * w, "wy": w * y, "wwy": w * w * y, "wwyy": (w * y) ** 2}
+    terms = {
+        "sum_w_with_x": w,
+        "sum_wx": w * x,
+        "sum_wy_with_x": w * y,
+        "sum_wx2": w * x * x,
+        "sum_wxy": w * x * y,
+        "sum_wy2_with_x": w * y * y,
+    }
+    squares = {
+        "sum_w2_with_x": w * w,
+        "sum_w2x": w * w * x,
+        "sum_w2y_with_x": w * w * y,
+        "sum_w2x2": (w * x) ** 2,
+        "sum_w2xy": w * w * x * y,
+    }
+    of_all = {"sum_w": w, "sum_w2": w * w, "sum_wy": w * y, "sum_w2y": w * w * y, "sum_w2y2": (w * y) ** 2}
     sums = {name: float(each.sum()) for name, each in (terms | squares | of_all).items()}
-    found = corrected(ScoreSums(n_x=len(y), **sums), proxies)
+    found = correct_mean(ScoreSums(n_with_x=len(y), **sums), proxies)
     assert found is not None
     return found
 
 
 def proxy_sums(x: Floats) -> ProxySums:
-    """Return the sums over a day on which every exchange has a proxy."""
+    """Return the proxy sums of a day on which every exchange has a proxy score."""
     n, first, second = len(x), float(x.sum()), float((x * x).sum())
-    return ProxySums(n=n, v=n, vv=n, vx=first, vxx=second, vvx=first, vvxx=second)
+    return ProxySums(n=n, sum_v=n, sum_v2=n, sum_vx=first, sum_vx2=second, sum_v2x=first, sum_v2x2=second)
 
 
 def simulated(seed: int, rho: float, repetitions: int) -> dict[str, Found]:
-    """Return what each scheme finds in so many days."""
+    """Simulate each scheme over ``repetitions`` days."""
     random = np.random.default_rng([seed, round(10 * rho)])
     found = {"uniform": Found(), "fixed": Found(), "priority": Found()}
     evenly = np.full(EXCHANGES, CALLS / EXCHANGES)
@@ -172,9 +186,9 @@ def simulated(seed: int, rho: float, repetitions: int) -> dict[str, Found]:
         found["uniform"].add(day, drawn, evenly, proxies)
         fixed = np.argpartition(tickets, CALLS)[:CALLS]
         found["fixed"].add(day, fixed, evenly, proxies)
-        picks = pick(day.routes, day.proxies, tickets, ids, CALLS)
-        found["priority"].add(day, picks.chosen, picks.mixture.probabilities(day.routes, day.proxies), proxies)
-        part = picks.chosen[[one != "suspicion" for one in picks.parts]]
+        sample = draw_priority_sample(day.routes, day.proxies, tickets, ids, CALLS)
+        found["priority"].add(day, sample.selected, sample.mixture.probabilities(day.routes, day.proxies), proxies)
+        part = sample.selected[[one != "suspicion" for one in sample.components]]
         found["priority"].part += (day.scores[part] - day.expected[day.routes[part]]).tolist()
         found["priority"].part_sizes.append(len(part))
     return found
@@ -182,7 +196,7 @@ def simulated(seed: int, rho: float, repetitions: int) -> dict[str, Found]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure, beside what was reported, and what it has to be."""
+    """A measured figure with its reported value and its goal."""
 
     name: str
     value: float
@@ -191,7 +205,7 @@ class Figure:
     goal: str = ""
 
     def line(self) -> str:
-        """Return it for people."""
+        """Return the line of the table."""
         beside = "" if self.reported is None else f"{self.reported:.3f}"
         return f"{self.name:52}{self.value:10.4f}{beside:>10}  {self.goal:16}{'' if self.met else 'MISSED'}".rstrip()
 
@@ -215,7 +229,7 @@ def figures_of(rho: float, found: dict[str, Found]) -> list[Figure]:
 def _precision(
     title: str, way: str, reported: float, found: dict[str, Found], name: str, base: str
 ) -> tuple[Figure, Figure, Figure]:
-    """Return variance, bias and coverage of one estimator."""
+    """Return relative variance, bias and coverage of one estimator."""
     one, errors = found[name], np.array(getattr(found[name], way))
     value = float(errors.var() / np.var(found[base].hajek))
     expected = one.expected[way] / found[base].expected["hajek"]
@@ -235,11 +249,11 @@ def _precision(
 
 
 def _parts(title: str, found: Found) -> list[Figure]:
-    """Return how many were picked, and of those not for suspicion how many they are and how fair."""
+    """Return the number of selected exchanges, and the number and bias of those not selected for suspicion."""
     bias, size, least = float(np.mean(found.part)), float(np.mean(found.part_sizes)), (1 - TOLERANCE) * 210
     return [
         Figure(f"{title}: scores a day", float(np.mean(found.scores)), set(found.scores) == {CALLS}, CALLS, "always"),
-        Figure(f"{title}: of them of constant probability", size, size >= least, 210, f">= {least:.0f}"),
+        Figure(f"{title}: of them with constant probability", size, size >= least, 210, f">= {least:.0f}"),
         Figure(
             f"{title}: their bias within a route", bias, abs(bias) < MOST_PART_BIAS, 0.0, f"within {MOST_PART_BIAS}"
         ),
@@ -248,38 +262,38 @@ def _parts(title: str, found: Found) -> list[Figure]:
 
 @dataclass(slots=True)
 class Hour:
-    """The answers of one hour, and what was picked of them."""
+    """The answers of one hour and the selected ones."""
 
     scores: Floats
     picked: Floats = field(default_factory=lambda: np.array([]))
     probabilities: Floats = field(default_factory=lambda: np.array([]))
 
 
-def usual_traffic() -> Forecast:
-    """Return a day's traffic by hour: half as much again in the early afternoon, half as much at night."""
-    return Forecast(tuple(1 + 0.5 * math.cos(2 * math.pi * (hour + 0.5 - 14) / 24) for hour in range(24)))
+def usual_traffic() -> DailyTraffic:
+    """Return the traffic of a day by hour: 1.5 times the mean in the early afternoon, 0.5 times at night."""
+    return DailyTraffic(tuple(1 + 0.5 * math.cos(2 * math.pi * (hour + 0.5 - 14) / 24) for hour in range(24)))
 
 
 def budgeted(seed: int, days: int) -> tuple[list[Figure], list[Figure]]:
-    """Return what a budget that follows the forecast makes of the days, and what first come first served does."""
+    """Return the figures of a budget that follows the forecast, and of first come, first served."""
     random, forecast = np.random.default_rng([seed, 24]), usual_traffic()
-    budget, each = Budget(calls_per_day=CALLS), Cost(1, 0, 0)
+    budget, each = Budget(requests_per_day=CALLS), ExchangeCost(1, 0, 0)
     start, spent, day_spent = datetime(2026, 1, 1, tzinfo=UTC), 0, []
     hours: list[Hour] = []
     for number in range(24 * days):
         hour = number % 24
         hours.append(_hour(random, forecast, hour))
         end = start + timedelta(hours=number + 1)
-        if end.hour == 0:  # what ends at midnight is scored, and paid for, on the next day
+        if end.hour == 0:  # an interval that ends at midnight is scored and paid for on the next day
             day_spent.append(spent)
             spent = 0
         since = end - timedelta(hours=1)
-        given = allot(budget, Expense(spent), 0, each, forecast, since=since, end=end)
-        spent += _pick(random, hours[-1], int(given.picks), number)
+        given = allocate_interval(budget, RequestUsage(spent), 0, each, forecast, since=since, end=end)
+        spent += _pick(random, hours[-1], int(given.count), number)
     return _figures_of_days([hours[at : at + 24] for at in range(0, len(hours), 24)], day_spent)
 
 
-def _hour(random: np.random.Generator, forecast: Forecast, hour: int) -> Hour:
+def _hour(random: np.random.Generator, forecast: DailyTraffic, hour: int) -> Hour:
     expected = EXCHANGES * forecast.hours[hour] / sum(forecast.hours) * (3 if 8 <= hour < 12 else 1)
     scores = random.beta(16, 4, random.poisson(expected))
     return Hour(np.clip(scores - (0.15 if hour >= EVENING else 0), 0, 1))
@@ -291,9 +305,9 @@ def _pick(random: np.random.Generator, hour: Hour, count: int, number: int) -> i
         return 0
     ids = [f"{number}-{one}" for one in range(many)]
     tickets = 1 - random.random(many)
-    picks = pick(np.zeros(many, dtype=np.int64), np.full(many, math.nan), tickets, ids, count)
-    hour.picked, hour.probabilities = hour.scores[picks.chosen], picks.probabilities
-    return len(picks.chosen)
+    sample = draw_priority_sample(np.zeros(many, dtype=np.int64), np.full(many, math.nan), tickets, ids, count)
+    hour.picked, hour.probabilities = hour.scores[sample.selected], sample.probabilities
+    return len(sample.selected)
 
 
 def _figures_of_days(days: Sequence[Sequence[Hour]], spent: Sequence[int]) -> tuple[list[Figure], list[Figure]]:
@@ -319,7 +333,7 @@ def _figures_of_days(days: Sequence[Sequence[Hour]], spent: Sequence[int]) -> tu
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print all figures; return 1 when a goal is missed."""
+    """Print all figures; return 1 if a goal is missed."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--repetitions", type=int, default=2000)

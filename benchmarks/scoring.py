@@ -1,4 +1,4 @@
-"""Rate and requests of scoring beside those of the bare client: python benchmarks/scoring.py [EXCHANGES [ROUNDS]]."""
+"""Throughput and requests of scoring versus the plain client: python benchmarks/scoring.py [EXCHANGES [ROUNDS]]."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from typing import Any
 
 import openai
 
-from germane.exchange import Exchange, draw_of
+from germane.exchange import Exchange, sampling_key_for
 from germane.monitor import Monitor
-from germane.scorers import at_work, build, run
-from germane.scorers.question_writer import QuestionWriter, way_for
-from germane.settings import Settings, load
-from germane.storage import Store
-from germane.tracer import suppressed
+from germane.scorers import build_scorers, exchange_concurrency, run_scorer
+from germane.scorers.prompting.question_generator import generation_method
+from germane.settings import Settings, load_settings
+from germane.storage import TrackingStore
+from germane.tracer import suppress_tracing
 
 IN_FLIGHT = 64
-"""Judge requests."""
+"""Judge requests in flight."""
 LATENCY, EMBEDDING_LATENCY = 0.2, 0.05
-"""Seconds."""
+"""Latencies in seconds."""
 LEAST_SHARE = 0.85
-"""Of the bare client's rate."""
+"""Minimum share of the plain client's rate."""
 MOST_REQUESTS = 1.1
-"""Per exchange, embeddings counted."""
+"""Maximum requests per exchange, including embeddings."""
 ANSWER = """Orders can be returned within thirty days of delivery, number {number} as well. Print the label from your
 account, pack the goods in their own box, and hand them in at any of the partner shops; there is no charge for returns
 inside the country. The amount is refunded to the card within five working days after the parcel has arrived."""
@@ -42,7 +42,7 @@ Way = Callable[["Setting"], Coroutine[Any, Any, None]]
 
 
 class Setting:
-    """One round: exchanges that no round before has had, and where the judge is."""
+    """One round: exchanges that no earlier round used, and the URL of the judge."""
 
     def __init__(self, url: str, exchanges: list[Exchange]) -> None:
         self.exchanges = exchanges
@@ -50,42 +50,41 @@ class Setting:
         self.url = url
 
     def settings(self, **more: Any) -> Settings:
-        """Return germane's settings for this judge."""
+        """Return settings for this judge."""
         given = {"base_url": self.url, "api_key": "none", "judge": "quick", "embedder": "quick-embedder"}
-        return load(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, proxy_cpu=0, **more)
+        return load_settings(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, proxy_cpu=0, **more)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Take the time of what counts."""
+        """Measure the time inside the context."""
         began = time.perf_counter()
         yield
         self.seconds = time.perf_counter() - began
 
 
 def exchange(number: int) -> Exchange:
-    """Return an exchange with texts of its own."""
+    """Return an exchange with unique texts."""
     return Exchange(
         id=f"{number:032x}", trace_id=f"{number:032x}", span_id=f"{number:016x}", service="benchmark", route="returns",
         question=f"How do I send back order {number}?", answer=ANSWER.format(number=number),
-        started_at=datetime.now(UTC), draw=draw_of(f"{number:032x}"),
+        started_at=datetime.now(UTC), sampling_key=sampling_key_for(f"{number:032x}"),
     )  # fmt: skip
 
 
 async def bare(setting: Setting) -> None:
-    """Make the judge's requests, and nothing else, by the openai client."""
-    writer = QuestionWriter(None, way_for("instructions", votes=False), 3)  # type: ignore[arg-type]  # it is not asked
-    way, waiting = writer.way, list(setting.exchanges)
+    """Send only the judge requests, with the openai client."""
+    method, waiting = generation_method("instructions", votes=False), list(setting.exchanges)
     client = openai.AsyncOpenAI(api_key="none", base_url=setting.url, max_retries=1)
 
     async def work() -> None:
         while waiting:
-            filled = way.one.fill(answer=waiting.pop().answer or "", fence="0f0f0f0f")
+            filled = method.one.fill(answer=waiting.pop().answer or "", fence="0f0f0f0f")
             await client.chat.completions.create(
                 model="quick",
-                messages=[{"role": turn.role, "content": turn.text} for turn in filled],  # type: ignore[misc]  # plain
+                messages=[{"role": message.role, "content": message.content} for message in filled],  # type: ignore[misc]  # plain
                 n=3,
-                temperature=way.temperature,
-                max_tokens=way.max_tokens,
+                temperature=method.temperature,
+                max_tokens=method.max_tokens,
             )
 
     async with client:
@@ -94,26 +93,26 @@ async def bare(setting: Setting) -> None:
 
 
 async def scorers(setting: Setting) -> None:
-    """Score in memory."""
-    workbench = build(setting.settings())
+    """Score exchanges in memory."""
+    workbench = build_scorers(setting.settings())
     (scorer,) = workbench.scorers
     waiting = list(setting.exchanges)
 
     async def work() -> None:
         while waiting:
-            score = await run(scorer, waiting.pop())
+            score = await run_scorer(scorer, waiting.pop())
             if score.value is None:
                 raise RuntimeError(str(score))
 
     try:
-        with setting.timed(), suppressed():
-            await asyncio.gather(*(work() for _ in range(at_work(IN_FLIGHT))))
+        with setting.timed(), suppress_tracing():
+            await asyncio.gather(*(work() for _ in range(exchange_concurrency(IN_FLIGHT))))
     finally:
         await workbench.aclose()
 
 
 async def monitor(setting: Setting) -> None:
-    """Score from a database into it, as in production: until the last row is written."""
+    """Score exchanges from a database as in production, until the last row is written."""
     left, loop, written = iter(setting.exchanges[1:]), asyncio.get_running_loop(), asyncio.Event()
 
     def attach(*_: object) -> str:
@@ -122,28 +121,28 @@ async def monitor(setting: Setting) -> None:
         return "none"
 
     with tempfile.TemporaryDirectory() as folder:
-        settings = setting.settings(database=f"sqlite:///{folder}/germane.db", tick=0.1)
-        with closing(Store(settings.database)) as store:
+        settings = setting.settings(database=f"sqlite:///{folder}/germane.db", poll_interval=0.1)
+        with closing(TrackingStore(settings.database)) as store:
             store.migrate()
-            store.add(setting.exchanges)
-            workbench = build(settings)
+            store.exchanges.add(setting.exchanges)
+            workbench = build_scorers(settings)
             background = Monitor(
-                store, workbench.scorers, settings, attach=attach, suppressed=suppressed, close=workbench.aclose
+                store, workbench.scorers, settings, attach=attach, suppressed=suppress_tracing, close=workbench.aclose
             )
             with setting.timed():
                 background.start()
                 await written.wait()
             background.stop()
-            if store.counts().rows < len(setting.exchanges):
-                raise RuntimeError(str(store.counts()))
+            if store.answers.counts().scores < len(setting.exchanges):
+                raise RuntimeError(str(store.answers.counts()))
 
 
-WAYS: dict[str, Way] = {"bare client": bare, "scorers": scorers, "monitor": monitor}
+WAYS: dict[str, Way] = {"plain client": bare, "scorers": scorers, "monitor": monitor}
 
 
 @contextmanager
 def judge() -> Iterator[str]:
-    """Run the judge in a process of its own; yields its address."""
+    """Run the judge in a separate process and yield its URL."""
     server = Path(__file__).parent / "servers" / "quick_judge.py"
     command = [sys.executable, str(server), str(LATENCY), str(EMBEDDING_LATENCY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -155,16 +154,16 @@ def judge() -> Iterator[str]:
 
 
 def asked(url: str) -> int:
-    """Return how many requests the judge has had, embeddings counted."""
+    """Return the number of requests that the judge received, including embeddings."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/counts") as reply:
         return sum(json.load(reply).values())
 
 
 def main() -> int:
-    """Print rates, shares and requests; return 1 when a limit is missed."""
+    """Print rates, shares and requests; return 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("exchanges", nargs="?", type=int, default=1500, help="in each round; default: 1500")
-    parser.add_argument("rounds", nargs="?", type=int, default=3, help="default: 3")
+    parser.add_argument("exchanges", nargs="?", type=int, default=1500, help="exchanges per round; default: 1500")
+    parser.add_argument("rounds", nargs="?", type=int, default=3, help="number of rounds; default: 3")
     given = parser.parse_args()
     count, rounds = given.exchanges, given.rounds
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
@@ -183,11 +182,11 @@ def main() -> int:
 
 
 def report(rates: dict[str, list[float]], requests: dict[str, list[float]]) -> int:
-    """Print a line a way, medians over the rounds."""
+    """Print one line per method with medians over the rounds."""
     missed = 0
     for name in WAYS:
         rate, per_exchange = statistics.median(rates[name]), statistics.median(requests[name])
-        shares = [mine / its for mine, its in zip(rates[name], rates["bare client"], strict=True)]
+        shares = [mine / its for mine, its in zip(rates[name], rates["plain client"], strict=True)]
         share = statistics.median(shares)
         missed += share < LEAST_SHARE or per_exchange > MOST_REQUESTS
         print(

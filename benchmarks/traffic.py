@@ -1,4 +1,4 @@
-"""What becomes of each drawn exchange under five loads, by a simulated clock: python benchmarks/traffic.py [ROW]."""
+"""Outcome of every sampled exchange under five loads, with a simulated clock: python benchmarks/traffic.py [ROW]."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from germane.exchange import Exchange, draw_of
+from germane.exchange import Exchange, sampling_key_for
 from germane.monitor import Monitor
-from germane.settings import load
-from germane.storage import Store
-from germane.storage.engine import Database
-from germane.storage.tables import exchange, scoring_task
+from germane.settings import load_settings
+from germane.storage import TrackingStore
+from germane.storage.db.engine import Database
+from germane.storage.db.tables import exchange, scoring_task
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 LATE = 10
-"""Minutes after which an exchange in a hundred is written: a process was cut off from the database."""
+"""Delay in minutes with which one exchange in a hundred is written, as after a lost connection."""
 BATCH = 500
 PATIENCE = 300.0
-"""Real seconds after which what is still open of a minute's traffic counts as vanished."""
+"""Real seconds after which exchanges of a minute that are still open count as lost."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One row of the table: traffic, and what another monitor made of it."""
+    """One row of the table: traffic, and the result of another tool."""
 
     per_second: int
     hours: int
     rate: float
     elsewhere: str
-    """Share that MLflow 3.18.0 scored of the same traffic, with one tick a minute."""
+    """Share of the same traffic that MLflow 3.18.0 scored, polling once a minute."""
 
     def __str__(self) -> str:
         return f"{self.per_second}/s x {self.hours} h"
@@ -56,33 +56,33 @@ LOADS = (
 
 @dataclass
 class Outcome:
-    """What became of the exchanges of one load."""
+    """Outcome of the exchanges of one load."""
 
     seen: int
     drawn: int
-    """By their draws, as they were made."""
+    """Number of sampled exchanges, computed from their sampling keys."""
     states: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of the drawn ones in the database: how many by state and reason."""
+    """Counts of the sampled exchanges in the database by state and reason."""
     others: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of the rest."""
+    """The same for the other exchanges."""
     counted: Mapping[str, int] = field(default_factory=dict)
-    """The tally's sums."""
+    """Sums of the tally."""
 
     @property
     def ended(self) -> int:
-        """Drawn exchanges that were scored, skipped or failed, the last two with a reason."""
+        """Number of sampled exchanges that are scored, or skipped or failed with a reason."""
         return sum(count for (state, why), count in self.states.items() if state == "done" or (_ends(state) and why))
 
     @property
     def is_whole(self) -> bool:
-        """Whether every exchange has its end, and the tally says the same."""
+        """Whether every exchange has a final state and the tally agrees."""
         ends = sum(count for (state, why), count in self.others.items() if _ends(state) and why)
         of_tally = self.counted["scored"] + self.counted["skipped"] + self.counted["failed"]
         scored = self.states["done", ""] == self.counted["scored"]
         return self.ended == self.drawn and ends == self.seen - self.drawn and of_tally == self.seen and scored
 
     def count(self, state: str) -> str:
-        """Return the drawn ones of a state, by reason."""
+        """Format the counts of sampled exchanges in a state by reason."""
         return ", ".join(f"{why} {count}".strip() for (had, why), count in sorted(self.states.items()) if had == state)
 
 
@@ -91,7 +91,7 @@ def _ends(state: str) -> bool:
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that is set explicitly."""
 
     def __init__(self) -> None:
         self.now = BEGIN
@@ -101,7 +101,7 @@ class Clock:
 
 
 class Instant:
-    """A judge in this process that needs no time, and fails once in fifty."""
+    """An in-process scorer without latency that fails for one exchange in fifty."""
 
     name = "instant"
     fingerprint = "i1"
@@ -111,12 +111,12 @@ class Instant:
     async def score(self, exchange: Exchange) -> float:
         """Return the draw."""
         if int(exchange.id, 16) % 50 == 0:
-            raise LookupError("the judge has nothing to say of this one")
-        return exchange.draw
+            raise LookupError("simulated failure")
+        return exchange.sampling_key
 
 
 class Traffic:
-    """The exchanges of one load, minute by minute; always the same ones."""
+    """Reproducible exchanges of one load, minute by minute."""
 
     def __init__(self, load: Load) -> None:
         self.seen = self.drawn = 0
@@ -125,7 +125,7 @@ class Traffic:
         self._late: deque[list[Exchange]] = deque([[] for _ in range(LATE)])
 
     def of_minute(self, number: int) -> Iterator[list[Exchange]]:
-        """Yield what reaches the database in one minute, in batches."""
+        """Yield the exchanges that reach the database in one minute, in batches."""
         made = self._made(number) if number < 60 * self._load.hours else []
         self._late.append(made[::100])
         coming = self._late.popleft() + [one for place, one in enumerate(made) if place % 100]
@@ -136,10 +136,10 @@ class Traffic:
         return [self._one(BEGIN + minute * MINUTE + place * MINUTE / count) for place in range(count)]
 
     def _one(self, at: datetime) -> Exchange:
-        """Return an exchange; some have no answer, and some ended in an error."""
+        """Return an exchange; some have no answer, some ended with an error."""
         self.seen += 1
         trace_id = f"{self._random.getrandbits(128):032x}"
-        draw = draw_of(trace_id)
+        draw = sampling_key_for(trace_id)
         self.drawn += draw <= self._load.rate
         return Exchange(
             id=f"{self.seen:032x}",
@@ -151,33 +151,33 @@ class Traffic:
             answer=None if self.seen % 40 == 0 else "Two years.",
             status="error" if self.seen % 30 == 0 else "ok",
             started_at=at,
-            draw=draw,
+            sampling_key=draw,
         )
 
 
 class Replay:
-    """A load before the monitor as it is shipped."""
+    """Replays a load against the production monitor."""
 
     def __init__(self, load: Load, url: str) -> None:
         self._load, self._clock = load, Clock()
-        self._store, self._database = Store(url, clock=self._clock), Database(url)
+        self._store, self._database = TrackingStore(url, clock=self._clock), Database(url)
 
     def run(self, minutes: int | None = None) -> Outcome:
-        """Play the load, or its first minutes, and what comes late; return what became of it."""
+        """Replay the load, or its first minutes, including late exchanges."""
         traffic = Traffic(self._load)
         last = minutes or 60 * self._load.hours
         self._store.migrate()
         with closing(self._store), closing(self._database), self._monitor() as monitor:
             for number in range(last + LATE):
                 for batch in traffic.of_minute(number if number < last else sys.maxsize):
-                    self._store.add(batch)
+                    self._store.exchanges.add(batch)
                 if not self._pass_a_minute(monitor):
                     break
             return self._outcome(traffic)
 
     @contextmanager
     def _monitor(self) -> Iterator[Monitor]:
-        settings = load(rate=self._load.rate, tick=0.05, lease=3600.0, service="shop")
+        settings = load_settings(sample_rate=self._load.rate, poll_interval=0.05, task_lease=3600.0, service="shop")
         monitor = Monitor(self._store, [Instant()], settings, attach=lambda *_: None, clock=self._clock)
         monitor.start()
         try:
@@ -186,7 +186,7 @@ class Replay:
             monitor.stop()
 
     def _pass_a_minute(self, monitor: Monitor) -> bool:
-        """Let a minute go by, and the work in it be done; False when it never is."""
+        """Advance by a minute and wait for the work; return False on timeout."""
         self._clock.now += MINUTE
         deadline = time.monotonic() + PATIENCE
         while not (self._had_its_turn(monitor) and self._is_idle()):
@@ -200,7 +200,7 @@ class Replay:
         return last_run is not None and last_run >= self._clock.now
 
     def _is_idle(self) -> bool:
-        """Whether nothing waits for a decision or a score."""
+        """Whether no exchange waits for sampling or a score."""
         undecided = select(exchange.c.id).where(exchange.c.sampling_reason.is_(None)).limit(1)
         waiting = select(scoring_task.c.id).where(scoring_task.c.not_before.is_not(None)).limit(1)
         with self._database.read() as connection:
@@ -208,12 +208,12 @@ class Replay:
 
     def _outcome(self, traffic: Traffic) -> Outcome:
         found = Outcome(traffic.seen, traffic.drawn)
-        coverage = self._store.coverage()
+        coverage = self._store.trends.coverage()
         for name in ("seen", "scored", "pending"):
             found.counted = {**found.counted, name: sum(getattr(each, name) for each in coverage)}
         for name in ("skipped", "failed"):
             found.counted = {**found.counted, name: sum(sum(getattr(each, name).values()) for each in coverage)}
-        query = select(exchange.c.draw <= self._load.rate, scoring_task.c.state, scoring_task.c.reason)
+        query = select(exchange.c.sampling_key <= self._load.rate, scoring_task.c.state, scoring_task.c.reason)
         with self._database.read() as connection:
             rows = connection.execute(query.join(exchange, exchange.c.id == scoring_task.c.exchange_id))
             for drawn, state, reason in rows.yield_per(10_000):
@@ -222,19 +222,19 @@ class Replay:
 
 
 def replay(load: Load, minutes: int | None = None) -> Outcome:
-    """Play a load, or its first minutes, on a database of its own."""
+    """Replay a load, or its first minutes, on a temporary database."""
     with tempfile.TemporaryDirectory(prefix="germane-traffic-") as folder:
         return Replay(load, f"sqlite:///{folder}/germane.db").run(minutes)
 
 
 HEAD = (
-    f"{'traffic':>12} {'rate':>6} {'seen':>8} {'drawn':>8} {'scored':>8} {'failed':>22} {'ended':>7} {'MLflow':>7}"
+    f"{'traffic':>12} {'rate':>6} {'seen':>8} {'sampled':>8} {'scored':>8} {'failed':>22} {'ended':>7} {'MLflow':>7}"
     "  skipped"
 )
 
 
 def line(load: Load, outcome: Outcome) -> str:
-    """Return a row of the table."""
+    """Return the row of the table."""
     share = f"{outcome.ended / outcome.drawn:.2%}" if outcome.drawn else "-"
     scored, failed = outcome.states["done", ""], outcome.count("failed") or "0"
     figures = f"{outcome.seen:8} {outcome.drawn:8} {scored:8} {failed:>22} {share:>7} {load.elsewhere:>7}"
@@ -242,10 +242,10 @@ def line(load: Load, outcome: Outcome) -> str:
 
 
 def main() -> int:
-    """Print a line a load; return 1 when a drawn exchange has vanished anywhere."""
+    """Print a line per load; return 1 if any exchange is lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", type=int, help="1 to 5; default: all")
-    parser.add_argument("--minutes", type=int, help="of each load; default: all of it")
+    parser.add_argument("--minutes", type=int, help="minutes of each load; default: all")
     given = parser.parse_args()
     print(HEAD)
     missed = 0
@@ -255,7 +255,7 @@ def main() -> int:
         missed += not outcome.is_whole
         print(line(LOADS[number - 1], outcome), f" ({time.monotonic() - began:.0f} s)", flush=True)
         if not outcome.is_whole:
-            print(f"  not whole: {outcome}")
+            print(f"  incomplete: {outcome}")
     return 1 if missed else 0
 
 

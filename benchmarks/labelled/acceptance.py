@@ -1,4 +1,4 @@
-"""What the figures must be: each case, whether it is met, and its figures."""
+"""Acceptance cases: what the figures must be, and whether they are."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ OVERLAP_FLOOR = {"CLAPnq passages, AUC": 0.76, "SQuAD, same article": 0.89}
 
 @dataclass(frozen=True)
 class Case:
-    """One of them."""
+    """One acceptance case."""
 
     what: str
     met: bool | None
-    """None: not measured."""
+    """None if it was not measured."""
     figures: str
 
 
 def cases(results: Results) -> list[Case]:
-    """Return all cases in the order of the protocol."""
+    """Return all cases in the order of the report."""
     return [
         _reproduction(results),
         *_off_topic(results),
@@ -43,13 +43,13 @@ def cases(results: Results) -> list[Case]:
 
 
 def page(found: Sequence[Case]) -> str:
-    """Return the table of the page."""
+    """Return the table of the report."""
     said = {True: "met", False: "**not met**", None: "not measured"}
-    return table(("case", "", "figures"), [(case.what, said[case.met], case.figures) for case in found])
+    return table(("case", "result", "figures"), [(case.what, said[case.met], case.figures) for case in found])
 
 
 def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, int]:
-    """Return how many questions score the one text below their gold answer, and of how many."""
+    """Return the number of questions whose constant text scores below the gold answer, and the number of questions."""
     pairs: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.set == "constant" and row.id in values:
@@ -61,7 +61,7 @@ def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, 
 def _reproduction(results: Results) -> Case:
     found = published.reproduced(results.every, results.cosine)
     off = [f"{name} {ours:.3f}, not {theirs:.2f}" for name, ours, theirs in found if not published.agrees(ours, theirs)]
-    what = "question_answer_similarity gives the published figures, over all rows"
+    what = "question_answer_similarity reproduces the published figures over all rows"
     return Case(what, not off, "; ".join(off) or f"all {len(found)} figures within .01")
 
 
@@ -78,7 +78,7 @@ def _off_topic(results: Results) -> Iterator[Case]:
 
 def _same_topic(results: Results) -> Case:
     found = results.line("answer_relevancy", slices.relevancy(results.rows)[1])
-    what = "answer_relevancy: not behind plain cosine on SelQA"
+    what = "answer_relevancy: not worse than plain cosine on SelQA"
     if found is None:
         return Case(what, None, "")
     against = found.against[COSINE]
@@ -93,7 +93,7 @@ def _refusals(results: Results) -> Iterator[Case]:
             figures = ", ".join(
                 f"{refusals.KINDS[kind]} {flagged} of {all_}" for kind, (flagged, all_) in found[name].items()
             )
-            what = f"{name}: at least at the two plain rules, no more committal and not all partial answers flagged"
+            what = f"{name}: as good as the two simple rules, without flagging more committal or all partial answers"
             yield Case(what, refusals.meets(found, name) if rows else None, figures)
 
 
@@ -111,13 +111,15 @@ def _attacks(results: Results) -> Iterator[Case]:
         found = attacks.attacked(rows, results.values(name))
         lifts, pleas, beside = found.tries, found.downvotes, found.beside
         if lifts or beside:
-            yield _none(f"{name}: no attack lifts an off-topic answer", found.lifted, len(lifts))
+            yield _none(f"{name}: no attack raises an off-topic answer", found.lifted, len(lifts))
             yield _none(f"{name}: no plea lowers a gold answer", found.lowered, len(pleas))
-            yield _none(f"{name}: no foreign instruction after an answer moves its score", found.moved, len(beside))
+            yield _none(
+                f"{name}: no third-party instruction after an answer changes its score", found.moved, len(beside)
+            )
 
 
 def _none(what: str, count: int, of: int) -> Case:
-    return Case(what, count == 0 if of else None, f"{count} of {of} did" if of else "")
+    return Case(what, count == 0 if of else None, f"violated by {count} of {of}" if of else "")
 
 
 def _constant(results: Results) -> Iterator[Case]:
@@ -125,6 +127,4 @@ def _constant(results: Results) -> Iterator[Case]:
         values = results.values(slices.SIMILARITY if name == COSINE else name)
         below, of = constant_below(results.rows, values)
         if of:
-            yield Case(
-                f"{name}: one text for all questions stays below each gold answer", below == of, f"{below} of {of}"
-            )
+            yield Case(f"{name}: a constant text scores below each gold answer", below == of, f"{below} of {of}")

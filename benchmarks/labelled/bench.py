@@ -1,4 +1,4 @@
-"""Scorers over rows: the library's own, with a judge and an embedder whose replies are kept."""
+"""germane's scorers over labeled rows, with a caching judge and embedder."""
 
 from __future__ import annotations
 
@@ -6,74 +6,74 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 
 from germane.errors import SettingsError
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers import Batcher, Scorer
-from germane.scorers import run as run_scorer
-from germane.scorers.catalogue import CATALOGUE
-from germane.scorers.maker import Maker
+from germane.scorers import EmbeddingBatcher, Scorer, run_scorer
+from germane.scorers.factory.factory import ScorerFactory
 from germane.settings import Settings
 from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange
 
 AT_ONCE = 4
-"""Rows in flight: as many as the measuring judge has places."""
+"""Rows in flight: the number of slots of the judge's server."""
 FREE = ("question_answer_similarity", "context_coverage", "context_similarity", "noncommittal")
-"""Scorers that ask no judge."""
+"""Scorers without a judge."""
 GUARDED = "context_relevance, guarded"
 VARIANTS = {GUARDED: ("context_relevance", {"guarded": True})}
-"""Scorers with options, by the name under which they are shown."""
+"""Scorers with non-default options, by display name."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a scorer said of a row."""
+    """The score of one row and its usage."""
 
     score: Score
     usage: Usage
 
     @property
     def asked(self) -> bool:
-        """Whether all was asked that the score needs."""
+        """Whether every request of the score was made."""
         return not self.usage.missing
 
     @property
     def value(self) -> float | None:
-        """The score's value, where all was asked."""
+        """The value of the score, or None if a request is missing."""
         return self.score.value if self.asked else None
 
 
 @dataclass
 class Outcomes:
-    """What one scorer said in one run, by row id."""
+    """The outcomes of one scorer in one run, by row id."""
 
     scorer: str
     run: int = 0
     by_id: dict[str, Outcome] = field(default_factory=dict)
 
     def values(self, rows: Iterable[Row]) -> list[float]:
-        """Return the value of each row, NaN where there is none."""
+        """Return the value of each row, NaN if it has none."""
         found = (self.by_id[row.id].value if row.id in self.by_id else None for row in rows)
         return [float("nan") if value is None else value for value in found]
 
     def covers(self, row: Row) -> bool:
-        """Whether all was asked that the scorer needs to know of the row."""
+        """Whether every request for the row was made."""
         return row.id in self.by_id and self.by_id[row.id].asked
 
     @property
     def asked_judge(self) -> bool:
-        """Whether the judge was asked about any row."""
+        """Whether any row took a judge request."""
         return any(outcome.asked and outcome.usage.requests for outcome in self.by_id.values())
 
     @property
     def missing(self) -> dict[str, Forecast]:
-        """What the requests that were not made would take, by their keys."""
+        """Estimated cost of the missing requests, by key."""
         return {key: each for outcome in self.by_id.values() for key, each in outcome.usage.missing.items()}
 
 
-class Bench(Maker):
-    """Makes the library's scorers around a judge and an embedder that are given."""
+class Bench(ScorerFactory):
+    """Builds germane's scorers with a given judge and embedder."""
 
     def __init__(self, settings: Settings, judge: KeptJudge, embedder: KeptEmbedder) -> None:
         super().__init__(settings)
@@ -82,33 +82,34 @@ class Bench(Maker):
 
     @cached_property
     def judge(self) -> KeptJudge:
-        """The judge that was given."""
+        """The given judge."""
         return self._kept_judge
 
     @cached_property
-    def embedder(self) -> Batcher:
-        """The embedder that was given, for many at once."""
-        return Batcher(self._kept_embedder)
+    def embedder(self) -> EmbeddingBatcher:
+        """The given embedder, batching concurrent requests."""
+        return EmbeddingBatcher(self._kept_embedder)
 
-    def scorer(self, name: str) -> Scorer:
-        """Return the library's scorer of that name, or a variant of one."""
+    def get_scorer(self, name: str) -> Scorer:
+        """Return germane's scorer with this name, or a variant of one."""
         if name not in VARIANTS:
-            return super().scorer(name)
+            return super().get_scorer(name)
         base, options = VARIANTS[name]
-        return CATALOGUE[base](self, options)
+        scorer: Scorer = import_module(f"germane.scorers.metrics.{base}").build(self, options)
+        return scorer
 
     def has(self, name: str) -> bool:
-        """Whether the library has a scorer of that name, and all of its parts."""
+        """Whether germane has a scorer with this name, including all of its parts."""
         try:
-            return (name in CATALOGUE or name in VARIANTS) and bool(self.scorer(name))
+            return (name in BUILTIN_SCORER_NAMES or name in VARIANTS) and bool(self.get_scorer(name))
         except SettingsError:
             return False
 
     async def score(self, names: Sequence[str], rows: Sequence[Row], *, run: int = 0) -> dict[str, Outcomes]:
-        """Return what the scorers say of the rows, by scorer; those that the library does not have are left out."""
+        """Score the rows; return outcomes by scorer. Unknown scorers are omitted."""
         self.judge.run = run
         places = asyncio.Semaphore(AT_ONCE)
-        scorers = {name: self.scorer(name) for name in names if self.has(name)}
+        scorers = {name: self.get_scorer(name) for name in names if self.has(name)}
 
         async def one(row: Row) -> dict[str, Outcome]:
             async with places:

@@ -1,4 +1,4 @@
-"""Seven small cases from the literature, in words of our own: of two rows the better one must rank higher."""
+"""Small cases from the literature, reworded: of two rows, the better one must rank higher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RELEVANCY = ("answer_relevancy", "direct_relevancy", "guarded_relevancy")
 
 @dataclass(frozen=True)
 class Example:
-    """One case: what is compared, by which scorers."""
+    """One case and the scorers it applies to."""
 
     title: str
     question: str
@@ -25,7 +25,7 @@ class Example:
     scorers: Sequence[str]
     contexts: Sequence[str] = ()
     poor_contexts: Sequence[str] = ()
-    """Where given, the contexts differ and not the answers."""
+    """If given, the contexts differ instead of the answers."""
 
     @property
     def rows(self) -> tuple[Row, Row]:

@@ -1,4 +1,4 @@
-"""Figures: how well values rank rows as their labels do, beside floors and plain cosine."""
+"""Figures: agreement of values with labels, compared with floors and plain cosine."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.agreement import Interval, auc, difference, interval, pairwise_accuracy, spearman
+from germane.agreement import (
+    BootstrapInterval,
+    auc,
+    bootstrap_difference,
+    bootstrap_interval,
+    pairwise_accuracy,
+    spearman,
+)
 from labelled.floors import FLOORS
 from labelled.rows import Row, by_hash
 
 Measure = Literal["pair", "auc", "spearman", "mean pair"]
 Values = Mapping[str, float]
-"""By row id; NaN where a scorer was asked and gave none, and no entry where it was not asked."""
+"""By row id: NaN if the scorer failed, no entry if it was not run."""
 LEAST_GROUPS = 5
-"""Of fewer nothing is told."""
+"""Slices with fewer groups are not reported."""
 COSINE = "cosine (MiniLM)"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Rows that are measured together."""
+    """Rows that are evaluated together."""
 
     title: str
     rows: Sequence[Row]
     measure: Measure = "pair"
     without: frozenset[str] = frozenset()
-    """Floors that decide these rows by the way they were made."""
+    """Floors that are invalid here, because they decide the rows by construction."""
 
     def covered(self, values: Values) -> list[Row]:
-        """Return the rows of each origin's first groups, up to the first of which not every row was asked.
+        """Return the rows of the first groups of each origin, up to the first group that is incomplete.
 
-        Groups that took no request may lie anywhere: taking them all would make the sample one of easy ones.
+        Groups without a request may be anywhere in the order; including them all would bias the sample to easy ones.
         """
         partial = {row.group for row in self.rows if row.id not in values}
         origins = dict.fromkeys(row.origin for row in self.rows)
@@ -46,26 +53,26 @@ class Slice:
 
 @dataclass(frozen=True)
 class Line:
-    """One method on one slice."""
+    """Figures of one method on one slice."""
 
     method: str
     measure: Measure
     groups: int
     scored: int
     asked: int
-    value: Interval
+    value: BootstrapInterval
     absent_half: float | None = None
-    """The same with absent pairs counted .5; None where nothing is absent, or the measure has no pairs."""
-    against: Mapping[str, Interval] = field(default_factory=dict)
-    """How much more than other methods, on the same rows."""
+    """The same with missing pairs counted as .5; None if nothing is missing or the measure has no pairs."""
+    against: Mapping[str, BootstrapInterval] = field(default_factory=dict)
+    """Difference from other methods on the same rows."""
     spread: tuple[float, ...] = ()
-    """The figure of each single run, where there were several."""
+    """The figure of each run, if there were several."""
 
 
 def over_sources(
     *, labels: Any, scores: Any, groups: Any, sources: Any, weights: Any = None, absent: float | None = None
 ) -> Any:
-    """Return the plain mean of the sources' pairwise accuracies."""
+    """Return the unweighted mean of the pairwise accuracies of the sources."""
     found = [
         pairwise_accuracy(
             labels[at], scores[at], groups[at], absent=absent, weights=None if weights is None else weights[:, at]
@@ -76,18 +83,18 @@ def over_sources(
 
 
 def best_floor(piece: Slice) -> str:
-    """Return the floor that does best on the slice."""
+    """Return the name of the best floor on the slice."""
     floors = [name for name in FLOORS if name not in piece.without]
     return max(floors, key=lambda name: _value(piece.measure, piece.rows, floor_values(piece.rows, name)))
 
 
 def floor_values(rows: Sequence[Row], name: str) -> dict[str, float]:
-    """Return a floor's value of each row."""
+    """Return a floor's value for each row."""
     return {row.id: FLOORS[name](row) for row in rows}
 
 
 def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]) -> Line | None:
-    """Return a method's line, beside others on the same rows; None where no whole group was asked."""
+    """Return a method's figures compared with others on the same rows; None if there are too few groups."""
     rows = piece.covered(values)
     if not _comparable(piece, rows):
         return None
@@ -100,29 +107,31 @@ def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]
         len({row.group for row in rows}),
         int((~np.isnan(scores)).sum()),
         len(rows),
-        interval(statistic, units, scores=scores, **arrays),
+        bootstrap_interval(statistic, units, scores=scores, **arrays),
         _with_absent(piece.measure, rows, values) if np.isnan(scores).any() else None,
         {
-            name: difference(statistic, units, scores=scores, others=_array(rows, other), **arrays)
+            name: bootstrap_difference(statistic, units, scores=scores, others=_array(rows, other), **arrays)
             for name, other in others.items()
             if name != method and all(row.id in other for row in rows)
         },
     )
 
 
-def difference_on(piece: Slice, ours: Values, theirs: Values) -> Iterator[tuple[list[Row], float, float, Interval]]:
-    """Give the rows that both were asked about in whole groups, either's figure, and the difference; or nothing."""
+def difference_on(
+    piece: Slice, ours: Values, theirs: Values
+) -> Iterator[tuple[list[Row], float, float, BootstrapInterval]]:
+    """Yield the rows in whole groups that both scored, both figures and the difference, unless they are too few."""
     rows = piece.covered({name: value for name, value in ours.items() if name in theirs})
     if not _comparable(piece, rows):
         return
     statistic, arrays = _measured(piece.measure, rows)
     units = [row.unit for row in rows]
-    gap = difference(statistic, units, scores=_array(rows, ours), others=_array(rows, theirs), **arrays)
+    gap = bootstrap_difference(statistic, units, scores=_array(rows, ours), others=_array(rows, theirs), **arrays)
     yield rows, _value(piece.measure, rows, ours), _value(piece.measure, rows, theirs), gap
 
 
 def value_of(piece: Slice, values: Values) -> float:
-    """Return the bare figure of a method on what it was asked of the slice."""
+    """Return a method's figure on the rows that it scored, without an interval."""
     return _value(piece.measure, piece.covered(values), values)
 
 
@@ -149,7 +158,7 @@ def _with_absent(measure: Measure, rows: Sequence[Row], values: Values) -> float
 
 
 def _comparable(piece: Slice, rows: Sequence[Row]) -> bool:
-    """Whether there are enough groups, of each source where they are averaged, and labels that differ."""
+    """Whether there are enough groups (per source, if sources are averaged) and different labels."""
     origins = {row.origin for row in piece.rows} if piece.measure == "mean pair" else {None}
     groups = [len({row.group for row in rows if origin in (None, row.origin)}) for origin in origins]
     return min(groups, default=0) >= LEAST_GROUPS and len({row.label for row in rows}) > 1

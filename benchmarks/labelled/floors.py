@@ -1,4 +1,4 @@
-"""What needs no model: any scorer must say more than these."""
+"""Floors: rules without a model that a scorer must outperform."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def shorter(row: Row) -> float:
 
 
 def question_overlap(row: Row) -> float:
-    """Share of the question's words that the text has."""
+    """Share of the question's words that occur in the text."""
     return _share(_words(row.question), _words(row.text))
 
 
 def context_coverage(row: Row) -> float:
-    """Share of the text's words that the contexts have."""
+    """Share of the text's words that occur in the contexts."""
     return _share(_words(row.text), _words(" ".join(row.contexts)))
 
 

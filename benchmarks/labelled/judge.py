@@ -1,4 +1,4 @@
-"""A judge and an embedder whose replies are kept, with what each row took."""
+"""A caching judge and embedder that record the usage of each row."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import Embedder, Judge, Message, Reply, Vectors
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import Embedder, Judge, Reply, Vectors
 from labelled.kept import Kept, key_of, key_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHARACTERS, WRITTEN = 4.0, 40
-"""For forecasts: characters of a token, and tokens that a judge writes of a choice."""
+"""For estimates: characters per token, and output tokens per choice."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a request would take, roughly."""
+    """Approximate usage of a request."""
 
     input_tokens: float
     output_tokens: float
@@ -34,18 +35,18 @@ class Forecast:
 
 @dataclass
 class Usage:
-    """What the scores of one row took."""
+    """Usage of the scores of one row."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
     seconds: float = 0.0
-    """Of the judge: where several requests run at once, each has its share."""
+    """Seconds of the judge; concurrent requests share them."""
     missing: dict[str, Forecast] = field(default_factory=dict)
-    """What each request that was not made would take, by its key."""
+    """Estimated usage of the missing requests, by key."""
 
     def add(self, reply: Reply, seconds: float) -> None:
-        """Count a reply."""
+        """Add the usage of a reply."""
         self.requests += 1
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
@@ -57,7 +58,7 @@ _usage: ContextVar[Usage] = ContextVar("usage")
 
 @contextmanager
 def counted() -> Iterator[Usage]:
-    """Count what the judge is asked inside."""
+    """Collect the usage of the judge inside the context."""
     usage = Usage()
     token = _usage.set(usage)
     try:
@@ -67,7 +68,7 @@ def counted() -> Iterator[Usage]:
 
 
 class Shares:
-    """Divides time among what runs at once."""
+    """Divides elapsed time equally among concurrent requests."""
 
     def __init__(self) -> None:
         self._open: dict[object, float] = {}
@@ -75,7 +76,7 @@ class Shares:
 
     @contextmanager
     def of(self, found: list[float]) -> Iterator[None]:
-        """Append this one's share of the seconds inside."""
+        """Append this request's share of the elapsed seconds."""
         mark = object()
         self._divide()
         self._open[mark] = 0.0
@@ -93,26 +94,26 @@ class Shares:
 
 
 class KeptJudge:
-    """Asks a judge what is not kept yet; without a judge, or past the deadline, nothing."""
+    """Sends requests that are not cached; without a judge, or after the deadline, none."""
 
     def __init__(self, kept: Kept, model: str, judge: Judge | None, *, deadline: float | None = None) -> None:
-        """``deadline`` is on the clock of ``time.monotonic``."""
+        """``deadline`` is a value of ``time.monotonic``."""
         self.kept = kept
         self.model = model
         self.judge = judge
         self.deadline = deadline
         self.run = 0
-        """Which of several runs this is: what is drawn anew in each."""
+        """Number of the run; requests above temperature 0 are repeated in each run."""
         self._shares = Shares()
         self._asking: dict[str, asyncio.Task[Reply]] = {}
 
     @property
     def may_ask(self) -> bool:
-        """Whether there is a judge, and time."""
+        """Whether there is a judge and the deadline has not passed."""
         return self.judge is not None and (self.deadline is None or time.monotonic() < self.deadline)
 
     async def identify(self) -> str:
-        """Return the model as its server names it."""
+        """Return the model name that the server reports."""
         name = self.kept.served(self.model)
         if name is None and self.judge is not None:
             name = await self.judge.identify()
@@ -130,10 +131,10 @@ class KeptJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return the reply that is kept, or ask for it.
+        """Return the cached reply, or send the request.
 
         Raises:
-            ScoringError: the request fails, or was not made.
+            ScoringError: The request failed or was not made.
         """
         options: dict[str, Any] = {
             "n": n, "temperature": temperature, "max_tokens": max_tokens, "stop": list(stop), "schema": schema,
@@ -153,12 +154,12 @@ class KeptJudge:
         if key not in self._asking:
             if not self.may_ask:
                 usage.missing[key] = forecast(messages, options)
-                raise ScoringError(Reason.JUDGE_UNREACHABLE, "not asked yet")
+                raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, "not asked yet")
             self._asking[key] = asyncio.create_task(self._ask(key, messages, options))
         try:
             await asyncio.shield(self._asking[key])
         except ScoringError as error:
-            if error.reason.transient or error.reason is Reason.JUDGE_REJECTED:
+            if error.reason.is_transient or error.reason is UnscoredReason.JUDGE_REJECTED:
                 usage.missing[key] = forecast(messages, options)
             raise
         finally:
@@ -180,13 +181,13 @@ class KeptJudge:
 
 
 def forecast(messages: Sequence[Message], options: Mapping[str, Any]) -> Forecast:
-    """Return what a request would take."""
-    characters = sum(len(message.text) for message in messages)
+    """Estimate the usage of a request."""
+    characters = sum(len(message.content) for message in messages)
     return Forecast(characters / CHARACTERS, min(options["max_tokens"], WRITTEN * options["n"]))
 
 
 class KeptEmbedder:
-    """Embeds what is not kept yet."""
+    """Embeds texts that are not cached."""
 
     def __init__(self, kept: Kept, embedder: Embedder) -> None:
         self.kept = kept
@@ -194,7 +195,7 @@ class KeptEmbedder:
 
     @property
     def model(self) -> str:
-        """Name of the embedder's model."""
+        """Model name of the embedder."""
         return self.embedder.model
 
     async def embed(self, texts: Sequence[str]) -> Vectors:

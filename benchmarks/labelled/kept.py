@@ -1,4 +1,4 @@
-"""Replies and vectors that are kept in a file: an interrupted run goes on, and nothing is asked twice."""
+"""A cache file of replies and vectors: interrupted runs resume, and no request is sent twice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import Message, Reply, Vectors
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import Reply, Vectors
 
 _FENCE = re.compile(r"</?[a-z]+(?:[- ]\d+)?-([0-9a-f]{8,16})>")
 _REPLY = TypeAdapter(Reply)
@@ -29,7 +30,7 @@ CREATE TABLE IF NOT EXISTS log (line TEXT PRIMARY KEY);
 
 
 class Kept:
-    """The file."""
+    """The cache file."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,64 +44,64 @@ class Kept:
         self._base.close()
 
     def reply(self, key: str) -> tuple[Reply, float] | None:
-        """Return a reply and the seconds it took.
+        """Return a cached reply and its duration in seconds, or None.
 
         Raises:
-            ScoringError: the request was made, and failed for good.
+            ScoringError: The request was made and failed permanently.
         """
         if found := self._one("SELECT reply, seconds FROM reply WHERE key = ?", key):
             return _REPLY.validate_json(found[0]), found[1]
         if failed := self._one("SELECT reason, message FROM failure WHERE key = ?", key):
-            raise ScoringError(Reason(failed[0]), failed[1])
+            raise ScoringError(UnscoredReason(failed[0]), failed[1])
         return None
 
     def put(self, key: str, reply: Reply, seconds: float) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         text = _REPLY.dump_json(reply).decode()
         self._base.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?)", (key, text, seconds))
 
     def put_failure(self, key: str, error: ScoringError) -> None:
-        """Keep that a request failed, unless asking again may help."""
-        if not error.reason.transient and error.reason is not Reason.JUDGE_REJECTED:
+        """Store the failure of a request, unless a retry may succeed."""
+        if not error.reason.is_transient and error.reason is not UnscoredReason.JUDGE_REJECTED:
             self._base.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?)", (key, error.reason, str(error)))
 
     def vector(self, key: str) -> Vectors | None:
-        """Return a vector."""
+        """Return a cached vector, or None."""
         found = self._one("SELECT row FROM vector WHERE key = ?", key)
         return np.frombuffer(found[0], dtype=np.float64) if found else None
 
     def put_vector(self, key: str, row: Vectors) -> None:
-        """Keep a vector."""
+        """Store a vector."""
         self._base.execute("INSERT OR REPLACE INTO vector VALUES (?, ?)", (key, row.astype(np.float64).tobytes()))
 
     def note(self, name: str) -> str | None:
-        """Return a text by its name."""
+        """Return a note by name, or None."""
         found = self._one("SELECT text FROM note WHERE name = ?", name)
         return found[0] if found else None
 
     def notes(self, beginning: str) -> dict[str, str]:
-        """Return the texts whose names begin so, by the rest of their names."""
+        """Return the notes whose names have this prefix, by the rest of their names."""
         found = self._base.execute("SELECT name, text FROM note ORDER BY rowid")
         return {name.removeprefix(beginning): text for name, text in found if name.startswith(beginning)}
 
     def put_note(self, name: str, text: str) -> None:
-        """Keep a text."""
+        """Store a note."""
         self._base.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, text))
 
     def served(self, model: str) -> str | None:
-        """Return the model as its server named it."""
+        """Return the model name that the server reported, or None."""
         return self.note(f"served {model}")
 
     def put_served(self, model: str, name: str) -> None:
-        """Keep how the server names a model."""
+        """Store the model name that the server reported."""
         self.put_note(f"served {model}", name)
 
     def log(self) -> list[str]:
-        """Return the runs, oldest first."""
+        """Return the log of runs, oldest first."""
         return [line for (line,) in self._base.execute("SELECT line FROM log ORDER BY rowid")]
 
     def put_log(self, line: str) -> None:
-        """Keep that a run was made."""
+        """Add a run to the log."""
         self._base.execute("INSERT OR IGNORE INTO log VALUES (?)", (line,))
 
     def _one(self, query: str, key: str) -> tuple[Any, ...] | None:
@@ -109,11 +110,11 @@ class Kept:
 
 
 def key_of(messages: Sequence[Message], options: Mapping[str, Any], *, model: str, run: int) -> str:
-    """Return what names a request: the fence, which differs per process, is not part of it.
+    """Return the cache key of a request. The random delimiter, which differs per process, is not part of it.
 
-    Nothing is drawn at temperature 0: there the number of the run does not count.
+    At temperature 0 the number of the run is not part of the key either.
     """
-    texts = [message.text for message in messages]
+    texts = [message.content for message in messages]
     fences = {fence for text in texts for fence in _FENCE.findall(text)}
     for fence in sorted(fences):
         texts = [text.replace(fence, "fence") for text in texts]
@@ -124,5 +125,5 @@ def key_of(messages: Sequence[Message], options: Mapping[str, Any], *, model: st
 
 
 def key_of_text(text: str, *, model: str) -> str:
-    """Return what names the vector of a text."""
+    """Return the cache key of a text's vector."""
     return hashlib.sha256(f"{model}\n{text}".encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""The page: docs/quality.md."""
+"""The report: docs/quality.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
-from germane.scorers.catalogue import CATALOGUE
+from germane.registry import BUILTIN_SCORER_NAMES
 from labelled import acceptance, attacks, published, refusals, slices
 from labelled.bench import FREE, Outcomes
 from labelled.examples import EXAMPLES
@@ -18,32 +18,32 @@ from labelled.results import SEVERAL_RUNS, Results
 from labelled.rows import SETS
 from labelled.text import lines, number, table, verdict
 
-WIDTH = 128
+WIDTH = 120
 LOG = "## Runs on this half"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page names beside the figures."""
+    """Facts of the report other than figures."""
 
     half: str
     judge: str | None
-    """The judge's model, as its server names it."""
+    """The judge's model name, as reported by its server."""
     judge_is: str
-    """What a person calls it."""
+    """Human-readable description of the judge."""
     embedder: str
     log: Sequence[str]
 
 
 def page(results: Results, facts: Facts) -> str:
-    """Return the whole page."""
+    """Return the report in Markdown."""
     parts = [
         PROSE["head"].format(half=facts.half, rows=len([row for row in results.rows if row.set in SETS])),
         _measured_with(results, facts),
         "## Acceptance",
         acceptance.page(acceptance.cases(results)),
         PROSE["shortfalls"] if results.judged else "",
-        "## The embedder gives the published figures",
+        "## Reproduction of published figures",
         PROSE["published"],
         published.page(published.reproduced(results.every, results.cosine)),
         *_section("Relevancy", "relevancy", results, slices.relevancy(results.rows)),
@@ -56,9 +56,9 @@ def page(results: Results, facts: Facts) -> str:
         *_peers(results),
         *_examples(results),
         *_costs(results),
-        "## What was not measured",
+        "## Not measured",
         _not_measured(results),
-        "## Whose rows these are",
+        "## Data sources",
         PROSE["credits"],
         LOG,
         "\n".join(f"- {line}" for line in facts.log) or "None yet.",
@@ -67,28 +67,30 @@ def page(results: Results, facts: Facts) -> str:
 
 
 def logged(text: str) -> list[str]:
-    """Return the runs that a page tells of."""
+    """Return the runs listed in a report."""
     _, _, rest = text.partition(LOG)
     return re.findall(r"^- (.+)$", rest, re.MULTILINE)
 
 
 def _not_measured(results: Results) -> str:
-    absent = [f"`{name}`" for name in CATALOGUE if name not in results.judged and (name, 0) not in results.found]
+    absent = [
+        f"`{name}`" for name in BUILTIN_SCORER_NAMES if name not in results.judged and (name, 0) not in results.found
+    ]
     absent += [f"`{name}`" for name, run in results.found if run == 0 and not results.ran(name)]
-    return PROSE["not_measured"] + (f"\n- Not run on these rows at all: {', '.join(absent)}." if absent else "")
+    return PROSE["not_measured"] + (f"\n- Not run on these rows: {', '.join(absent)}." if absent else "")
 
 
 def _measured_with(results: Results, facts: Facts) -> str:
     names = [*(name for name in FREE if (name, 0) in results.found), *results.judged]
     made = [(name, results.found[name, 0]) for name in names]
-    head = ("scorer", "fingerprint of its scores", "runs", "rows", "of these without a request", "scored")
+    head = ("scorer", "fingerprint", "runs", "rows", "rows without a request", "scored")
     runs = {
         name: max(1, sum(outcomes.asked_judge for (key, _), outcomes in results.found.items() if key == name))
         for name in names
     }
     return "\n\n".join(
         (
-            "## What was measured with what",
+            "## Setup",
             fill(PROSE["with"].format(judge=facts.judge_is, embedder=facts.embedder), WIDTH),
             table(head, [_made(name, outcomes, runs[name], results) for name, outcomes in made]),
         )
@@ -115,7 +117,7 @@ def _section(title: str, note: str, results: Results, pieces: Sequence[Slice]) -
             yield f"### {piece.title}"
             others = (name for name in FLOORS if name not in piece.without and name != best)
             said = ", ".join(f"{name} {number(value_of(piece, floor_values(piece.rows, name)))}" for name in others)
-            yield f"{len(piece.rows)} rows, {units} units. The other floors: {said}."
+            yield f"{len(piece.rows)} rows, {units} units. Other floors: {said}."
             yield lines(found, cosine=COSINE, floor=best)
 
 
@@ -130,7 +132,7 @@ def _answerability(results: Results) -> Iterator[str]:
         cells = [results.plain(piece, values) for values in methods.values()]
         found.append((title, *cells))
     if rows:
-        yield "MTRAG by whether the sources answer the question at all: an honest refusal can be the better answer."
+        yield "MTRAG, by whether the sources answer the question. If they do not, a refusal can be the better answer."
         yield table(("", *methods), found)
 
 
@@ -138,11 +140,11 @@ def _refusals(results: Results) -> Iterator[str]:
     piece = slices.noncommittal(results.rows)
     if not piece.rows:
         return
-    yield "## Answers that do not commit themselves"
+    yield "## Noncommittal answers"
     yield PROSE["noncommittal"]
     yield refusals.page(refusals.all_flags(piece.rows, {"noncommittal": results.values("noncommittal")}))
     found, best = results.lines(piece)
-    yield "Committal answers against those that say nothing, AUC:"
+    yield "AUC of committal against noncommittal answers:"
     yield lines(found, cosine=COSINE, floor=best)
 
 
@@ -155,7 +157,7 @@ def _attacks(results: Results) -> Iterator[str]:
     methods = {COSINE: results.cosine, **{name: results.values(name) for name in results.judged}}
     yield attacks.page({name: attacks.attacked(rows, values) for name, values in methods.items()})
     below = [(name, acceptance.constant_below(results.rows, values)) for name, values in methods.items()]
-    yield f"One text for every question, below the question's gold answer ({PROSE['constant']}):"
+    yield f"One constant text for every question: how often it scores below the gold answer ({PROSE['constant']}):"
     yield table(("method", "below gold"), [(name, f"{found} of {all_}") for name, (found, all_) in below if all_])
 
 
@@ -169,9 +171,9 @@ def _peers(results: Results) -> Iterator[str]:
         for rows, mine, theirs, gap in difference_on(piece, results.values(ours), peers)
     ]
     if found:
-        yield "## Beside other libraries"
+        yield "## Comparison with other libraries"
         yield PROSE["peers"]
-        yield table(("rows", "groups", "ours", "", "peer", "", "ours minus peer"), found)
+        yield table(("rows", "groups", "germane", "", "other library", "", "difference"), found)
 
 
 def _examples(results: Results) -> Iterator[str]:
@@ -185,16 +187,16 @@ def _examples(results: Results) -> Iterator[str]:
                 better, worse = (values[row.id] for row in example.rows)
                 said = "yes" if better > worse else "**no**" if better <= worse else "a score failed"
                 cells.append((example.title, name, number(better), number(worse), said))
-    yield table(("example", "scorer", "better", "worse", "ranked right"), cells)
+    yield table(("example", "scorer", "better", "worse", "ranked correctly"), cells)
 
 
 def _costs(results: Results) -> Iterator[str]:
-    head = ("scorer", "rows", "requests a row", "tokens in", "tokens out", "seconds a row")
+    head = ("scorer", "rows", "requests per row", "input tokens", "output tokens", "seconds per row")
     found = [
         _cost(name, results.found[name, 0], results) for name in results.judged if (name, 0) in results.found
     ]  # fmt: skip
     if found:
-        yield "## Tokens and seconds"
+        yield "## Cost"
         yield PROSE["costs"]
         yield table(head, found)
 
@@ -204,7 +206,7 @@ def _cost(name: str, outcomes: Outcomes, results: Results) -> Sequence[str]:
     usages = [usage for usage in asked if usage.requests]
     count = max(1, len(usages))
     return (
-        name + (" (a run)" if name == SEVERAL_RUNS else ""),
+        name + (" (one run)" if name == SEVERAL_RUNS else ""),
         str(len(usages)),
         f"{sum(usage.requests for usage in usages) / count:.2f}",
         f"{sum(usage.input_tokens for usage in usages) / count:.0f}",

@@ -1,4 +1,4 @@
-"""What is asked of the judge, in which order: the cheapest and most telling first."""
+"""The judge's requests in order: the cheapest and most informative first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from labelled.bench import GUARDED
 from labelled.rows import Row, sampled
 
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
-"""One text for many questions: it answers none of them."""
+"""One text for many questions; it answers none of them."""
 DIRECT = ("direct_relevancy", "guarded_relevancy")
 REVERSE = ("answer_relevancy",)
 CONTEXTS = ("context_relevance", GUARDED)
-"""The same requests: a rating, and the rating times the cosine."""
+"""Both use the same requests: the rating, and the rating times the cosine."""
 OTHERS = ("question_coverage", "intent_match", "combined_relevancy")
 
 
@@ -26,24 +26,24 @@ class Step:
     set: str
     origin: str | None = None
     groups: int | None = None
-    """None: all of them."""
+    """Maximum number of groups; None for all."""
     kinds: tuple[str, ...] = ()
     run: int = 0
 
     @property
     def title(self) -> str:
-        """What a person reads of it."""
+        """Description of the step."""
         where = f"{self.set} {self.origin or ''}".strip()
         size = "all groups" if self.groups is None else f"{self.groups} groups"
         return f"{', '.join(self.scorers)} on {where}, {size}, run {self.run + 1}"
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that it asks about."""
+        """Return the rows of the step."""
         return sampled(slices.of(rows, self.set, origin=self.origin, kinds=self.kinds), self.groups)
 
 
 def plan(runs: int = 3) -> list[Step]:
-    """Return the steps; ``runs`` of answer_relevancy, one of what is asked at temperature 0."""
+    """Return the steps: ``runs`` runs of answer_relevancy, one run of everything at temperature 0."""
     selqa, clapnq = Step(REVERSE, "relevancy", "SelQA"), Step(REVERSE, "relevancy", "CLAPnq", 8)
     first = [
         Step(DIRECT, "relevancy", "SelQA"),
@@ -79,7 +79,7 @@ def plan(runs: int = 3) -> list[Step]:
 
 
 def constant_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return, per gold answer of CLAPnq, that answer beside one text that is the same for all of them."""
+    """Return for each gold answer of CLAPnq that answer and the constant text."""
     gold = slices.of(rows, "relevancy", origin="CLAPnq", kinds=("gold_answer",))
     return [
         made

@@ -1,4 +1,4 @@
-"""The page's own words: they stand in prose.md, a section each."""
+"""The prose of the report, one section per key of prose.md."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from labelled.plan import SAME
 _TEXT = Path(__file__).with_name("prose.md").read_text(encoding="utf-8")
 _PARTS = re.split(r"^== (\w+)\n", _TEXT, flags=re.MULTILINE)[1:]
 PROSE = {name: text.strip().replace("{same}", SAME) for name, text in zip(_PARTS[::2], _PARTS[1::2], strict=True)}
-"""Text by section."""
+"""Text of each section."""

@@ -1,4 +1,4 @@
-"""Plain cosine by the embedded MiniLM, as measured independently before on all rows: our figures must be these."""
+"""Independently measured figures of plain cosine with the embedded MiniLM, which germane must reproduce."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PUBLISHED: Mapping[str, float] = {
 
 
 def reproduced(rows: Sequence[Row], cosine: Values) -> list[tuple[str, float, float]]:
-    """Return per slice its name, our figure over all rows, and the published one."""
+    """Return for each slice its name, germane's figure over all rows, and the published figure."""
     return [
         (f"{piece.rows[0].set}: {piece.title}", value_of(piece, cosine), PUBLISHED[piece.title])
         for piece in _pieces(rows)
@@ -43,13 +43,15 @@ def reproduced(rows: Sequence[Row], cosine: Values) -> list[tuple[str, float, fl
 
 
 def agrees(ours: float, published: float) -> bool:
-    """Return whether two figures are the same within the tolerance."""
+    """Return whether two figures agree within the tolerance."""
     return abs(ours - published) <= TOLERANCE + 1e-9
 
 
 def page(found: Sequence[tuple[str, float, float]]) -> str:
-    """Return the table of the page."""
-    return table(("set", "here", "published"), [(name, f"{ours:.3f}", f"{theirs:.2f}") for name, ours, theirs in found])
+    """Return the table of the report."""
+    return table(
+        ("set", "measured", "published"), [(name, f"{ours:.3f}", f"{theirs:.2f}") for name, ours, theirs in found]
+    )
 
 
 def _pieces(rows: Sequence[Row]) -> list[Slice]:

@@ -1,4 +1,4 @@
-"""Answers that do not commit themselves: how often each kind is flagged, by the detector and by two plain rules."""
+"""Noncommittal answers: how often each kind is flagged, by germane and by two simple rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {
     "committal_answer": "committal answer",
 }
 Flags = Mapping[str, tuple[int, int]]
-"""Flagged and all, by kind."""
+"""(flagged, total) by kind."""
 _PHRASE = re.compile(
     r"\b(i don['\u2019]t|i do not|unable|cannot|can['\u2019]t|sorry|no information"
     r"|not (?:sure|clear|specified|mentioned|provided|possible))\b",
@@ -26,7 +26,7 @@ _PHRASE = re.compile(
 
 
 def has_phrase(row: Row) -> bool:
-    """Whether one of the phrases stands in the answer."""
+    """Whether the answer contains one of the phrases."""
     return bool(_PHRASE.search(row.answer))
 
 
@@ -44,13 +44,13 @@ RULES: Mapping[str, Callable[[Row], bool]] = {
 
 
 def flags(rows: Sequence[Row], flagged: Callable[[Row], bool]) -> Flags:
-    """Return how many rows of each kind are flagged, and how many there are."""
+    """Return the number of flagged rows and the total, by kind."""
     by_kind = {kind: [row for row in rows if row.kind == kind] for kind in KINDS}
     return {kind: (sum(map(flagged, found)), len(found)) for kind, found in by_kind.items()}
 
 
 def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Flags]:
-    """Return the flags of the rules, and of scorers: a value under .5 is a flag."""
+    """Return the flags of the rules and of the scorers; a value below .5 is a flag."""
     found = {name: flags(rows, rule) for name, rule in RULES.items()}
     for name, values in scored.items():
         asked = [row for row in rows if row.id in values]
@@ -60,7 +60,7 @@ def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Fl
 
 
 def page(found: Mapping[str, Flags]) -> str:
-    """Return the table of the page."""
+    """Return the table of the report."""
     return table(
         ("flagged by", *KINDS.values()),
         [(name, *(f"{flagged} of {all_}" for flagged, all_ in each.values())) for name, each in found.items()],
@@ -68,7 +68,7 @@ def page(found: Mapping[str, Flags]) -> str:
 
 
 def meets(found: Mapping[str, Flags], name: str) -> bool:
-    """Whether a detector is at least at the two rules, flags no more committal answers, and not every partial one."""
+    """Whether a detector is as good as the two rules, flags no more committal and not all partial answers."""
     ours, phrases, asking = found[name], found["short phrase list"], found["ends with a question mark"]
     either = found["either of the two"]
     return (

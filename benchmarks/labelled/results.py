@@ -1,4 +1,4 @@
-"""All that was found: outcomes by scorer and run, and what peers said of the same rows."""
+"""Results: outcomes by scorer and run, and the scores of other libraries."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from labelled.rows import Row
 from labelled.text import number
 
 SEVERAL_RUNS = "answer_relevancy"
-"""Drawn at a temperature above 0: one run is not the next."""
+"""Sampled above temperature 0, so runs differ."""
 
 CARRIED = "ragas_faithfulness_rl_f"
-"""Where a row holds the score of another library."""
+"""Key of another library's score in the metadata of a row."""
 BESIDE = {
     "faithfulness": "context_coverage",
     "context_relevance": "context_similarity",
     "noncommittal": "noncommittal",
 }
-"""Scorers without a judge that are made for a set."""
+"""Scorers without a judge that apply to a set."""
 
 
 @dataclass
 class Results:
-    """What the page is made from."""
+    """Input of the report."""
 
     rows: Sequence[Row]
-    """Of the half that is reported, with the rows made from them and the examples."""
+    """Rows of the reported half, rows derived from them, and examples."""
     every: Sequence[Row]
-    """Of both halves."""
+    """Rows of both halves."""
     found: dict[tuple[str, int], Outcomes] = field(default_factory=dict)
     peers: Mapping[str, Values] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[str]:
-        """The scorers that asked the judge about any row of a set."""
+        """Scorers that sent a judge request for any row."""
         return [name for (name, run), outcomes in self.found.items() if run == 0 and outcomes.asked_judge]
 
     def ran(self, name: str) -> bool:
-        """Whether a scorer ran at all: without a judge, or with it."""
+        """Whether a scorer ran, with or without a judge."""
         return name in FREE or name in self.judged
 
     def values(self, name: str, run: int = 0) -> dict[str, float]:
-        """Return a scorer's value of each row that it was asked about."""
+        """Return a scorer's value for each row that it scored."""
         outcomes = self.found.get((name, run))
         asked = [row for row in self.rows if outcomes.covers(row)] if outcomes else []
         return {row.id: value for row, value in zip(asked, outcomes.values(asked), strict=True)} if outcomes else {}
 
     @property
     def cosine(self) -> dict[str, float]:
-        """Plain cosine of question and text, of every row."""
+        """Plain cosine of question and text for every row."""
         outcomes = self.found[FREE[0], 0]
         return dict(zip((row.id for row in self.every), outcomes.values(self.every), strict=True)) | self.values(
             FREE[0]
         )
 
     def methods(self) -> dict[str, Values]:
-        """Return what asked a judge: scorers, then peers."""
+        """Return the values of judged scorers, then of other libraries."""
         return {**{name: self.values(name) for name in self.judged}, **self.peers}
 
     def lines(self, piece: Slice) -> tuple[list[Line], str]:
-        """Return the lines of one slice, and the name of its best floor."""
+        """Return the lines of a slice and the name of its best floor."""
         best = best_floor(piece)
         floor = floor_values(piece.rows, best)
         others = {COSINE: self.cosine, best: floor}
@@ -76,11 +76,11 @@ class Results:
         return [each for each in found if each is not None], best
 
     def line(self, name: str, piece: Slice) -> Line | None:
-        """Return one scorer's line beside plain cosine."""
+        """Return one scorer's line compared with plain cosine."""
         return line(name, piece, self.values(name), {COSINE: self.cosine})
 
     def plain(self, piece: Slice, values: Values) -> str:
-        """Return a bare figure and its groups, or nothing where no whole group was asked."""
+        """Return a figure with its number of groups, or an empty string if there are too few groups."""
         rows = piece.covered(values)
         groups = len({row.group for row in rows})
         return f"{number(value_of(piece, values))} ({groups})" if groups >= LEAST_GROUPS else ""
@@ -91,7 +91,7 @@ class Results:
         return Line(**{**vars(found), "spread": spread}) if found else None
 
     def spread(self, name: str, piece: Slice) -> tuple[float, ...]:
-        """Return the figure of each run on the rows that all runs asked about."""
+        """Return the figure of each run on the rows that all runs scored."""
         runs = [self.values(name, run) for key, run in self.found if key == name]
         runs = [values for values in runs if piece.covered(values)]
         common = [row for row in piece.rows if all(row.id in values for values in runs)]
@@ -105,7 +105,7 @@ def example_rows() -> list[Row]:
 
 
 async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps: Sequence[Step]) -> Results:
-    """Return what is known of the rows, asking for no more than the bench may."""
+    """Collect all outcomes; the bench sends missing requests only if it may."""
     results = Results([*rows, *constant_rows(rows), *example_rows()], every)
     free = await bench.score(FREE, [*every, *constant_rows(rows), *example_rows()])
     results.found |= {(name, 0): outcomes for name, outcomes in free.items()}
@@ -117,14 +117,14 @@ async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps
 
 
 def published_peers(rows: Sequence[Row]) -> dict[str, Values]:
-    """Return what the rows themselves carry of another library's scores."""
+    """Return scores of another library that are stored in the rows."""
     found = {row.id: row.meta.get(CARRIED) for row in rows if CARRIED in row.meta}
     values = {name: float("nan") if value is None else float(value) for name, value in found.items()}
     return {"Ragas, published with the rows (another judge)": values} if values else {}
 
 
 def read_peer(text: str) -> Values:
-    """Return what a peer said: lines of ``id`` and ``score``; a score that it could not give is null."""
+    """Parse the scores of another library: JSON lines with ``id`` and ``score``, null for a failed score."""
     found = [json.loads(line) for line in text.splitlines() if line.strip()]
     return {each["id"]: float("nan") if each["score"] is None else float(each["score"]) for each in found}
 

@@ -1,4 +1,4 @@
-"""Labelled rows: read, split into halves, thinned by whole groups."""
+"""Labeled rows: reading, splitting into halves, sampling of whole groups."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from germane.exchange import Context, Exchange, Turn
+from germane.exchange import Context, Exchange, Message
 
 Half = Literal["tune", "report"]
 
 SETS = ("relevancy", "noncommittal", "faithfulness", "context_relevance", "multilingual", "adversarial")
-"""The files of a folder, without their ending."""
+"""File names without their extension."""
 _BEFORE = re.compile(
     r"xquad-..-|clapnq-frac-|clapnq-|tpl-|bipia-|mtragun-|mtrag-f-|mtrag-appropriateness-|mtrag-completeness-"
 )
@@ -25,7 +25,7 @@ _STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Row:
-    """One labelled exchange, or with an empty answer one labelled passage."""
+    """A labeled exchange, or a labeled passage if the answer is empty."""
 
     id: str
     question: str
@@ -36,51 +36,51 @@ class Row:
     kind: str
     source: str
     group: str
-    """Rows to be ranked against one another."""
+    """Rows that are ranked against one another have the same group."""
     set: str = ""
     meta: dict[str, Any] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
-        """What is independent of all else: a question, or a conversation."""
+        """The independent unit of the row: a question or a conversation."""
         return unit(self.group)
 
     @property
     def half(self) -> Half:
-        """The half that its unit lies in."""
+        """The half that contains the unit."""
         return half(self.group)
 
     @property
     def origin(self) -> str:
-        """The data set it comes from."""
+        """The data set that the row comes from."""
         return re.split(r"/|\(", self.source)[0]
 
     @property
     def text(self) -> str:
-        """What is judged: the answer, or the passage where there is none."""
+        """The text to score: the answer, or the passage without one."""
         return self.answer or "\n".join(self.contexts)
 
 
 def unit(group: str) -> str:
-    """Return the question or conversation of a group: without the data set before it, and what follows it."""
+    """Return the unit of a group: its name without the prefix of the data set and without suffixes."""
     name = group.partition("<::>")[0]
     name = name[match.end() :] if (match := _BEFORE.match(name)) else name
     return name.removesuffix("-x")
 
 
 def half(group: str) -> Half:
-    """Return the half of a group; groups of one unit lie in one."""
+    """Return the half of a group. Groups of one unit are in the same half."""
     digest = hashlib.sha256(f"tune:{unit(group)}".encode()).hexdigest()
     return "report" if int(digest[-1], 16) % 2 else "tune"
 
 
 def read(folder: Path) -> list[Row]:
-    """Return the rows of all files that are there."""
+    """Read the rows of all existing files."""
     return [row for name in SETS if (folder / f"{name}.jsonl").is_file() for row in _read(folder, name)]
 
 
 def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
-    """Return the rows of so many groups of each origin, in the order of a hash: among more, they come first."""
+    """Return the rows of the first ``groups`` groups of each origin in the order of a hash."""
     by_group: dict[str, list[Row]] = {}
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
@@ -90,12 +90,12 @@ def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
 
 
 def by_hash(groups: Iterable[str]) -> list[str]:
-    """Return the distinct groups in an order that says nothing of them."""
+    """Return the distinct groups in the order of a hash, which is independent of their content."""
     return sorted(set(groups), key=lambda group: hashlib.sha256(f"sample:{group}".encode()).digest())
 
 
 def exchange(row: Row, *, passage: bool = False) -> Exchange:
-    """Return a row as an exchange with its earlier turns; with ``passage`` the passage stands for the answer."""
+    """Convert a row to an exchange. With ``passage``, the passage replaces a missing answer."""
     return Exchange(
         id=hashlib.sha256(row.id.encode()).hexdigest()[:32],
         trace_id="0" * 32,
@@ -110,9 +110,9 @@ def exchange(row: Row, *, passage: bool = False) -> Exchange:
     )
 
 
-def _turn(line: str) -> Turn:
+def _turn(line: str) -> Message:
     role, _, text = line.partition(": ")
-    return Turn(role="assistant" if role == "agent" else role, text=text)
+    return Message(role="assistant" if role == "agent" else role, content=text)
 
 
 def _read(folder: Path, name: str) -> list[Row]:

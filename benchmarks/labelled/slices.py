@@ -1,4 +1,4 @@
-"""Which rows are measured together, and how."""
+"""Slices: rows that are evaluated together, and by which measure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from labelled.rows import Row
 
 SIMILARITY = "question_answer_similarity"
 COVERAGE = frozenset({"context coverage"})
-"""Where the good answer comes from the passage by construction, this floor says nothing."""
+"""Invalid floor where the good answer was made from the passage."""
 
 AGAINST = {
     "a random answer": "offtopic_random",
     "the answer of a similar question": "offtopic_hard",
     "its own last sentence": "partial_last_sentence",
 }
-"""What a gold answer of CLAPnq is held against."""
+"""Answers that a gold answer of CLAPnq is compared with."""
 
 
 def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequence[str] = ()) -> list[Row]:
-    """Return the rows of a set, of one origin, of kinds that begin so."""
+    """Return the rows of a set, optionally of one origin and of kinds with one of these prefixes."""
     return [
         row
         for row in rows
@@ -31,7 +31,7 @@ def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequ
 
 
 def relevancy(rows: Sequence[Row]) -> list[Slice]:
-    """Return the slices of relevancy, the plain mean of the sources first."""
+    """Return the slices of relevancy, starting with the mean of the sources."""
     clapnq = of(rows, "relevancy", origin="CLAPnq")
     return [
         Slice("Mean of the four sources", of(rows, "relevancy"), "mean pair"),
@@ -44,7 +44,7 @@ def relevancy(rows: Sequence[Row]) -> list[Slice]:
 
 
 def faithfulness(rows: Sequence[Row]) -> list[Slice]:
-    """Return the same rows measured in three ways."""
+    """Return the same rows with three measures."""
     found = of(rows, "faithfulness")
     return [
         Slice("MTRAG, Spearman", found, "spearman"),
@@ -102,12 +102,12 @@ def multilingual(rows: Sequence[Row]) -> list[Slice]:
 
 
 def noncommittal(rows: Sequence[Row]) -> Slice:
-    """Return all rows: answers that say something against those that do not. Their contexts give them away."""
+    """Return committal and noncommittal answers. Their contexts reveal the label, so that floor is excluded."""
     return Slice("AUC", of(rows, "noncommittal"), "auc", COVERAGE)
 
 
 def _against(rows: Sequence[Row], title: str, kind: str) -> Slice:
-    """Return the pairs of gold answer and one other kind, in groups that have both."""
+    """Return pairs of the gold answer and one other kind, in groups with both."""
     groups = {row.group for row in rows if row.kind == kind}
     pairs = [row for row in rows if row.kind in ("gold_answer", kind) and row.group in groups]
     return Slice(f"CLAPnq, gold against {title}", pairs, "pair", COVERAGE)

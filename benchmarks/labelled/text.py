@@ -1,11 +1,11 @@
-"""Markdown: tables and figures as the page shows them."""
+"""Markdown tables and number formatting."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from germane.agreement import Interval
+from germane.agreement import BootstrapInterval
 from labelled.figures import Line
 
 HEAD = ("method", "groups", "scored / asked", "figure [95 %]", "minus plain cosine", "minus best floor")
@@ -14,19 +14,19 @@ ABSENT = "n/a"
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table; a cell cannot end it."""
+    """Return a Markdown table; pipes and line breaks in cells are escaped."""
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in (head, *lines)]
     rows = [f"| {' | '.join(line)} |" for line in cells]
     return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
 
 
 def lines(found: Iterable[Line | None], *, cosine: str, floor: str) -> str:
-    """Return a table of methods on one slice."""
+    """Return the table of methods for one slice."""
     return table(HEAD, [_cells(line, cosine, floor) for line in found if line is not None])
 
 
 def number(value: float) -> str:
-    """Return a figure with two digits, without its leading zero."""
+    """Format a figure with two decimals and without a leading zero."""
     if math.isnan(value):
         return ABSENT
     text = f"{value:.2f}"
@@ -34,26 +34,26 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference."""
+    """Format a difference with its sign."""
     text = number(value)
     return text if text.startswith(("-", ABSENT)) else f"+{text}"
 
 
-def with_interval(found: Interval) -> str:
-    """Return a figure and its interval."""
+def with_interval(found: BootstrapInterval) -> str:
+    """Format a figure with its interval."""
     return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
 
 
-def verdict(found: Interval) -> str:
-    """Return a difference, and what may be said of it."""
-    said = "" if not found.excludes_zero else " **better**" if found.value > 0 else " **behind**"
+def verdict(found: BootstrapInterval) -> str:
+    """Format a difference with its interval, and "better" or "worse" if it is significant."""
+    said = "" if not found.excludes_zero else " **better**" if found.value > 0 else " **worse**"
     return f"{signed(found.value)} [{signed(found.low)}, {signed(found.high)}]{said}"
 
 
 def _cells(line: Line, cosine: str, floor: str) -> Sequence[str]:
     figure = with_interval(line.value)
     if line.absent_half is not None:
-        figure += f"; absent as .5: {number(line.absent_half)}"
+        figure += f"; missing as .5: {number(line.absent_half)}"
     if line.spread:
         figure += f"; runs {', '.join(map(number, line.spread))}"
     return (

@@ -1,4 +1,4 @@
-"""The embedded MiniLM behind the OpenAI protocol, so that other libraries embed with what germane embeds with.
+"""The embedded MiniLM as an OpenAI-compatible server, so that other libraries use the same embedder as germane.
 
 Run: python benchmarks/peers/embeddings.py [PORT]
 """
@@ -10,14 +10,14 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 
-from germane.scorers.minilm import MiniLM
+from germane.scorers.local.minilm import MiniLM
 
 MODEL = MiniLM()
 ONE_AT_A_TIME = Lock()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers POST /v1/embeddings."""
+    """Handles POST /v1/embeddings."""
 
     protocol_version = "HTTP/1.1"
 
@@ -37,7 +37,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
-        """Say nothing."""
+        """Disable request logging."""
 
 
 if __name__ == "__main__":

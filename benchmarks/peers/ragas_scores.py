@@ -1,4 +1,6 @@
-"""Ragas 0.4.3 over rows, in an environment of its own (pip install ragas==0.4.3 'langchain-community<0.4').
+"""Scores of Ragas 0.4.3 for labeled rows, in a separate environment.
+
+Install: pip install ragas==0.4.3 'langchain-community<0.4'
 
 Run: python ragas_scores.py answer_relevancy JUDGE_URL MODEL [EMBEDDINGS_URL] < rows.jsonl > scores.jsonl
 """
@@ -16,7 +18,7 @@ os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 
 def metric(name: str, judge: str, model: str, embeddings: str | None) -> Any:
-    """Return the metric as its documentation makes it, at its own defaults."""
+    """Return the metric as in its documentation, with default parameters."""
     import openai
     from ragas.embeddings.openai_provider import OpenAIEmbeddings
     from ragas.llms import llm_factory
@@ -30,7 +32,7 @@ def metric(name: str, judge: str, model: str, embeddings: str | None) -> Any:
 
 
 async def main() -> None:
-    """Score what comes."""
+    """Score the rows on stdin."""
     name, *where = sys.argv[1:]
     chosen = metric(name, *where[:2], where[2] if len(where) > 2 else None)
 

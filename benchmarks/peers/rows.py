@@ -1,4 +1,4 @@
-"""Rows in, scores out, for scripts that run in the environment of another library."""
+"""Reading rows and writing scores, for scripts that run in the environment of another library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 async def score_all(score: Callable[[Row], Awaitable[float | None]], *, at_once: int = 2) -> None:
-    """Read rows as JSONL, and write id, score, seconds and error of each as it is done."""
+    """Read rows as JSONL from stdin, and write id, score, seconds and error of each as it completes."""
     places = asyncio.Semaphore(at_once)
 
     async def one(row: Row) -> None:
@@ -29,7 +29,7 @@ async def _tried(score: Callable[[Row], Awaitable[float | None]], row: Row) -> R
     value, failed = None, None
     try:
         value = await score(row)
-    except Exception as error:  # noqa: BLE001 - whatever a library raises, the other rows go on
+    except Exception as error:  # noqa: BLE001 - an error in one row must not stop the others
         failed = f"{type(error).__name__}: {error}"[:200]
     value = None if value is None or not math.isfinite(value) else float(value)
     return {"score": value, "seconds": time.perf_counter() - started, "error": failed}

@@ -1,6 +1,6 @@
-"""A judge and embedder that takes its time but no processor: python benchmarks/servers/quick_judge.py 0.2 0.05.
+"""A judge and embedder with fixed latency and little CPU use: python benchmarks/servers/quick_judge.py 0.2 0.05.
 
-The first line of output is its address; it serves until killed. GET /counts says how often it was asked.
+The first line of output is its URL; it serves until killed. GET /counts returns the number of requests.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, cast
 
 DIMENSION = 1536
 POOL = 256
-"""Different vectors."""
+"""Number of different vectors."""
 
 
 class Judge:
-    """What it says, and how often it was asked."""
+    """Replies and request counts."""
 
     def __init__(self, chat: float, embedding: float) -> None:
         self.latency = {"chat": chat, "embedding": embedding}
@@ -31,7 +31,7 @@ class Judge:
         self.packed = [json.dumps(base64.b64encode(struct.pack(f"<{DIMENSION}f", *row)).decode()) for row in rows]
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
-        """Return the kind of request and the reply."""
+        """Return the kind of request and the reply body."""
         return ("embedding", self._embed(body)) if path.endswith("/embeddings") else ("chat", self._chat(body))
 
     def _chat(self, body: dict[str, Any]) -> bytes:
@@ -60,7 +60,7 @@ class Judge:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one request at a time, kept alive."""
+    """A keep-alive connection with one request at a time."""
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -68,11 +68,11 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where to write."""
+        """Store the transport."""
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Reply once a request is whole."""
+        """Reply once a request is complete."""
         self.received += data
         head, end, rest = self.received.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         self.answer(lines[0].split(" ")[1], rest[:length])
 
     def answer(self, path: str, body: bytes) -> None:
-        """Reply after the latency of the kind of request."""
+        """Reply after the latency for this kind of request."""
         if not body:
             self.send(json.dumps(self.judge.counts).encode())
             return
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(self.judge.latency[kind], self.send, reply)
 
     def send(self, body: bytes) -> None:
-        """Write a reply, unless whoever asked has gone."""
+        """Write a reply unless the client disconnected."""
         if not self.transport.is_closing():
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             self.transport.write(head.encode() + body)

@@ -1,3 +1,3 @@
-"""Made-up streams of scores, and what is made of them. See ``benchmarks/alarms.py``."""
+"""Synthetic streams of scores and their evaluation. See ``benchmarks/alerts.py``."""
 
 from __future__ import annotations

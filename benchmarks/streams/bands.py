@@ -1,4 +1,4 @@
-"""What was reported of the method, made by another implementation with other seeds, and how near ours is to be."""
+"""Figures reported for a reference implementation with other seeds, and the limits for ours."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from streams.cases import LASTS, MIXES, NULL, ONSETS, YEAR, Cell
 from streams.measures import Measured
 
-MOST_ALARMS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
+MOST_ALERTS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
 NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
 PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
-"""Most notifications while it lasts per drop found, by its size."""
+"""Upper limits of the notifications per detected drop while it lasts, by size of drop."""
 PREMATURE = {"05": 0.05, "10": 0.01, "20": 0.01}
-"""Most resolves while it lasts per drop found, by its size."""
-HAIR = 1e-9
-"""Limits are sums of decimals."""
+"""Upper limits of the premature resolutions per detected drop, by size of drop."""
+EPSILON = 1e-9
+"""Tolerance for rounding: limits are sums of decimal fractions."""
 
-_ALARMS = """
+_ALERTS = """
 20 .01|0|.08|.01|.31/260|.99/51|1/21|.15/229|.22/311|.53/166
 20 .02|0|.10|.02|.20/inf|.91/72|1/26|.14/229|.24/303|.41/177
 100 .01|0|0|0|.81/84|1/17|1/7|.99/53|.97/45|1/124
@@ -40,12 +40,12 @@ _LASTING = """
 """
 _BACKS = (".10 for 15 d", "refusal .10 for 15 d", "support .20 for 15 d")
 DECAY_REPORTED = {(100, 0.01): (1.0, 24 * 15.0), (100, 0.02): (1.0, 24 * 19.0)}
-RIVAL_REPORTED = {20: (21.7, 0.01, None), 100: (25.4, 0.00, 264.0), 1000: (22.2, 0.04, None)}
-"""By scores a day, at wander .01: false alarms in 30 days, p7 of .05 if tuned, notifications for .07 over 15 days."""
+HOURLY_RULE_REPORTED = {20: (21.7, 0.01, None), 100: (25.4, 0.00, 264.0), 1000: (22.2, 0.04, None)}
+"""By scores per day, wander .01: false alerts in 30 days, p7 of .05 when tuned, notifications for .07 over 15 days."""
 
 
 def _read(text: str, names: list[str]) -> dict[tuple[int, float, str], tuple[float, ...]]:
-    """Return the figures by scores a day, wander and case."""
+    """Parse a table into figures by (scores per day, wander, case)."""
     found = {}
     for line in text.split("\n")[1:-1]:
         (per_day, wander), *cells = line.partition("|")[0].split(), *line.split("|")[1:]
@@ -54,12 +54,12 @@ def _read(text: str, names: list[str]) -> dict[tuple[int, float, str], tuple[flo
     return found
 
 
-REPORTED = _read(_ALARMS, [NULL, YEAR, "mix", *ONSETS]) | _read(_LASTING, [*LASTS, *_BACKS])
+REPORTED = _read(_ALERTS, [NULL, YEAR, "mix", *ONSETS]) | _read(_LASTING, [*LASTS, *_BACKS])
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure beside what was reported, and where it may lie."""
+    """One measured figure with its reported value and its limits."""
 
     per_day: int
     wander: float
@@ -76,7 +76,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Return missed, better, met, or nothing where no band was set."""
+        """``missed``, ``better``, ``met``, ``n/a`` for nan, or empty without a limit."""
         if self.least is None and self.most is None:
             return ""
         if math.isnan(self.value):
@@ -89,34 +89,34 @@ class Figure:
 
     @property
     def beyond(self) -> float:
-        """Return how far outside its limit the figure lies; 0: inside."""
-        under = 0.0 if self.least is None else self.least - HAIR - self.value
-        over = 0.0 if self.most is None or self.value <= self.most + HAIR else self.value - self.most
+        """Distance by which the figure exceeds its limit; 0 if it meets it."""
+        under = 0.0 if self.least is None else self.least - EPSILON - self.value
+        over = 0.0 if self.most is None or self.value <= self.most + EPSILON else self.value - self.most
         return max(under, over, 0.0)
 
     @property
     def cell(self) -> Cell:
-        """Return the kind of service."""
+        """The kind of service."""
         return Cell(self.per_day, self.wander)
 
 
-def alarms_figure(cell: Cell, case: str, found: Measured) -> Figure:
-    """Return a figure that is to be at most so much, whatever was reported."""
+def alerts_figure(cell: Cell, case: str, found: Measured) -> Figure:
+    """Return a count of false alerts, with a fixed upper limit."""
     key = "mix" if case in MIXES else case
     reported = REPORTED.get((cell.per_day, cell.wander, key), (None,))[0]
-    return _figure(cell, case, "alarms", found, reported, most=MOST_ALARMS[case])
+    return _figure(cell, case, "alerts", found, reported, most=MOST_ALERTS[case])
 
 
 def share_figure(cell: Cell, case: str, measure: str, found: Measured, reported: float | None) -> Figure:
-    """Return a share that is to be at least nearly what was reported."""
+    """Return a share that must be at least the reported one minus ``NEAR_SHARE``."""
     if reported is None:
         return _figure(cell, case, measure, found)
-    over = reported + NEAR_SHARE + HAIR
+    over = reported + NEAR_SHARE + EPSILON
     return _figure(cell, case, measure, found, reported, least=reported - NEAR_SHARE, better_over=over)
 
 
 def median_figure(cell: Cell, case: str, found: Measured, reported: float | None) -> Figure:
-    """Return a median that is to be at most nearly what was reported."""
+    """Return a median that must be at most ``NEAR_MEDIAN`` above the reported one."""
     if reported is None:
         return _figure(cell, case, "median", found)
     most, under = (1 + NEAR_MEDIAN) * reported, (1 - NEAR_MEDIAN) * reported
@@ -126,18 +126,18 @@ def median_figure(cell: Cell, case: str, found: Measured, reported: float | None
 def plain_figure(
     cell: Cell, case: str, measure: str, found: Measured, reported: float | None = None, most: float | None = None
 ) -> Figure:
-    """Return a figure that is to be at most so much, or that is only shown."""
+    """Return a figure with an optional upper limit."""
     return _figure(cell, case, measure, found, reported, most=most)
 
 
 def reported(cell: Cell, case: str, place: int) -> float | None:
-    """Return the first or second figure that was reported of a case."""
+    """Return the first or second reported figure of a case, or None."""
     figures = REPORTED.get((cell.per_day, cell.wander, case))
     return None if figures is None else figures[place]
 
 
 def size_of(case: str) -> str:
-    """Return the two digits of a drop's size."""
+    """Return the two digits of the drop's size in a case name: "05" for "shift .05"."""
     return case[case.index(".") + 1 :][:2]
 
 

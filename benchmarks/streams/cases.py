@@ -1,4 +1,4 @@
-"""What is simulated: services of several sizes, and what happens to them."""
+"""Simulated cases: services of several sizes and the changes applied to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.recipe import Change
 PER_DAY = (20, 100, 300, 1000)
 WANDER = (0.01, 0.02)
 PHASE = 30
-"""Days over which false alarms are counted, and days that are watched after a recovery."""
+"""Days over which false alerts are counted, and days simulated after a recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,34 +18,34 @@ class Cell:
     """A kind of service."""
 
     per_day: int
-    """Scores a day."""
+    """Scores per day."""
     wander: float
 
     def __str__(self) -> str:
-        """Return it for tables."""
+        """Return the label used in tables: "100, .01"."""
         return f"{self.per_day}, {f'{self.wander:g}'.removeprefix('0')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What happens to so many services."""
+    """A change and the number of services it is applied to."""
 
     name: str
     days: int
-    """Simulated, with those of the baseline."""
+    """Simulated days, including those of the baseline."""
     services: int
     change: Change | None = None
     lasts: float = inf
-    """Days."""
+    """Duration of the change in days."""
     once: bool = False
-    """Only the first alarm at or after the onset counts: what comes later is not simulated."""
+    """Stop at the first alert at or after the onset; nothing later is simulated."""
     only: tuple[int, ...] = PER_DAY
-    """Scores a day of the cells that it is simulated in."""
+    """Scores per day of the cells that include this case."""
 
 
 SERVICES, LASTING, YEARS = 150, 75, 60
 TWICE_UP_TO = 300
-"""Scores a day of services that are simulated twice as often: they take little time."""
+"""Up to this many scores per day, twice as many services are simulated, because they are cheap."""
 NULL, YEAR = "null", "year"
 MIXES = ("mix -.038", "mix -.075")
 ONSETS = {
@@ -68,7 +68,7 @@ LASTS_DAYS, BACK_DAYS, DECAY_DAYS = 28, 15, 30
 
 
 def cases() -> tuple[Case, ...]:
-    """Return all of them."""
+    """Return all cases."""
     return (
         Case(NULL, 14 + PHASE, SERVICES),
         Case(YEAR, 14 + 365, YEARS),

@@ -1,4 +1,4 @@
-"""Figures of what services were told, each with its standard error."""
+"""Statistics over the outcomes of simulated services, each with its standard error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from streams.cases import PHASE
 from streams.recipe import BASELINE_DAYS
-from streams.watched import Outcome, first_alarm
+from streams.watched import Outcome, first_alert
 
 WEEK = 24 * 7
 RESAMPLES = 1000
@@ -19,64 +19,66 @@ BOOTSTRAP = 7
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure."""
+    """A statistic with its standard error."""
 
     value: float
     error: float
-    """Standard error; for a median half of what holds the middle 68 % of bootstrapped ones; nan: not to be had."""
+    """Standard error; for quantiles half the width of the middle 68 % of bootstrap resamples; nan if undefined."""
     count: int
-    """Services it is from."""
+    """Number of services."""
 
 
-def alarms(outcomes: Sequence[Outcome], days: float = PHASE, *, from_onset: bool = False) -> Measured:
-    """Return alarms per service over so many days, from the end of the baseline or from the onset on."""
+def alerts(outcomes: Sequence[Outcome], days: float = PHASE, *, from_onset: bool = False) -> Measured:
+    """Return the alerts per service over ``days``, counted from the end of the baseline or from the onset."""
     begins = [outcome.onset if from_onset else 24.0 * BASELINE_DAYS for outcome in outcomes]
     return mean([len(_fired(one, at, at + 24 * days)) for one, at in zip(outcomes, begins, strict=True)])
 
 
 def found(outcomes: Sequence[Outcome], within: float) -> Measured:
-    """Return the share of services whose change was told within so many hours of its onset."""
-    return share([first_alarm(outcome) <= within for outcome in outcomes])
+    """Return the share of services that are alerted within this many hours of the onset."""
+    return share([first_alert(outcome) <= within for outcome in outcomes])
 
 
 def delay(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the median hours from the onset to the first alarm; infinite: most changes were not told."""
-    return quantile([first_alarm(outcome) for outcome in outcomes], 0.5)
+    """Return the median hours from the onset to the first alert; infinite if most changes are missed."""
+    return quantile([first_alert(outcome) for outcome in outcomes], 0.5)
 
 
 def notifications(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often it fired or resolved per service while the drop lasted: of each drop found, best once."""
+    """Return the notifications (firing or resolved) per service while the drop lasts; ideal: 1 per detected drop."""
     return mean([_during(outcome) for outcome in outcomes])
 
 
-def told(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the share of services whose drop was told while it lasted."""
+def alerted(outcomes: Sequence[Outcome]) -> Measured:
+    """Return the share of services that are alerted while the drop lasts."""
     return share([bool(_fired(outcome, outcome.onset, outcome.end)) for outcome in outcomes])
 
 
 def per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often it fired or resolved while the drop lasted, per drop that it found: at best once."""
+    """Return the notifications per detected drop while the drop lasts; ideal: 1."""
     return mean([_during(one) for one in outcomes if _fired(one, one.onset, one.end)])
 
 
 def in_all_per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return how often it fired or resolved per drop that it found, up to a month after the recovery: at best twice."""
-    return mean([sum(at >= one.onset for at, _ in one.turns) for one in outcomes if _fired(one, one.onset, one.end)])
+    """Return the notifications per detected drop up to a month after the recovery; ideal: 2."""
+    return mean(
+        [sum(at >= one.onset for at, _ in one.transitions) for one in outcomes if _fired(one, one.onset, one.end)]
+    )
 
 
 def premature(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the resolves while the drop lasted, per drop that it found."""
+    """Return the resolutions while the drop lasts, per detected drop."""
     drops = [one for one in outcomes if _fired(one, one.onset, one.end)]
-    return mean([sum(not fires and _first(one) < at < one.end for at, fires in one.turns) for one in drops])
+    return mean([sum(not fires and _first(one) < at < one.end for at, fires in one.transitions) for one in drops])
 
 
-def back(outcomes: Sequence[Outcome], share_of: float) -> Measured:
-    """Return after how many hours of recovery this share of what was firing then had resolved."""
+def recovery_delay(outcomes: Sequence[Outcome], share_of: float) -> Measured:
+    """Return the hours after the recovery within which this share of the firing alerts resolved."""
     return quantile([_resolved(outcome) for outcome in outcomes if _firing_at(outcome, outcome.end)], share_of)
 
 
 def mean(values: Sequence[float]) -> Measured:
-    """Return a mean; where all values are alike its error is that of one that differs by one."""
+    """Return a mean. If all values are equal, its error is that of one service differing by 1."""
     many = len(values)
     if not many:
         return Measured(math.nan, math.nan, 0)
@@ -85,13 +87,13 @@ def mean(values: Sequence[float]) -> Measured:
 
 
 def share(values: Sequence[bool]) -> Measured:
-    """Return a share and its binomial error, never less than that of one service."""
+    """Return a share and its binomial error, which is at least that of one service."""
     many, value = len(values), float(np.mean(values))
     return Measured(value, max(math.sqrt(value * (1 - value) / many), 1 / many), many)
 
 
 def quantile(values: Sequence[float], which: float) -> Measured:
-    """Return a quantile, and by bootstrap how far it may be off."""
+    """Return a quantile and its bootstrap error."""
     if not values:
         return Measured(math.nan, math.nan, 0)
     sorted_values = np.sort(values)
@@ -106,11 +108,11 @@ def _half(low: float, high: float) -> float:
 
 
 def _fired(outcome: Outcome, since: float, until: float) -> list[float]:
-    return [at for at, fires in outcome.turns if fires and since <= at < until]
+    return [at for at, fires in outcome.transitions if fires and since <= at < until]
 
 
 def _during(outcome: Outcome) -> int:
-    return sum(outcome.onset <= at < outcome.end for at, _ in outcome.turns)
+    return sum(outcome.onset <= at < outcome.end for at, _ in outcome.transitions)
 
 
 def _first(outcome: Outcome) -> float:
@@ -118,9 +120,11 @@ def _first(outcome: Outcome) -> float:
 
 
 def _firing_at(outcome: Outcome, moment: float) -> bool:
-    before = [fires for at, fires in outcome.turns if at < moment]
+    before = [fires for at, fires in outcome.transitions if at < moment]
     return bool(before) and before[-1]
 
 
 def _resolved(outcome: Outcome) -> float:
-    return min((at - outcome.end for at, fires in outcome.turns if not fires and at >= outcome.end), default=math.inf)
+    return min(
+        (at - outcome.end for at, fires in outcome.transitions if not fires and at >= outcome.end), default=math.inf
+    )

@@ -1,4 +1,4 @@
-"""Streams of scores of a made-up service whose routes, hours, days and changes for the worse are known."""
+"""Recipe of the synthetic score streams: routes, daily and weekly patterns, and injected changes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ RATE_SWING, RATE_FROM_HOUR, WEEKEND = 0.8, 8, 0.6
 MEAN_SWING, MEAN_FROM_HOUR = 0.02, 14
 LEAST_MEAN, MOST_MEAN = 0.02, 0.985
 KEPT = 0.5
-"""Share of a day's effect that the next day keeps."""
+"""Correlation of a day's effect with that of the day before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the answers of a route score: committed ones by a beta distribution, the others are zero."""
+    """Score distribution of a route: beta for committed answers, zero for the others."""
 
     name: str
     mean: float
-    """Of committed answers."""
+    """Mean score of committed answers."""
     concentration: float
     zeros: float
-    """Probability of zero."""
+    """Probability of a zero score."""
     share: float
-    """Of the service's scores."""
+    """Share of the service's scores."""
 
 
 ROUTES = (
@@ -46,40 +46,40 @@ ROUTES = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to the answers from its onset on."""
+    """A change of the answers, applied from its onset."""
 
     shift: float = 0.0
-    """How far the mean of a route's scores falls because committed answers get worse."""
+    """Fall of a route's mean because committed answers get worse."""
     refusal: float = 0.0
-    """How far it falls because more answers are zero."""
+    """Fall of a route's mean because more answers are zero."""
     only: str = ""
-    """Route that it happens to; empty: to all."""
+    """The only route affected; empty for all routes."""
     ramp_days: float = 0.0
-    """How long it takes to reach its size, growing evenly; 0: at once."""
+    """Days over which the change grows linearly to its full size; 0 for an immediate change."""
     shares: tuple[float, ...] = ()
-    """Of the routes, from then on; empty: as before."""
+    """Traffic shares of the routes during the change; empty to keep them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The scores of one service in the order of arrival."""
+    """The scores of one service, in order of arrival."""
 
     names: tuple[str, ...]
-    """Of the routes."""
+    """Names of the routes."""
     routes: Routes
-    """By score, the index of its route."""
+    """For each score, the index of its route."""
     values: Floats
-    """In [0, 1]."""
+    """Scores in [0, 1]."""
     hours: Floats
-    """Since the beginning."""
+    """Time of each score, in hours since the start."""
     onset: float
-    """Hour."""
+    """Hour at which the change begins."""
     end: float
-    """Hour at which all is well again; infinite: never."""
+    """Hour at which the change ends; infinite if it does not."""
 
     @property
     def zeros(self) -> Bools:
-        """Return which scores are noncommittal."""
+        """Mask of the noncommittal scores."""
         return self.values <= 0
 
 
@@ -93,10 +93,10 @@ def stream(
     lasts: float = np.inf,
     routes: tuple[Route, ...] = ROUTES,
 ) -> Stream:
-    """Return so many days of a service with ``per_day`` scores a day on average over a week.
+    """Return the scores of a service over ``days``, with ``per_day`` scores per day on average over a week.
 
-    ``wander`` is the standard deviation of the mean from day to day, the same for all routes; a change begins on day 16
-    at a random moment, and ``lasts`` so many days. Shares of ``routes`` count relative to their sum.
+    ``wander`` is the standard deviation of the daily mean, common to all routes. A change begins at a random time on
+    day 16 and ``lasts`` this many days. The shares of ``routes`` are relative to their sum.
     """
     change = Change() if change is None else change
     onset = 24 * (ONSET_DAY + random.random())
@@ -116,7 +116,7 @@ def stream(
 
 
 def rates(per_day: float, days: int) -> Floats:
-    """Return the scores expected in each hour: more by day, fewer at weekends, ``per_day`` over the first week."""
+    """Return the expected scores per hour: more by day, fewer at weekends, ``per_day`` on average in the first week."""
     hour = np.arange(24 * max(days, 7))
     rate = 1 + RATE_SWING * np.sin(2 * np.pi * (hour % 24 - RATE_FROM_HOUR) / 24)
     rate *= np.where(hour // 24 % 7 >= 5, WEEKEND, 1.0)
@@ -124,14 +124,14 @@ def rates(per_day: float, days: int) -> Floats:
 
 
 def arrivals(random: np.random.Generator, per_day: float, days: int) -> Floats:
-    """Return when scores arrive, in hours, sorted: a Poisson number in each hour, evenly within it."""
+    """Return the sorted arrival times in hours: Poisson counts per hour, uniform within the hour."""
     counts = random.poisson(rates(per_day, days))
     hour = np.repeat(np.arange(24 * days), counts)
     return np.sort(hour + random.random(len(hour)))
 
 
 def day_effects(random: np.random.Generator, days: int) -> Floats:
-    """Return by day a standard normal number that keeps half of the one before."""
+    """Return a standard normal effect per day, correlated with the day before."""
     effects = random.standard_normal(days)
     for day in range(1, days):
         effects[day] = KEPT * effects[day - 1] + np.sqrt(1 - KEPT**2) * effects[day]
@@ -155,7 +155,7 @@ def _growth(since: Floats, change: Change) -> Floats | float:
 
 
 def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
-    """Return how far the committed means fall, and how far the zero rates rise."""
+    """Return the fall of the committed means and the rise of the zero rates, per route."""
     hit = np.array([change.only in ("", route.name) for route in routes], dtype=float)
     falls = np.array([change.shift / (1 - route.zeros) for route in routes])
     refusals = np.array([change.refusal / route.mean for route in routes])

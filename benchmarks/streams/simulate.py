@@ -1,4 +1,4 @@
-"""Simulating many services at once, in several processes."""
+"""Simulation of many services in several processes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from streams.bands import Figure
 from streams.cases import TWICE_UP_TO, Case, Cell, cases
-from streams.figures import ONE_ROUTE, RIVAL_CASES, figures_of, rival_figures
+from streams.figures import HOURLY_RULE_CASES, ONE_ROUTE, figures_of, hourly_rule_figures
 from streams.recipe import Floats
-from streams.watched import Outcome, rival_falls, watched
+from streams.watched import Outcome, hourly_falls, watched
 
 Mapped = Callable[..., Iterable[Any]]
 TASK = 300_000
-"""Scores, about."""
+"""Approximate number of scores per task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Some services of one case."""
+    """A range of the services of one case."""
 
     seed: int
     cell: Cell
@@ -28,7 +28,7 @@ class Task:
 
 
 def tasks(seed: int, cell: Cell, some: Sequence[Case]) -> list[Task]:
-    """Return the tasks of these cases, the longest services first."""
+    """Split the cases into tasks, longest services first."""
     found = []
     for case in sorted(some, key=lambda case: -case.days):
         step = max(1, TASK // (case.days * cell.per_day))
@@ -38,35 +38,37 @@ def tasks(seed: int, cell: Cell, some: Sequence[Case]) -> list[Task]:
 
 
 def outcomes(task: Task) -> list[Outcome]:
-    """Return what the services of a task were told."""
+    """Simulate the services of a task with the detector."""
     return [watched(task.seed, task.cell, task.case, number) for number in task.numbers]
 
 
 def falls(task: Task) -> list[tuple[Floats, float, float]]:
-    """Return what the rival goes by in a task's services, and when their change began and was over."""
+    """Return the hourly falls of a task's services with the onset and end of their change."""
     found = []
     for number in task.numbers:
-        each, made = rival_falls(task.seed, task.cell, task.case, number, one_route=task.case.name in ONE_ROUTE)
+        each, made = hourly_falls(task.seed, task.cell, task.case, number, one_route=task.case.name in ONE_ROUTE)
         found.append((each, made.onset, made.end))
     return found
 
 
 def chosen(cell: Cell, *, times: float = 1.0, only: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of one kind of service, with ``times`` as many services; all of them, or those ``only``."""
+    """Return the cases of one kind of service, with ``times`` as many services. ``only`` restricts them by name."""
     times = 2 * times if cell.per_day <= TWICE_UP_TO else times
     some = [case for case in cases() if cell.per_day in case.only and (not only or case.name in only)]
     return [replace(case, services=max(2, round(times * case.services))) for case in some]
 
 
 def simulated(seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped = map) -> list[Figure]:
-    """Return the figures of one kind of service; ``mapped`` does tasks as :func:`map` does, maybe elsewhere."""
+    """Return the detector's figures for one kind of service; ``mapped`` is :func:`map` or a parallel equivalent."""
     return figures_of(cell, _by_case(outcomes, seed, cell, some, mapped))
 
 
-def rivalled(seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped = map) -> list[Figure]:
-    """Return the figures of the rival's rule; none where a case is missing that they need."""
-    mine = [case for case in some if case.name in RIVAL_CASES]
-    return rival_figures(cell, _by_case(falls, seed, cell, mine, mapped)) if len(mine) == len(RIVAL_CASES) else []
+def simulated_hourly_rule(seed: int, cell: Cell, some: Sequence[Case], mapped: Mapped = map) -> list[Figure]:
+    """Return the figures of the hourly rule; empty unless all cases that it needs are selected."""
+    needed = [case for case in some if case.name in HOURLY_RULE_CASES]
+    if len(needed) < len(HOURLY_RULE_CASES):
+        return []
+    return hourly_rule_figures(cell, _by_case(falls, seed, cell, needed, mapped))
 
 
 def _by_case(

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Text and Markdown output of figures."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ DAY = 24
 
 
 def line(figure: Figure) -> str:
-    """Return one figure for people, beside what was reported and its limit."""
+    """Format one figure with its reported value and its limit."""
     value, reported = number(figure.value), "" if figure.reported is None else number(figure.reported)
     name = f"{figure.cell!s:10} {figure.case:22} {figure.measure}"
     return f"{name:64}{value:>8} +-{number(figure.error):>6}{reported:>8}  {limit(figure):10}{figure.verdict}".rstrip()
 
 
 def limit(figure: Figure) -> str:
-    """Return where the figure is to lie."""
+    """Format the limit of a figure."""
     if figure.least is not None:
         return f">= {number(figure.least)}"
     return "" if figure.most is None else f"<= {number(figure.most)}"
 
 
 def miss(figure: Figure) -> str:
-    """Return a miss, and how sure it is one."""
+    """Describe a missed limit and by how many standard errors it is missed."""
     beyond = figure.beyond / figure.error if figure.error else math.nan
     return (
-        f"{figure.cell}: {figure.case}, {figure.measure}: {number(figure.value)} where {limit(figure)} is wanted "
+        f"{figure.cell}: {figure.case}, {figure.measure}: {number(figure.value)}, limit {limit(figure)} "
         f"(reported {'nothing' if figure.reported is None else number(figure.reported)}), "
         f"{number(beyond)} standard errors beyond, {figure.count} services"
     )
 
 
 def number(value: float) -> str:
-    """Return a figure with as many digits as it deserves, without a leading zero."""
+    """Format a figure: two decimals below 10, none above, without a leading zero."""
     if math.isnan(value):
         return "n/a"
     if math.isinf(value):
@@ -51,35 +51,35 @@ def number(value: float) -> str:
 
 
 def pages(figures: Sequence[Figure]) -> str:
-    """Return the tables of the page in Markdown."""
+    """Return the Markdown tables of docs/detector.md."""
     by_cell: dict[Cell, dict[Key, Figure]] = {}
     for figure in figures:
         by_cell.setdefault(figure.cell, {})[figure.case, figure.measure] = figure
     return "\n\n".join(
-        f"**{title}**\n\n{table(head, [[str(cell), *cells(found)] for cell, found in by_cell.items()])}"
+        f"### {title}\n\n{table(head, [[str(cell), *cells(found)] for cell, found in by_cell.items()])}"
         for title, head, cells in (
-            ("False alarms and delays", ALARMS_HEAD, _alarms),
+            ("False alerts and delays", ALERTS_HEAD, _alerts),
             ("Drops that last 28 days", LASTING_HEAD, _lasting),
             ("After a recovery", BACK_HEAD, _backs),
             (
-                "The rule most tools offer: mean of the last hour under the usual one by more than .05",
-                RIVAL_HEAD,
-                _rival,
+                "Threshold on the hourly mean: the last hour is more than .05 below the usual mean",
+                HOURLY_RULE_HEAD,
+                _hourly_rule,
             ),
         )
     )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table without the rows that have nothing to say."""
+    """Return a Markdown table without empty rows."""
     lines = [f"|{'|'.join(row)}|" for row in (head, ["---"] * len(head), *(row for row in rows if any(row[1:])))]
     return "\n".join(lines)
 
 
-ALARMS_HEAD = ("N, wander", "30 days", "year", "mix", *ONSETS, DECAY)
+ALERTS_HEAD = ("N, wander", "30 days", "year", "mix", *ONSETS, DECAY)
 LASTING_HEAD = ("N, wander", *(case.removesuffix(" for 28 d") for case in LASTS))
 BACK_HEAD = ("N, wander", *(case.removesuffix(" for 15 d") for case in BACKS))
-RIVAL_HEAD = (
+HOURLY_RULE_HEAD = (
     "N, wander", "30 days", "mix", "p7 of .05", "p7 of .10", "tuned: p7 of .05", "tuned: p7 of .10",
     "notifications for .07 over 15 days",
 )  # fmt: skip
@@ -87,11 +87,11 @@ RIVAL_HEAD = (
 Found = Mapping[Key, Figure]
 
 
-def _alarms(found: Found) -> list[str]:
+def _alerts(found: Found) -> list[str]:
     return [
-        cell(found, (NULL, "alarms")),
-        cell(found, (YEAR, "alarms")),
-        _worst(found, "alarms"),
+        cell(found, (NULL, "alerts")),
+        cell(found, (YEAR, "alerts")),
+        _worst(found, "alerts"),
         *(cell(found, (case, "p7"), (case, "median"), unit="h") for case in ONSETS),
         cell(found, (DECAY, "found"), (DECAY, "median"), unit="h"),
     ]
@@ -106,13 +106,13 @@ def _backs(found: Found) -> list[str]:
     return [cell(found, *((case, measure) for measure in measures), unit="h") for case in BACKS]
 
 
-def _rival(found: Found) -> list[str]:
+def _hourly_rule(found: Found) -> list[str]:
     return [
-        cell(found, (NULL, "rival: alarms")),
-        _worst(found, "rival: alarms"),
-        *(cell(found, (case, "rival: p7")) for case in ("shift .05", "shift .10")),
-        *(cell(found, (case, "rival, tuned: p7")) for case in ("shift .05", "shift .10")),
-        cell(found, (".07 for 15 d", "rival: per drop")),
+        cell(found, (NULL, "hourly rule: alerts")),
+        _worst(found, "hourly rule: alerts"),
+        *(cell(found, (case, "hourly rule: p7")) for case in ("shift .05", "shift .10")),
+        *(cell(found, (case, "hourly rule, tuned: p7")) for case in ("shift .05", "shift .10")),
+        cell(found, (".07 for 15 d", "hourly rule: per drop")),
     ]
 
 
@@ -122,7 +122,7 @@ def _worst(found: Found, measure: str) -> str:
 
 
 def cell(found: Found, *keys: Key, unit: str = "") -> str:
-    """Return figures as one cell, what was reported in brackets, and bold if one of them is missed."""
+    """Return figures as one cell: reported values in parentheses, bold if one of them misses its limit."""
     some = [found[key] for key in keys if key in found]
     if not some:
         return ""
@@ -137,12 +137,12 @@ def _with_unit(figure: Figure, text: str, unit: str) -> str:
 
 
 def written(figures: Sequence[Figure]) -> str:
-    """Return figures as JSON, one to a line; what is infinite or no number is a string."""
+    """Serialize figures as JSON, one per line; infinity and nan become strings."""
     return "[\n" + ",\n".join(json.dumps(_plain(asdict(figure)), allow_nan=False) for figure in figures) + "\n]\n"
 
 
 def read(text: str) -> list[Figure]:
-    """Return the figures that were written."""
+    """Parse figures written by :func:`written`."""
     return [Figure(**_numbers(each)) for each in json.loads(text)]
 
 

@@ -1,4 +1,4 @@
-"""Streams as the detector that ships sees them, and as the rival does."""
+"""Synthetic streams run through the production detector and the hourly rule."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from zlib import crc32
 
 import numpy as np
 
-from germane.monitor.detector import Detector, Seen, learn
-from streams import rival
+from germane.alerting.detector import Detector, ScoreBatch, learn_baseline
+from streams import hourly_rule
 from streams.cases import Case, Cell
 from streams.recipe import BASELINE_DAYS, ROUTES, START, Floats, Route, Stream, stream
 
-Turns = tuple[tuple[float, bool], ...]
-"""(hour since the beginning, whether it fires: else it resolves), in order."""
+Transitions = tuple[tuple[float, bool], ...]
+"""(hour since the start, True if it fires and False if it resolves), in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one service was told."""
+    """The change and the alerts of one simulated service."""
 
     onset: float
-    """Hour at which the change began, if there was one."""
+    """Hour at which the change begins, if there is one."""
     end: float
-    """Hour at which it was over; infinite: it was not."""
-    turns: Turns
+    """Hour at which the change ends; infinite if it does not."""
+    transitions: Transitions
 
 
 def random_of(seed: int, cell: Cell, case: str, number: int) -> np.random.Generator:
-    """Return the random numbers of one service: they depend on nothing but its place."""
+    """Return the random generator of one service; it depends only on these arguments."""
     return np.random.default_rng([seed, cell.per_day, round(1000 * cell.wander), crc32(case.encode()), number])
 
 
@@ -42,41 +42,41 @@ def streamed(seed: int, cell: Cell, case: Case, number: int, routes: tuple[Route
 
 
 def watched(seed: int, cell: Cell, case: Case, number: int) -> Outcome:
-    """Return what the detector says of one service that has its two knobs at their defaults."""
+    """Run the detector with default parameters over one service."""
     found = streamed(seed, cell, case, number)
     step = 1 if case.once else 7
     return Outcome(found.onset, found.end, detected(found, days=case.days, once=case.once, step=step))
 
 
-def detected(stream: Stream, *, days: int, once: bool = False, step: int = 1) -> Turns:
-    """Return the turns of a detector that learned the first 14 days and is fed the rest, ``step`` days at once.
+def detected(stream: Stream, *, days: int, once: bool = False, step: int = 1) -> Transitions:
+    """Return the transitions of a detector that learns from the first 14 days and processes the rest.
 
-    With ``once`` it ends with the batch of the first alarm at or after the onset.
+    It processes ``step`` days per batch. With ``once`` it stops after the batch with the first alert from the onset on.
     """
     begins = 24 * BASELINE_DAYS
-    learned = learn(
-        seen(stream, 0, begins),
+    baseline = learn_baseline(
+        score_batch(stream, 0, begins),
         service="shop",
         scorer="answer_relevancy",
         fingerprint="simulated",
         since=START,
         until=START + begins * 3600,
     )
-    detector, turns = Detector(learned), list[tuple[float, bool]]()
+    detector, transitions = Detector(baseline), list[tuple[float, bool]]()
     for hour in range(begins, 24 * days, 24 * step):
-        new = detector.feed(seen(stream, hour, hour + 24 * step))
-        turns += [((turn.at - START) / 3600, turn.state == "firing") for turn in new]
-        if once and any(fires and at >= stream.onset for at, fires in turns):
+        new = detector.process(score_batch(stream, hour, hour + 24 * step))
+        transitions += [((one.at - START) / 3600, one.state == "firing") for one in new]
+        if once and any(fires and at >= stream.onset for at, fires in transitions):
             break
-    return tuple(turns)
+    return tuple(transitions)
 
 
-def seen(stream: Stream, since: float, until: float) -> Seen:
-    """Return the scores of these hours as the detector takes them."""
+def score_batch(stream: Stream, since: float, until: float) -> ScoreBatch:
+    """Return the scores of these hours in the detector's input format."""
     first, last = np.searchsorted(stream.hours, [since, until])
     part = slice(first, last)
     names = np.array(stream.names, dtype=object)
-    return Seen(
+    return ScoreBatch(
         routes=names[stream.routes[part]].tolist(),
         values=stream.values[part],
         zeros=stream.zeros[part],
@@ -84,13 +84,15 @@ def seen(stream: Stream, since: float, until: float) -> Seen:
     )
 
 
-def rival_falls(seed: int, cell: Cell, case: Case, number: int, *, one_route: bool) -> tuple[Floats, Stream]:
-    """Return the falls that the rival goes by; of ``one_route`` streams a third have each route."""
+def hourly_falls(seed: int, cell: Cell, case: Case, number: int, *, one_route: bool) -> tuple[Floats, Stream]:
+    """Return the hourly falls and the stream of one service. With ``one_route``, each service has one of the routes."""
     routes = (ROUTES[number % len(ROUTES)],) if one_route else ROUTES
     found = streamed(seed, cell, case, number, routes)
-    return rival.falls(found), found
+    return hourly_rule.falls(found), found
 
 
-def first_alarm(outcome: Outcome) -> float:
-    """Return how many hours after the onset the first alarm came; infinite: none did."""
-    return min((at - outcome.onset for at, fires in outcome.turns if fires and at >= outcome.onset), default=math.inf)
+def first_alert(outcome: Outcome) -> float:
+    """Return the hours from the onset to the first alert; infinite if there is none."""
+    return min(
+        (at - outcome.onset for at, fires in outcome.transitions if fires and at >= outcome.onset), default=math.inf
+    )

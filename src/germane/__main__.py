@@ -1,4 +1,4 @@
-"""``python -m germane`` is the command ``germane``."""
+"""Entry point of ``python -m germane``."""
 
 from __future__ import annotations
 

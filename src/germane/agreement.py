@@ -1,24 +1,24 @@
-"""How well scores agree with labels, and how sure one can be of it: statistics over rows, by np.
+"""Agreement of scores with labels, with confidence intervals: statistics over rows.
 
-Rows are arrays of one length: ``labels`` (higher is better), ``scores`` (NaN where a scorer gave none), ``groups``
-(rows to be ranked against each other) and ``units`` (what was drawn independently: a question, a conversation).
+Rows are arrays of equal length: ``labels`` (higher is better), ``scores`` (NaN for missing scores), ``groups`` (rows
+that are ranked against each other) and ``units`` (independent samples, such as questions or conversations).
 
-    pairwise_accuracy(labels, scores, groups)            share of pairs of a group that the scores rank as the labels do
-    auc(labels, scores, high=.75, low=.25)               the same of all pairs of a good row and a bad one
-    spearman(labels, scores)                             correlation of ranks
-    mean(scores)                                         of the scores that are there: rates, of zeros and ones
-    interval(statistic, units, labels=..., scores=...)   one of them with its 95 % interval
-    difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
-    at_most(count, of)                                   limit of a share, also where none was seen
+    pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
+    auc(labels, scores, high=.75, low=.25)               the same for all pairs of a good row and a bad row
+    spearman(labels, scores)                             rank correlation
+    mean(scores)                                         mean of the available scores, or a rate of zeros and ones
+    bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
+    bootstrap_difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
+    upper_limit(count, of)                               upper confidence limit of a share, even if count is 0
 
-An interval is that of the percentile bootstrap: units are drawn with replacement, all their rows go with them. A
-resample is a row of ``weights``, which says how often each row was drawn: a statistic of one's own takes the arrays
-that :func:`interval` was given and ``weights`` of shape (resamples, rows), and returns one number per resample::
+Intervals are percentile bootstrap intervals: units are drawn with replacement, with all their rows. A resample is a row
+of ``weights``, the number of times that each row was drawn. A user-defined statistic takes the arrays that are passed to
+:func:`bootstrap_interval` and ``weights`` of shape (resamples, rows), and returns one number per resample::
 
     def over_sources(*, labels, scores, groups, weights):
         return sum(pairwise_accuracy(labels[at], scores[at], groups[at], weights=weights[:, at]) for at in masks) / 4
 
-Every statistic is NaN where there is nothing to compare.
+Every statistic is NaN if there is nothing to compare.
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 16; Mann and Whitney, 1947;
 Clopper and Pearson, 1934.
@@ -36,23 +36,24 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]
-RESAMPLES = 2000
+DEFAULT_RESAMPLES = 2000
 _CELLS = 4_000_000
-"""Weights in memory at once."""
+"""Maximum number of weights in memory."""
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A statistic with its 95 % interval over so many units."""
+class BootstrapInterval:
+    """A statistic with its 95 % interval."""
 
     value: float
     low: float
     high: float
     units: int
+    """Number of units that were resampled."""
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference may be called one."""
+        """Whether a difference is significant."""
         return self.low > 0 or self.high < 0
 
 
@@ -72,14 +73,14 @@ def pairwise_accuracy(
     absent: float | None = None,
     weights: Floats | None = None,
 ) -> float | Floats:
-    """Return the share of pairs of a group, of different labels, whose scores stand in the labels' order; 0..1.
+    """Return the share of pairs within a group, with different labels, whose scores are in the labels' order; 0..1.
 
     Args:
-        absent: What a pair counts of which a score is missing, such as .5; None leaves such pairs out.
-        weights: How often each row was drawn, shape (resamples, rows).
+        absent: Value of a pair with a missing score, such as .5; None leaves such pairs out.
+        weights: Number of times each row was drawn, shape (resamples, rows).
 
     Raises:
-        ValueError: the rows of a group were not drawn together: it spans units.
+        ValueError: a group spans several units, so its rows were not drawn together.
     """
     order, found = _floats(labels), _floats(scores)
     _, membership = np.unique(np.asarray(groups), return_inverse=True)
@@ -87,14 +88,15 @@ def pairwise_accuracy(
     for members in _parts(membership):
         won[members], pairs[members] = _wins(order[members], found[members], absent)
         if weights is not None and (weights[:, members] != weights[:, members[:1]]).any():
-            raise ValueError("a group spans units: its rows would be drawn apart")
-    return _ratio(won, pairs) if weights is None else _divided(weights @ won, weights @ pairs)
+            raise ValueError("a group spans several units: its rows would not be drawn together")
+    result = _divide(_weights_or_ones(weights, len(order)) @ won, _weights_or_ones(weights, len(order)) @ pairs)
+    return float(result[0]) if weights is None else result
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return per row how many pairs in which it is the better one it wins, and how many there are.
+    """Return, per row, the number of pairs in which it has the better label, and how many of them it wins.
 
-    By sorting, since a question may have been asked thousands of times.
+    Sorting keeps this fast for groups with thousands of rows.
     """
     won, pairs = np.zeros(len(labels)), np.zeros(len(labels))
     for level in np.unique(labels):
@@ -110,7 +112,7 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
 
 
 def _parts(membership: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the rows of each group."""
+    """Return the indexes of each group's rows."""
     by_group = np.argsort(membership, kind="stable")
     return np.split(by_group, np.cumsum(np.bincount(membership))[:-1]) if len(membership) else []
 
@@ -144,12 +146,12 @@ def auc(
     absent: float | None = None,
     weights: Floats | None = None,
 ) -> float | Floats:
-    """Return how often a row labelled ``high`` or more scores above one labelled ``low`` or less, ties half; 0..1.
+    """Return the share of pairs in which a row labeled ``high`` or more scores above one labeled ``low`` or less; 0..1.
 
-    ``absent`` and ``weights`` as in :func:`pairwise_accuracy`.
+    Ties count half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
     """
     order, found = _floats(labels), _floats(scores)
-    drawn = _drawn(weights, len(order))
+    drawn = _weights_or_ones(weights, len(order))
     good, bad, there = order >= high, order <= low, ~np.isnan(found)
     blocks = _blocks(found[there])
     wins, losses = blocks.sums(drawn[:, there] * good[there]), blocks.sums(drawn[:, there] * bad[there])
@@ -158,7 +160,7 @@ def auc(
     if absent is not None:
         every = (drawn @ good) * (drawn @ bad)
         won, pairs = won + absent * (every - pairs), every
-    result = _divided(won, pairs)
+    result = _divide(won, pairs)
     return float(result[0]) if weights is None else result
 
 
@@ -167,13 +169,13 @@ def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: None = None) -> f
 @overload
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats) -> Floats: ...
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
-    """Return the correlation of ranks, ties averaged, of the rows that have a score; -1..1."""
+    """Return the rank correlation of the rows that have a score, with average ranks for ties; -1..1."""
     order, found = _floats(labels), _floats(scores)
     there = ~np.isnan(found)
-    drawn = _drawn(weights, len(order))[:, there]
-    first, second = (_centred(_ranks(values[there], drawn), drawn) for values in (order, found))
+    drawn = _weights_or_ones(weights, len(order))[:, there]
+    first, second = (_center(_ranks(values[there], drawn), drawn) for values in (order, found))
     spread = np.sqrt((drawn * first**2).sum(axis=1) * (drawn * second**2).sum(axis=1))
-    result = _divided((drawn * first * second).sum(axis=1), np.where(spread > 1e-9, spread, 0.0))
+    result = _divide((drawn * first * second).sum(axis=1), np.where(spread > 1e-9, spread, 0.0))
     return float(result[0]) if weights is None else result
 
 
@@ -182,31 +184,31 @@ def mean(scores: ArrayLike, *, weights: None = None) -> float: ...
 @overload
 def mean(scores: ArrayLike, *, weights: Floats) -> Floats: ...
 def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
-    """Return the mean of the scores that are there."""
+    """Return the mean of the available scores."""
     found = _floats(scores)
     there = ~np.isnan(found)
-    drawn = _drawn(weights, len(found))[:, there]
-    result = _divided(drawn @ found[there], drawn.sum(axis=1))
+    drawn = _weights_or_ones(weights, len(found))[:, there]
+    result = _divide(drawn @ found[there], drawn.sum(axis=1))
     return float(result[0]) if weights is None else result
 
 
-def at_most(count: int, of: int, certainty: float = 0.95) -> float:
-    """Return the share, 0..1, that is certainly not exceeded when ``count`` of so many independent ones were seen.
+def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
+    """Return the one-sided upper confidence limit of a share, 0..1, after ``count`` of ``of`` independent events.
 
-    The one-sided limit of Clopper and Pearson. It says something also where none was seen, which a bootstrap does not:
-    none of 60 is at most 4.9 %.
+    This is the limit of Clopper and Pearson. Unlike a bootstrap, it is informative without any event: 0 of 60 is at
+    most 4.9 %.
     """
     if count >= of:
         return 1.0
     low, high = count / of, 1.0
     while high - low > 1e-9:
         middle = (low + high) / 2
-        low, high = (middle, high) if _up_to(count, of, middle) > 1 - certainty else (low, middle)
+        low, high = (middle, high) if _binomial_cdf(count, of, middle) > 1 - certainty else (low, middle)
     return high
 
 
-def _up_to(count: int, of: int, share: float) -> float:
-    """Return the probability of so many or fewer, of a binomial distribution."""
+def _binomial_cdf(count: int, of: int, share: float) -> float:
+    """Return the probability of at most ``count`` events in a binomial distribution."""
     every = math.lgamma(of + 1)
     return sum(
         math.exp(
@@ -220,29 +222,29 @@ def _up_to(count: int, of: int, share: float) -> float:
     )
 
 
-def interval(
-    statistic: Statistic, units: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, **arrays: ArrayLike
-) -> Interval:
-    """Return a statistic of the arrays with its percentile bootstrap interval (2.5 % to 97.5 %) over units.
+def bootstrap_interval(
+    statistic: Statistic, units: ArrayLike, resamples: int = DEFAULT_RESAMPLES, seed: int = 0, **arrays: ArrayLike
+) -> BootstrapInterval:
+    """Return a statistic of the arrays with its percentile bootstrap interval (2.5 % to 97.5 %) over the units.
 
-    A resample of which the statistic is NaN is left out. One unit cannot be resampled: low and high are NaN.
+    Resamples with a statistic of NaN are left out. With a single unit, low and high are NaN.
     """
     return _interval(lambda weights: statistic(**_arrays(arrays), weights=weights), units, resamples, seed)
 
 
-def difference(
+def bootstrap_difference(
     statistic: Statistic,
     units: ArrayLike,
     *,
     scores: ArrayLike,
     others: ArrayLike,
-    resamples: int = RESAMPLES,
+    resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
     **arrays: ArrayLike,
-) -> Interval:
-    """Return how much more of the statistic ``scores`` have than ``others``, on the same resamples.
+) -> BootstrapInterval:
+    """Return the statistic of ``scores`` minus that of ``others``, on the same resamples.
 
-    A row that either leaves without a score counts as absent for both.
+    A row without a score in either array counts as missing in both.
     """
     first, second = _floats(scores), _floats(others)
     missing = np.isnan(first) | np.isnan(second)
@@ -257,10 +259,10 @@ def difference(
     return _interval(gap, units, resamples, seed)
 
 
-def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples: int, seed: int) -> Interval:
+def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples: int, seed: int) -> BootstrapInterval:
     names, membership = np.unique(np.asarray(units), return_inverse=True)
     if not len(names):
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return BootstrapInterval(np.nan, np.nan, np.nan, 0)
     value = float(statistic(np.ones((1, len(membership))))[0])
     source, share = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
     at_once = max(1, _CELLS // len(membership))
@@ -269,19 +271,19 @@ def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples
     found = np.concatenate([statistic(weights) for weights in drawn])
     found = found[~np.isnan(found)] if len(names) > 1 else found[:0]
     low, high = np.percentile(found, [2.5, 97.5]) if len(found) else (np.nan, np.nan)
-    return Interval(value, float(low), float(high), len(names))
+    return BootstrapInterval(value, float(low), float(high), len(names))
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Rows in the order of their values, cut where the value changes."""
+    """Rows in order of their values, in blocks of equal values."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
     membership: NDArray[np.intp]
 
     def sums(self, weights: Floats) -> Floats:
-        """Return the weight of each value, lowest first."""
+        """Return the total weight of each value, lowest first."""
         if not len(self.starts):
             return np.zeros((len(weights), 0))
         return np.add.reduceat(weights[:, self.order], self.starts, axis=1)
@@ -306,20 +308,16 @@ def _below(sums: Floats) -> Floats:
     return below
 
 
-def _centred(values: Floats, drawn: Floats) -> Floats:
-    return values - _divided((drawn * values).sum(axis=1), drawn.sum(axis=1))[:, None]
+def _center(values: Floats, drawn: Floats) -> Floats:
+    return values - _divide((drawn * values).sum(axis=1), drawn.sum(axis=1))[:, None]
 
 
-def _divided(above: Floats, below: Floats) -> Floats:
+def _divide(above: Floats, below: Floats) -> Floats:
     result: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     return result
 
 
-def _ratio(above: Floats, below: Floats) -> float:
-    return float(_divided(above.sum(keepdims=True), below.sum(keepdims=True))[0])
-
-
-def _drawn(weights: Floats | None, rows: int) -> Floats:
+def _weights_or_ones(weights: Floats | None, rows: int) -> Floats:
     return np.ones((1, rows)) if weights is None else weights
 
 

@@ -1,4 +1,4 @@
-"""What people are told when answers got worse, or when nobody can say any more whether they did."""
+"""Alerts: their state, what happened to them, notifications about them, and silences."""
 
 from __future__ import annotations
 
@@ -13,185 +13,204 @@ from typing import Any, Literal
 AlertState = Literal["pending", "firing", "recovering", "resolved"]
 Severity = Literal["warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("warning", "critical")
-"""Least first."""
-What = Literal[
+"""Least severe first."""
+AlertEventType = Literal[
     "pending", "fired", "escalated", "eased", "recovering", "relapsed", "resolved", "repeated", "acknowledged"
 ]
-"""What may happen to an alert."""
-Telling = Literal["firing", "escalated", "repeated", "resolved"]
-"""What people are told of an alert; the first of them names a notification of several."""
+NotificationType = Literal["firing", "escalated", "repeated", "resolved"]
+"""Most important first: a notification about several alerts has the first type that applies."""
 ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_baseline", "rule_removed"]
-"""Why an alert is over; ``passed`` without ever having fired."""
+"""Why an alert is resolved; ``passed`` if it never fired."""
 Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
 Interval = tuple[float, float]
 
+_DATETIME_FIELDS = (
+    "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at"
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A mean, with what it was made from."""
+class ScoreLevel:
+    """A mean or a share, with its sample size."""
 
     mean: float
     n: int
     interval: Interval | None = None
-    """95 %, where it is known."""
+    """95 % interval, if known."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ScoreLevel:
+        """Return the level that JSON data describes."""
+        interval = data.get("interval")
+        return cls(mean=data["mean"], n=data["n"], interval=None if interval is None else (interval[0], interval[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """Where a drop sits: one route, one attribute's value, or one scorer, before and since."""
+class ScoreShift:
+    """The level of one route, attribute value or scorer before and since an alert began."""
 
-    kind: Literal["route", "attribute", "scorer"]
+    dimension: Literal["route", "attribute", "scorer"]
     name: str
-    """Of an attribute ``name=value``."""
-    before: Level
-    since: Level
+    """For an attribute, ``name=value``."""
+    before: ScoreLevel
+    since: ScoreLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One thing that is wrong, as it stands. It carries ids of exchanges and never their text."""
+    """One alert and its state. It carries ids of exchanges, never their text."""
 
     id: str
     key: str
-    """The same whenever the same rule fires for the same labels: at most one alert of a key is open."""
+    """Identity of rule and labels. At most one alert per key is open."""
     rule: str
-    """Its name in the settings."""
-    kind: str
-    """drop, floor, low_rate, noncommittal_rate, no_data, scorer_error or budget_exhausted."""
+    """Name of the rule."""
+    type: str
+    """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error or
+    budget_exhausted."""
     labels: Mapping[str, str]
-    """Service, scorer and route, as far as the rule tells them apart."""
+    """Service, scorer and route, as far as the rule distinguishes them."""
     state: AlertState
     severity: Severity = "warning"
     cause: Cause | None = None
-    """What is likely behind it."""
+    """Likely cause."""
     message: str = ""
-    """One plain sentence."""
+    """What happened, in one sentence."""
     fingerprint: str | None = None
-    """Of the scorer whose scores were judged."""
+    """Fingerprint of the scorer."""
     value: float | None = None
-    """What the rule looked at: a mean, a share, a gap in seconds."""
+    """The value that the rule evaluates: a mean, a share, or a delay in seconds."""
     threshold: float | None = None
-    current: Level | None = None
-    baseline: Level | None = None
+    current: ScoreLevel | None = None
+    baseline: ScoreLevel | None = None
     window: float | None = None
-    """Seconds that ``value`` was made over."""
+    """Length in seconds of the window of ``value``."""
     evidence: float | None = None
-    """False alarms a year as rare as this."""
+    """How rare a drop is, in false alerts per year."""
     onset: datetime | None = None
-    """When it is likely to have begun; UTC."""
-    shifts: tuple[Shift, ...] = ()
+    """Estimated start of the problem, UTC."""
+    shifts: tuple[ScoreShift, ...] = ()
     """Largest first."""
     exchange_ids: tuple[str, ...] = ()
     """The worst exchanges, worst first."""
     starts_at: datetime
-    """When the rule first found it; UTC."""
+    """When the rule first matched, UTC."""
     fired_at: datetime | None = None
     resolved_at: datetime | None = None
     evaluated_at: datetime
-    """When its rule last looked; UTC."""
+    """When the rule was last evaluated, UTC."""
     notified_at: datetime | None = None
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
     resolve_reason: ResolveReason | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What only its rule understands; JSON."""
+    """Data that is specific to the rule type, JSON."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not over."""
+        """Whether the alert is not resolved."""
         return self.state != "resolved"
 
     @property
     def service(self) -> str:
-        """Whose answers it is about."""
+        """The service, or an empty string."""
         return self.labels.get("service", "")
 
     @property
     def route(self) -> str | None:
-        """None of what concerns a service as a whole."""
+        """The route; None if the alert is about a whole service."""
         return self.labels.get("route")
 
     @property
     def scorer(self) -> str | None:
-        """None of what concerns no scorer alone."""
+        """The scorer; None if the alert is not about a single scorer."""
         return self.labels.get("scorer")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON: times in ISO 8601, intervals as lists; what is not known as null."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        """Return JSON data: times in ISO 8601, intervals as lists, unknown values as null."""
+        return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}
 
     @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Alert:
-        """Return the alert that :meth:`as_dict` was of. Names that are not known are passed over."""
-        known: dict[str, Any] = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        known |= {name: _moment(known.get(name)) for name in _MOMENTS if name in known}
-        known |= {name: _level(known.get(name)) for name in ("current", "baseline") if name in known}
-        known["shifts"] = tuple(map(_shift, known.get("shifts", ())))
-        known["exchange_ids"] = tuple(known.get("exchange_ids", ()))
-        return cls(**known)
-
-
-_MOMENTS = ("onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at")
+    def from_dict(cls, data: Mapping[str, Any]) -> Alert:
+        """Return the alert that a result of :meth:`as_dict` describes. Unknown keys are ignored."""
+        values: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        for name in _DATETIME_FIELDS:
+            if values.get(name) is not None:
+                values[name] = datetime.fromisoformat(values[name])
+        for name in ("current", "baseline"):
+            if values.get(name) is not None:
+                values[name] = ScoreLevel.from_dict(values[name])
+        values["shifts"] = tuple(
+            ScoreShift(
+                dimension=shift["dimension"],
+                name=shift["name"],
+                before=ScoreLevel.from_dict(shift["before"]),
+                since=ScoreLevel.from_dict(shift["since"]),
+            )
+            for shift in values.get("shifts", ())
+        )
+        values["exchange_ids"] = tuple(values.get("exchange_ids", ()))
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that happened to an alert: kept, and never changed."""
+class AlertEvent:
+    """An immutable record of something that happened to an alert."""
 
     id: str
     alert_id: str
     at: datetime
     """UTC."""
-    what: What
+    type: AlertEventType
     before: AlertState | None = None
-    """State; None of an alert that begins with it."""
+    """Previous state; None for the first event of an alert."""
     after: AlertState
     detail: Mapping[str, Any] = field(default_factory=dict)
     """JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """An alert as it is from now on, and what happened to it."""
+class AlertChange:
+    """A new version of an alert and the event that led to it."""
 
     alert: Alert
     before: Alert | None = None
-    """As it was read; None of one that begins. Where it is otherwise by now, nothing is written."""
-    event: Event | None = None
-    """None where only its numbers are newer."""
+    """The alert as it was read; None for a new one. If it has changed since, nothing is written."""
+    event: AlertEvent | None = None
+    """None if only numbers are updated."""
     notify: bool = False
-    """Whether people are told, unless a silence or another alert speaks against it."""
+    """Whether to notify people, unless a silence or another alert suppresses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What one channel is told at once: the alerts of one service that changed together, as they were then."""
+    """A message to one channel about the alerts of one service that changed together, as they were then."""
 
     id: str
     channel: str
-    """Its name in the settings; ``log`` and ``callback`` are always there."""
+    """Name of the channel in the settings; ``log`` and ``callback`` always exist."""
     idempotency_key: str
-    """The same for every try: a receiver that has seen it need not look again."""
-    what: Telling
-    """Of several alerts what matters most."""
+    """The same for every attempt, so that receivers can ignore duplicates."""
+    type: NotificationType
+    """The most important one among its alerts."""
     alerts: tuple[Alert, ...]
-    """At least one; that of the headline first."""
+    """At least one; the most important first."""
     event_ids: tuple[str, ...]
-    """Of the events that it tells, in the order of the alerts."""
+    """The events that it reports, in the order of the alerts."""
     created_at: datetime
     """UTC."""
     attempt: int = 0
-    """Tries so far."""
+    """Number of attempts so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """A time in which nobody is told of the alerts that match. Their states go on as ever."""
+    """A period without notifications about matching alerts. It does not affect the state of alerts."""
 
     id: str
     matchers: Mapping[str, str]
-    """Patterns such as ``docs-*`` by label (``service``, ``scorer``, ``route``) or for ``rule``; all must fit, and
-    without any all alerts do."""
+    """Patterns such as ``docs-*`` by label (``service``, ``scorer``, ``route``) or for ``rule``. All must match; a
+    silence without matchers applies to all alerts."""
     starts_at: datetime
     """UTC."""
     ends_at: datetime
@@ -199,42 +218,24 @@ class Silence:
     comment: str | None = None
 
     def covers(self, alert: Alert, at: datetime) -> bool:
-        """Whether nobody is told of the alert at that moment. A label that the alert does not have fits no pattern."""
-        names = {**alert.labels, "rule": alert.rule}
-        fits = (name in names and fnmatchcase(names[name], pattern) for name, pattern in self.matchers.items())
-        return self.starts_at <= at < self.ends_at and all(fits)
+        """Return whether this silence applies to an alert at a time. A missing label matches no pattern."""
+        values = {**alert.labels, "rule": alert.rule}
+        matches = (name in values and fnmatchcase(values[name], pattern) for name, pattern in self.matchers.items())
+        return self.starts_at <= at < self.ends_at and all(matches)
 
 
-def key_of(rule: str, labels: Mapping[str, str]) -> str:
-    """Return 32 hexadecimal digits that name an alert: the hash of the rule's name and the sorted labels."""
+def alert_key(rule: str, labels: Mapping[str, str]) -> str:
+    """Return the key of an alert: 32 hexadecimal digits of the hash of rule name and sorted labels."""
     return sha256(json.dumps([rule, sorted(labels.items())]).encode()).hexdigest()[:32]
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _to_json(item) for name, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(one) for one in value]
-    if isinstance(value, (Level, Shift)):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return [_to_json(item) for item in value]
+    if isinstance(value, (ScoreLevel, ScoreShift)):
+        return {one.name: _to_json(getattr(value, one.name)) for one in fields(value)}
     return value
-
-
-def _moment(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(value)
-
-
-def _level(plain: Mapping[str, Any] | None) -> Level | None:
-    return None if plain is None else _known_level(plain)
-
-
-def _known_level(plain: Mapping[str, Any]) -> Level:
-    interval = plain.get("interval")
-    return Level(mean=plain["mean"], n=plain["n"], interval=None if interval is None else (interval[0], interval[1]))
-
-
-def _shift(plain: Mapping[str, Any]) -> Shift:
-    before, since = _known_level(plain["before"]), _known_level(plain["since"])
-    return Shift(kind=plain["kind"], name=plain["name"], before=before, since=since)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-RECORDED = "recorded"
+RECORDED_FINGERPRINT = "recorded"
 """The fingerprint of scores made elsewhere: what made them is not known here."""
 
 
@@ -28,7 +28,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedScore:
     """A score made elsewhere, of one exchange."""
 
     exchange_id: str
@@ -44,7 +44,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Marker:
     """A moment that people compare before and since: a deploy, a new index, another model."""
 
     id: str
@@ -56,4 +56,4 @@ class Mark:
     """Plain JSON, such as the version."""
 
 
-Annotation = Feedback | Recorded | Mark
+Annotation = Feedback | RecordedScore | Marker

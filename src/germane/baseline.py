@@ -1,4 +1,4 @@
-"""A frozen picture of how the scores of one service behave when all is well."""
+"""Baselines: how the scores of one service behave normally."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-OTHER = "(other)"
-"""Stands for the routes that had too few scores to be learned by themselves. A user's route of that name is one."""
+POOLED_ROUTE = "(other)"
+"""Key of the routes that had too few scores for a baseline of their own. A user's route of this name is pooled too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteBaseline:
-    """How the scores of one route behave. Values are clipped to [0, 1]; zero is noncommittal, or a value up to 0."""
+    """How the scores of one route behave. Values are clipped to [0, 1]; noncommittal answers count as zero."""
 
     n: int
-    """Scores."""
+    """Number of scores."""
     mean: float
-    """Of all of them."""
+    """Mean of all scores."""
     deviation: float
-    """Standard deviation of all of them."""
+    """Standard deviation of all scores."""
     committed: int
-    """Scores that are not zero."""
+    """Number of scores that are not zero."""
     committed_mean: float
     committed_deviation: float
     zero_rate: float
     """(zeros + 1/2) / (n + 1)."""
     committed_wander: float
-    """Standard deviation of the committed mean between stretches of 6 hours, beyond what chance explains."""
+    """Standard deviation of the committed mean between blocks of 6 hours, beyond sampling error."""
     zero_wander: float
-    """The same of the zero rate."""
+    """Standard deviation of the zero rate between blocks of 6 hours, beyond sampling error."""
     scores_per_day: float
     committed_per_day: float
 
@@ -42,18 +42,19 @@ class Baseline:
     scorer: str
     fingerprint: str
     since: datetime
-    """UTC: beginning of what it was learned from."""
+    """Start of the window that it was learned from, UTC."""
     until: datetime
+    """End of that window."""
     n: int
-    """Scores that it was learned from."""
+    """Number of scores in that window."""
     mean: float
     deviation: float
     scores_per_day: float
-    """That reach the detector, of routes that it watches."""
+    """Scores that reach the detector, of routes that it watches."""
     committed_per_day: float
-    keep: float = 1.0
-    """Probability that a score reaches the detector: above a thousand a day it thins."""
+    sampling_rate: float = 1.0
+    """Probability that a score reaches the detector. It is below 1 for more than 1,000 scores a day."""
     routes: Mapping[str, RouteBaseline]
-    """By route; :data:`OTHER` stands for those that were pooled."""
+    """By route; :data:`POOLED_ROUTE` holds the routes that were pooled."""
     pooled: frozenset[str] = frozenset()
-    """Routes that count as :data:`OTHER`."""
+    """Routes that count as :data:`POOLED_ROUTE`."""

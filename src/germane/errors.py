@@ -1,15 +1,15 @@
-"""What germane raises.
+"""The exceptions that germane raises.
 
 ::
 
     GermaneError
-    ├── SettingsError        a setting is wrong or unknown                       (also ValueError)
-    ├── UsageError           a decorator or function was used in a way it cannot work   (also TypeError)
-    ├── ModelError           weights are missing or not the ones they should be
+    ├── SettingsError        a setting is invalid or unknown                              (also ValueError)
+    ├── UsageError           a decorator or function was called in an unsupported way     (also TypeError)
+    ├── ModelError           the weights of a local model are missing or invalid
     ├── StorageError
-    │   ├── DatabaseUnreachable    no connection, or one that went away
-    │   └── DatabaseNotMigrated    the tables are older or newer than this code
-    └── ScoringError         a scorer, judge or embedder got no value; carries the reason
+    │   ├── DatabaseUnreachable    the connection failed or was lost
+    │   └── DatabaseNotMigrated    the schema is older or newer than this version expects
+    └── ScoringError         a scorer, judge or embedder returned no value; has a reason
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from germane.score import Reason
+    from germane.score import UnscoredReason
 
 
 class GermaneError(Exception):
-    """The root of all of them."""
+    """The base class of all exceptions that germane raises."""
 
 
 class SettingsError(GermaneError, ValueError):
-    """A setting is wrong or unknown: the message names it, its value and the fix."""
+    """A setting is invalid or unknown. The message names the setting, its value and the fix."""
 
 
 class UsageError(GermaneError, TypeError):
-    """A decorator or function was used in a way in which it cannot work."""
+    """A decorator or function was called in an unsupported way."""
 
 
 class ModelError(GermaneError):
-    """The weights of an embedded model are missing, or are not the ones they should be."""
+    """The weights of a local model are missing or invalid."""
 
 
 class StorageError(GermaneError):
-    """The database refused what was asked of it."""
+    """The database rejected an operation."""
 
 
 class DatabaseUnreachable(StorageError):
-    """There is no connection to the database, or it went away."""
+    """The connection to the database failed or was lost."""
 
 
 class DatabaseNotMigrated(StorageError):
-    """The tables in the database are older or newer than this code expects."""
+    """The database schema is older or newer than this version expects."""
 
 
 class ScoringError(GermaneError):
-    """A scorer, judge or embedder got no value. It ends as a failed score with ``reason``, never as a number."""
+    """A scorer, judge or embedder returned no value. The result is a failed score with ``reason``."""
 
     def __init__(
-        self, reason: Reason, message: str, *, retry_after: float | None = None, rejected: bool = False
+        self, reason: UnscoredReason, message: str, *, retry_after: float | None = None, rejected: bool = False
     ) -> None:
         super().__init__(message)
         self.reason = reason
         self.retry_after = retry_after
-        """Seconds that the server asked to be left alone."""
+        """The ``Retry-After`` of the server, in seconds."""
         self.rejected = rejected
-        """Whether a server refuses key, model or quota, where the reason does not say so: somebody must act."""
+        """Whether the server rejects the key, model or quota although ``reason`` does not say so."""
 
 
-def place_of(error: BaseException) -> str:
-    """Name the type of an error and the line that raised it, and nothing of what it says."""
+def error_location(error: BaseException) -> str:
+    """Return an error's type and the line that raised it, without its message, which may contain user text."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"
+    location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{location}"

@@ -26,11 +26,11 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Message:
     """An earlier message of the conversation that the question ends."""
 
     role: str
-    text: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Exchange:
     question: str | None
     answer: str | None
     contexts: tuple[Context, ...] = ()
-    history: tuple[Turn, ...] = ()
+    history: tuple[Message, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
     session: str | None = None
@@ -74,8 +74,8 @@ class Exchange:
     """Whether its span is exported: OpenTelemetry's own sampling, which decides nothing about scoring."""
 
     @classmethod
-    def of(
-        cls, question: str | None, answer: str | None = None, contexts: Iterable[str] = (), history: Iterable[Turn] = ()
+    def from_texts(
+        cls, question: str | None, answer: str | None = None, contexts: Iterable[str] = (), history: Iterable[Message] = ()
     ) -> Exchange:
         """Return an exchange that no handler had, of these texts: to call a scorer by hand, and in tests of yours."""
         return cls(
@@ -92,7 +92,7 @@ class Exchange:
         )
 
 
-def draw_of(trace_id: str) -> float:
+def sampling_key_for(trace_id: str) -> float:
     """Return the lottery ticket of a trace, in (0, 1]: the same in every process and for every scorer.
 
     It is a keyed hash, so that it does not depend on the bits a ratio-based head sampler has already looked at,

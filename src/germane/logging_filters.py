@@ -1,4 +1,4 @@
-"""Keeping what other libraries say of germane's own work out of the application's log."""
+"""Filters that keep what other libraries log about germane's own work out of the application's log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-_TALKERS: Final = (
+_LOGGERS: Final = (
     "alembic.runtime.migration",
     "alembic.runtime.plugins",
     "httpcore2.connection",
@@ -18,27 +18,27 @@ _TALKERS: Final = (
     "httpx2",
     "openai._base_client",
 )
-"""Loggers that tell of each request or step. A filter holds for one logger only, not for those below it."""
-_hushed: ContextVar[bool] = ContextVar("germane_hushed", default=False)
+"""Loggers with a line per request or migration step. A filter applies to one logger only, not to its children."""
+_is_suppressed: ContextVar[bool] = ContextVar("germane_loggers_suppressed", default=False)
 
 
-class _OnlyTrouble(logging.Filter):
-    """Lets warnings pass, and all that is said of the application's own work."""
+class _WarningsOnly(logging.Filter):
+    """Drops records below warning level in a suppressed context."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.WARNING or not _hushed.get()
+        return record.levelno >= logging.WARNING or not _is_suppressed.get()
 
 
-_FILTER = _OnlyTrouble()
+_FILTER: Final = _WarningsOnly()
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    """Hold back a line per judge request and the like; such lines also name addresses, which may be secret."""
-    for name in _TALKERS:
-        logging.getLogger(name).addFilter(_FILTER)  # adding it again changes nothing
-    token = _hushed.set(True)
+def suppressed_loggers() -> Iterator[None]:
+    """Suppress log lines such as one per judge request, which also contain URLs that may be secret."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_FILTER)  # adding the same filter again has no effect
+    token = _is_suppressed.set(True)
     try:
         yield
     finally:
-        _hushed.reset(token)
+        _is_suppressed.reset(token)

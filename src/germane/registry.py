@@ -1,4 +1,7 @@
-"""Scorers of your own, by name: functions that are declared to be scorers. Light, as it is imported with germane."""
+"""Registry of user-defined scorers: functions decorated with ``@germane.scorer``.
+
+It is imported with ``germane``, so it must not import the scorers.
+"""
 
 from __future__ import annotations
 
@@ -8,42 +11,29 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, TypeVar, overload
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
 
+BUILTIN_SCORER_NAMES = tuple(
+    sorted(module.name for module in iter_modules([str(Path(__file__).parent / "scorers" / "metrics")]))
+)
+"""Names of the built-in scorers, which are the modules in ``germane.scorers.metrics``. No other score may use them."""
+EXCHANGE_INPUTS = frozenset({"question", "answer", "contexts"})
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
+
 Result = Score | float
 ScoringFunction = Callable[[Exchange], "Result | Awaitable[Result]"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-BUILT_IN = frozenset(
-    {
-        "answer_quality",
-        "answer_relevancy",
-        "combined_relevancy",
-        "context_coverage",
-        "context_relevance",
-        "context_similarity",
-        "direct_relevancy",
-        "faithfulness",
-        "guarded_relevancy",
-        "intent_match",
-        "noncommittal",
-        "question_answer_similarity",
-        "question_coverage",
-    }
-)
-"""Names of germane's own scorers, which no other score may bear. Here, so that a process that captures need not import
-them."""
-INPUTS = frozenset({"question", "answer", "contexts"})
-_NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
-
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """A function that is a scorer, and what is said of it."""
+class ScorerDeclaration:
+    """A scoring function with its options."""
 
     function: ScoringFunction
     name: str
@@ -53,8 +43,27 @@ class Declaration:
 
     @property
     def origin(self) -> str:
-        """Where the function is from, as its module and it are named there."""
+        """The function's module and qualified name."""
         return f"{getattr(self.function, '__module__', '')}.{qualified_name(self.function)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NameConflict:
+    """A user-defined scorer with the name of a built-in one, which is used instead."""
+
+    name: str
+    origin: str
+    """The user-defined scorer: its function, or its package and entry point."""
+
+    def __str__(self) -> str:
+        return (
+            f"the scorer {self.origin} has the name of the built-in scorer {self.name!r} "
+            f"(germane.scorers.metrics.{self.name}), which is used instead; rename your scorer"
+        )
+
+
+_declarations: dict[str, ScorerDeclaration] = {}
+_conflicts: dict[NameConflict, None] = {}
 
 
 @overload
@@ -76,7 +85,7 @@ def scorer(
     range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
     version: str = "1",
 ) -> Function | Callable[[Function], Function]:
-    """Make a function of an exchange a scorer: ``@germane.scorer``, or with arguments ``@germane.scorer(...)``.
+    """Register a function of an exchange as a scorer: ``@germane.scorer``, or ``@germane.scorer(...)`` with options.
 
     ::
 
@@ -84,74 +93,99 @@ def scorer(
         def brevity(exchange: germane.Exchange) -> float:
             return 1 / (1 + len(exchange.answer.split()) / 100)
 
-    It stays the function that it was, and can be named in the setting ``scorers`` and in :func:`germane.evaluate`. It
-    returns a number, or a :class:`germane.Score` where there is more to say. A plain function is called in a thread,
-    an ``async`` one on the event loop. What it raises is a failed score with the reason ``scorer_error``.
+    The function itself does not change. It can be named in the setting ``scorers`` and in :func:`germane.evaluate`. It
+    returns a number, or a :class:`germane.Score` with more information. Plain functions run in a thread, ``async``
+    ones on the event loop. An exception becomes a failed score with the reason ``scorer_error``.
+
+    If the name is that of a built-in scorer, the built-in one is used; :func:`germane.start` and ``germane doctor``
+    report the conflict.
 
     Args:
-        name: Under which its scores are kept; by default the function's.
-        requires: Of ``question``, ``answer`` and ``contexts`` those without which an exchange is skipped.
-        range: Least and greatest value, both included and within -1 to 1; any other value is a failed score,
-            ``out_of_range``. Higher is better.
-        version: Change it when the same exchange may get another value: the scores before and after are not averaged.
+        name: Name under which the scores are stored. Defaults to the function's name.
+        requires: Inputs among ``question``, ``answer`` and ``contexts`` without which an exchange is skipped.
+        range: Minimum and maximum value, inclusive and within -1 to 1. Any other value becomes a failed score with the
+            reason ``out_of_range``. Higher is better.
+        version: Change it when the same exchange may get another value. Scores of different versions are not averaged.
 
     Raises:
-        UsageError: it is no such function, or the name, the requirements or the range cannot be.
+        UsageError: the function, name, inputs or range are invalid, or another scorer has this name.
     """
 
     def register(function: Function) -> Function:
-        declaration = declare(function, name=name, requires=requires, range=range, version=version)
-        _keep(declaration)
+        declaration = build_declaration(function, name=name, requires=requires, range=range, version=version)
+        if declaration.name in BUILTIN_SCORER_NAMES:
+            _conflicts[NameConflict(declaration.name, declaration.origin)] = None
+            return function
+        existing = _declarations.get(declaration.name)
+        # The same function is declared again if a module is reloaded or a notebook cell runs again.
+        if existing is not None and existing.origin != declaration.origin:
+            raise UsageError(
+                f"scorer {declaration.name!r} is already defined by {existing.origin}; rename {declaration.origin}"
+            )
+        _declarations[declaration.name] = declaration
         return function
 
     return register if function is None else register(function)
 
 
-def declare(
+def build_declaration(
     function: Any,
     *,
     name: str | None = None,
     requires: Iterable[str] = ("question", "answer"),
     range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
     version: str = "1",
-) -> Declaration:
-    """Return what is said of a function, without keeping it.
+) -> ScorerDeclaration:
+    """Validate a function and its options without registering it.
 
     Raises:
-        UsageError: as :func:`scorer`.
+        UsageError: the function, name, inputs or range are invalid.
     """
-    _check_function(function)
-    return Declaration(
+    if not callable(function) or inspect.isclass(function):
+        raise UsageError(f"{function!r:.100} is not a function of an exchange")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{qualified_name(function)} yields values; a scorer returns one")
+    if not accepts_one_argument(function):
+        raise UsageError(f"{qualified_name(function)} cannot be called with one argument, the exchange")
+    scorer_name = getattr(function, "__name__", "") if name is None else name
+    if not isinstance(scorer_name, str) or not _NAME.fullmatch(scorer_name):
+        raise UsageError(f"invalid scorer name {scorer_name!r:.100}: use letters, digits, and any of _ . -")
+    return ScorerDeclaration(
         function=function,
-        name=_checked_name(getattr(function, "__name__", "") if name is None else name),
-        requires=checked_inputs(requires),
-        range=checked_range(range),
+        name=scorer_name,
+        requires=validate_requires(requires),
+        range=validate_range(range),
         version=str(version),
     )
 
 
-def declared(name: str) -> Declaration | None:
-    """Return what was declared under a name."""
+def find_declaration(name: str) -> ScorerDeclaration | None:
+    """Return the declaration with this name, if any."""
     return _declarations.get(name)
 
 
-def declaration_of(function: object) -> Declaration | None:
-    """Return what was declared of a function; of one declared under several names the first."""
-    return next((each for each in _declarations.values() if each.function == function), None)
+def declaration_of_function(function: object) -> ScorerDeclaration | None:
+    """Return the declaration of a function, the first one if it has several names."""
+    return next((declaration for declaration in _declarations.values() if declaration.function == function), None)
 
 
-def names() -> list[str]:
-    """Return the names of all declared functions, in the order of their declaration."""
+def declared_names() -> list[str]:
+    """Return the names of all declared functions in order of declaration."""
     return list(_declarations)
 
 
+def declared_name_conflicts() -> list[NameConflict]:
+    """Return the declared functions that have the name of a built-in scorer."""
+    return list(_conflicts)
+
+
 def qualified_name(function: object) -> str:
-    """Return a function's name with those of the classes and functions around it."""
+    """Return a function's name including enclosing classes and functions."""
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def takes_an_exchange(function: Callable[..., Any]) -> bool:
-    """Return whether a function can be called with one argument; True where Python cannot tell."""
+def accepts_one_argument(function: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with one argument; True if it has no signature."""
     try:
         inspect.signature(function).bind(object())
     except TypeError:
@@ -161,58 +195,28 @@ def takes_an_exchange(function: Callable[..., Any]) -> bool:
     return True
 
 
-def checked_inputs(requires: Iterable[str]) -> frozenset[str]:
-    """Return what a scorer requires as a set.
+def validate_requires(requires: Iterable[str]) -> frozenset[str]:
+    """Return the required inputs as a set.
 
     Raises:
-        UsageError: something in it is none of :data:`INPUTS`.
+        UsageError: an input is not one of :data:`EXCHANGE_INPUTS`.
     """
-    found = frozenset({requires} if isinstance(requires, str) else requires)
-    if unknown := sorted(map(str, found - INPUTS)):
-        raise UsageError(f"requires knows question, answer and contexts, and no {', '.join(unknown)}")
-    return found
+    inputs = frozenset({requires} if isinstance(requires, str) else requires)
+    if unknown := sorted(map(str, inputs - EXCHANGE_INPUTS)):
+        raise UsageError(f"requires must be any of question, answer and contexts, not {', '.join(unknown)}")
+    return inputs
 
 
-def checked_range(limits: Any) -> tuple[float, float]:
-    """Return least and greatest value.
+def validate_range(limits: Any) -> tuple[float, float]:
+    """Return minimum and maximum as floats.
 
     Raises:
-        UsageError: they are not two numbers within -1 to 1, the less one first.
+        UsageError: the limits are not two increasing numbers within -1 to 1.
     """
     is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
     if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
-        raise UsageError(f"range must be two numbers, the least and the greatest value, not {limits!r:.100}")
-    least, greatest = limits
-    if not -1 <= least < greatest <= 1:
-        raise UsageError(f"range must go from less to more within -1 to 1, as means do, not from {least} to {greatest}")
-    return float(least), float(greatest)
-
-
-_declarations: dict[str, Declaration] = {}
-
-
-def _keep(declaration: Declaration) -> None:
-    """Register it. The same function, declared once more by a reloaded module or a notebook's cell, takes its place."""
-    known = _declarations.get(declaration.name)
-    if known is not None and known.origin != declaration.origin:
-        raise UsageError(
-            f"there is a scorer {declaration.name!r} already, {known.origin}; give {declaration.origin} another name"
-        )
-    _declarations[declaration.name] = declaration
-
-
-def _check_function(function: Any) -> None:
-    if not callable(function) or inspect.isclass(function):
-        raise UsageError(f"{function!r:.100} is not a function of an exchange")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{qualified_name(function)} yields values; a scorer returns one")
-    if not takes_an_exchange(function):
-        raise UsageError(f"{qualified_name(function)} cannot be called with one argument, the exchange")
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r:.100} cannot be a scorer's name: letters, digits and any of _ . - make one")
-    if name in BUILT_IN:
-        raise UsageError(f"{name!r} is a scorer of germane's own; give yours another name")
-    return name
+        raise UsageError(f"range must be two numbers, the minimum and the maximum, not {limits!r:.100}")
+    minimum, maximum = limits
+    if not -1 <= minimum < maximum <= 1:
+        raise UsageError(f"range must increase and lie within -1 to 1, not be {minimum} to {maximum}")
+    return float(minimum), float(maximum)

@@ -1,50 +1,53 @@
-"""What is shown: captured text, which is hostile wherever it appears, made harmless; and counts."""
+"""Sanitizing of captured text, which is hostile input, for terminals, Markdown and CSV; and counts with their noun.
+
+Import the module, not its functions: ``sanitize.line(text)``.
+"""
 
 from __future__ import annotations
 
 import re
 
-_JOINER = "\u200d"
-"""Holds emoji together."""
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
-"""What means something in Markdown in the middle of a line; ``:`` and ``www.`` make links."""
+_ZERO_WIDTH_JOINER = "\u200d"
+"""Joins emoji, and is the only unprintable character that is kept."""
+_MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
+"""Characters with a meaning in the middle of a Markdown line. ``:`` and ``www.`` create links."""
+_FORMULA_PREFIXES = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
+"""The first characters of a spreadsheet formula; the last four are full-width forms."""
+_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
+"""Terminal control characters and bidirectional overrides, except line breaks and tabs."""
 
 
-def harmless(text: str | None, width: int = 200) -> str:
-    """Return captured text for a terminal: one line, no control characters, cut."""
-    line = " ".join((text or "").split())
-    shown = "".join(one if one.isprintable() or one == _JOINER else "\ufffd" for one in line)
-    return shown if len(shown) <= width else shown[: width - 1] + "\u2026"
+def line(text: str | None, width: int = 200) -> str:
+    """Return text as one line without control characters, truncated to ``width`` characters."""
+    joined = " ".join((text or "").split())
+    printable = "".join(
+        character if character.isprintable() or character == _ZERO_WIDTH_JOINER else "\ufffd" for character in joined
+    )
+    return printable if len(printable) <= width else printable[: width - 1] + "\u2026"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return "1 exchange", "2 exchanges"."""
-    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:d} {noun}{plural}"
+def text(value: str) -> str:
+    """Return multi-line text without control characters: printing it cannot control the terminal."""
+    return _CONTROL_CHARACTERS.sub("\ufffd", value)
 
 
 def markdown(text: str | None, width: int = 200) -> str:
-    """Return captured text for Markdown: one line in which nothing is a link, an image, a tag or the end of a cell."""
-    escaped = _MARKS.sub(r"\\\1", harmless(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
-    return escaped.replace("@", "@\u200b")  # names nobody, and is no address
+    """Return text as one Markdown line without links, images, tags, mentions and table delimiters."""
+    escaped = _MARKDOWN_SYNTAX.sub(r"\\\1", line(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
+    return escaped.replace("@", "@\u200b")  # neither a mention nor an email address
 
 
-_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
-"""What a spreadsheet takes for the beginning of a formula, the last four in full width."""
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
-"""What a terminal might obey, and what turns the direction of all letters; lines and tabs are left."""
+def csv_cell(value: str) -> str:
+    """Return text for a CSV cell: no control characters, and nothing that a spreadsheet reads as a formula.
 
-
-def tame(text: str) -> str:
-    """Return text of many lines without control characters: what is printed of it steers no terminal."""
-    return _CONTROLS.sub("\ufffd", text)
-
-
-def cell(text: str) -> str:
-    """Return captured text for a cell of CSV: no control characters, and nothing that a spreadsheet reads as a formula.
-
-    An apostrophe before it keeps it text, also where what is not seen comes first.
+    A leading apostrophe marks the cell as text, also if invisible characters precede the formula.
     """
-    text = tame(text)
-    first = next((one for one in text if one.isprintable() and not one.isspace()), "")
-    return f"'{text}" if first in _FORMULA or text[:1] in {"\t", "\r"} else text
+    cell = text(value)
+    first = next((character for character in cell if character.isprintable() and not character.isspace()), "")
+    return f"'{cell}" if first in _FORMULA_PREFIXES or cell[:1] in {"\t", "\r"} else cell
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 exchange", "2 exchanges"."""
+    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:d} {noun}{plural}"

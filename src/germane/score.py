@@ -11,24 +11,26 @@ from typing import Any, Literal
 
 State = Literal["scored", "skipped", "failed"]
 
-LOW = 0.5
+LOW_SCORE = 0.5
 """Edge of the lowest band: a score under this is low."""
 
-BANDS = ((0.9, "direct"), (0.7, "mostly"), (LOW, "partly"), (-math.inf, "off"))
+BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_relevant"), (-math.inf, "irrelevant"))
 """Lower edge and label of each band, best first."""
-LOWEST = BANDS[-1][1]
+LOWEST_BAND = BANDS[-1][1]
+NONCOMMITTAL = "noncommittal"
+"""The label of an answer that does not answer the question."""
 _BAND_LABELS = frozenset(label for _, label in BANDS)
 
 
-class Reason(StrEnum):
+class UnscoredReason(StrEnum):
     """Why there is no value: a closed list."""
 
-    NOT_DRAWN = "not_drawn"
+    NOT_SAMPLED = "not_sampled"
     FILTERED = "filtered"
     BUDGET = "budget"
     MISSING_INPUT = "missing_input"
     QUEUE_FULL = "queue_full"
-    CAPTURE_LIMIT = "capture_limit"
+    EXCHANGE_LIMIT = "exchange_limit"
     EXPIRED = "expired"
 
     JUDGE_TIMEOUT = "judge_timeout"
@@ -48,23 +50,23 @@ class Reason(StrEnum):
         return "skipped" if self in _SKIPPED else "failed"
 
     @property
-    def transient(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the same request may well succeed later."""
         return self in _TRANSIENT
 
 
 _SKIPPED = frozenset(
     {
-        Reason.NOT_DRAWN,
-        Reason.FILTERED,
-        Reason.BUDGET,
-        Reason.MISSING_INPUT,
-        Reason.QUEUE_FULL,
-        Reason.CAPTURE_LIMIT,
-        Reason.EXPIRED,
+        UnscoredReason.NOT_SAMPLED,
+        UnscoredReason.FILTERED,
+        UnscoredReason.BUDGET,
+        UnscoredReason.MISSING_INPUT,
+        UnscoredReason.QUEUE_FULL,
+        UnscoredReason.EXCHANGE_LIMIT,
+        UnscoredReason.EXPIRED,
     }
 )
-_TRANSIENT = frozenset({Reason.JUDGE_TIMEOUT, Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE})
+_TRANSIENT = frozenset({UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class Score:
     fingerprint: str = ""
     """Short hash of scorer, prompt, judge, embedder and parameters. Scores that differ in it are never averaged."""
     value: float | None = None
-    reason: Reason | None = None
+    reason: UnscoredReason | None = None
     label: str | None = None
     explanation: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -106,8 +108,8 @@ class Score:
     def is_low(self) -> bool:
         """Whether it lies in the lowest band: by its label where that is a band's, for bands may be calibrated."""
         if self.label in _BAND_LABELS:
-            return self.label == LOWEST
-        return self.value is not None and self.value < LOW
+            return self.label == LOWEST_BAND
+        return self.value is not None and self.value < LOW_SCORE
 
     @property
     def state(self) -> State:
@@ -115,6 +117,6 @@ class Score:
         return "scored" if self.reason is None else self.reason.state
 
 
-def band(value: float) -> str:
-    """Return the label of the band that a value lies in: direct, mostly, partly or off."""
+def band_of(value: float) -> str:
+    """Return the label of the band that a value lies in: relevant, mostly_relevant, partly_relevant or irrelevant."""
     return next(label for edge, label in BANDS if value >= edge)

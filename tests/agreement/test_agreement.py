@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.agreement import at_most, auc, difference, interval, mean, pairwise_accuracy, spearman
+from germane.agreement import (
+    auc,
+    bootstrap_difference,
+    bootstrap_interval,
+    mean,
+    pairwise_accuracy,
+    spearman,
+    upper_limit,
+)
 
 NAN = float("nan")
 LEVELS = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -73,7 +81,7 @@ def test_spearman_averages_the_ranks_of_ties() -> None:
 def test_nothing_to_compare_is_no_number() -> None:
     """No rows, one label, equal scores, absent scores: NaN, and never 0 or .5."""
     assert np.isnan([pairwise_accuracy([], [], []), auc([1, 1], [0.1, 0.2]), mean([NAN])]).all()
-    assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), interval(mean, [], scores=[]).value]).all()
+    assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), bootstrap_interval(mean, [], scores=[]).value]).all()
 
 
 @given(ROWS, st.sampled_from([None, 0.5]))
@@ -117,8 +125,8 @@ def test_a_weight_is_a_row_drawn_so_often(rows: Rows, drawn: list[int]) -> None:
 def test_rows_of_one_unit_are_drawn_together() -> None:
     """A hundred copies of a row make no interval narrower when they are one unit."""
     scores = [0.0, 1.0, 0.0, 1.0]
-    few = interval(mean, [0, 1, 2, 3], scores=scores)
-    many = interval(mean, [unit for unit in range(4) for _ in range(100)], scores=np.repeat(scores, 100))
+    few = bootstrap_interval(mean, [0, 1, 2, 3], scores=scores)
+    many = bootstrap_interval(mean, [unit for unit in range(4) for _ in range(100)], scores=np.repeat(scores, 100))
     assert (few.low, few.high, few.units) == (many.low, many.high, 4)
 
 
@@ -126,7 +134,7 @@ def test_rows_of_one_unit_are_drawn_together() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_the_interval_of_a_mean_is_the_textbook_one(seed: int) -> None:
     """Of 200 zeros and ones, half of each: .5 plus or minus 1.96 standard errors (.069), within .015."""
-    found = interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
+    found = bootstrap_interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
     assert found.value == 0.5
     assert [found.low, found.high] == pytest.approx([0.431, 0.569], abs=0.015)
 
@@ -134,21 +142,24 @@ def test_the_interval_of_a_mean_is_the_textbook_one(seed: int) -> None:
 def test_the_same_seed_gives_the_same_interval() -> None:
     """Nothing is left to chance between two runs; another seed draws otherwise."""
     labels, scores = [1, 0, 1, 0, 0.5] * 9, [0.1 * (index % 7) for index in range(45)]
-    found = [interval(spearman, range(45), seed=seed, labels=labels, scores=scores) for seed in (0, 0, 1)]
+    found = [bootstrap_interval(spearman, range(45), seed=seed, labels=labels, scores=scores) for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
 
 
 def test_a_group_that_spans_units_is_refused() -> None:
     """Its rows would be drawn apart, and the pairs would not be those of the group."""
     with pytest.raises(ValueError, match="spans units"):
-        interval(pairwise_accuracy, [1, 2], labels=[1, 0], scores=[0.2, 0.1], groups=["a", "a"])
+        bootstrap_interval(pairwise_accuracy, [1, 2], labels=[1, 0], scores=[0.2, 0.1], groups=["a", "a"])
 
 
 def test_a_paired_difference_is_sure_where_two_intervals_are_not() -> None:
     """A scorer always .1 above another one is better, though both means are uncertain by more than that."""
     base = np.array([0.0, 0.4, 0.8] * 5)
-    paired = difference(mean, range(15), scores=base + 0.1, others=base)
-    first, second = interval(mean, range(15), scores=base + 0.1), interval(mean, range(15), scores=base)
+    paired = bootstrap_difference(mean, range(15), scores=base + 0.1, others=base)
+    first, second = (
+        bootstrap_interval(mean, range(15), scores=base + 0.1),
+        bootstrap_interval(mean, range(15), scores=base),
+    )
     assert [paired.value, paired.low, paired.high] == pytest.approx([0.1, 0.1, 0.1])
     assert paired.excludes_zero
     assert first.low < second.high
@@ -156,13 +167,13 @@ def test_a_paired_difference_is_sure_where_two_intervals_are_not() -> None:
 
 def test_a_difference_compares_like_with_like() -> None:
     """A row that one scorer left out counts for neither."""
-    found = difference(mean, range(3), scores=[1.0, 0.0, NAN], others=[1.0, 0.0, 1.0])
+    found = bootstrap_difference(mean, range(3), scores=[1.0, 0.0, NAN], others=[1.0, 0.0, 1.0])
     assert (found.value, found.excludes_zero) == (0.0, False)
 
 
 def test_of_one_unit_there_is_no_interval() -> None:
     """Forty answers to one question say nothing of other questions."""
-    found = interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
+    found = bootstrap_interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
 
     assert (found.value, found.units) == (pytest.approx(0.4875), 1)
     assert np.isnan([found.low, found.high]).all()
@@ -179,7 +190,7 @@ def test_a_question_asked_thousands_of_times_takes_no_memory() -> None:
 @pytest.mark.parametrize(("count", "of"), [(0, 59), (0, 1), (3, 60), (1, 93), (7, 8)])
 def test_the_limit_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int) -> None:
     """At the limit so few or fewer are seen in one of twenty samples."""
-    limit = at_most(count, of)
+    limit = upper_limit(count, of)
 
     assert sum(comb(of, seen) * limit**seen * (1 - limit) ** (of - seen) for seen in range(count + 1)) == (
         pytest.approx(0.05, abs=1e-6)
@@ -188,5 +199,5 @@ def test_the_limit_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int
 
 def test_none_of_many_is_not_none() -> None:
     """Where none was seen the limit is 1 - .05^(1/n); where all were, it is 1."""
-    assert at_most(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
-    assert at_most(5, 5) == at_most(0, 0) == 1.0
+    assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
+    assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0

@@ -1,4 +1,4 @@
-"""When somebody is told, and when not: rules, alerts and notifications over a real database."""
+"""Rules, alerts and notifications over a real database."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import Any
 import pytest
 
 from germane.alert import Alert, Notification, Silence
-from germane.alerting.evaluator import Lookout
-from germane.alerting.state_machine import Lifecycle
+from germane.alerting.evaluator import AlertEvaluator
+from germane.alerting.state_machine import AlertStateMachine
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score, UnscoredReason
 from germane.settings import (
     AnyRule,
     Budget,
     BudgetExhausted,
     Drop,
-    Floor,
-    LowRate,
+    LowScoreRate,
+    MeanThreshold,
     NoData,
     NoncommittalRate,
     ScorerError,
     Settings,
 )
-from germane.storage import Advance, Decision, Expense, Store
+from germane.storage import AlertStore, AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OFF: tuple[AnyRule, ...] = (
     Drop(enabled=False), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False)
 )  # fmt: skip
-FLOOR = Floor(threshold=0.6, window=3600, min_count=3, recovery=0.05, keep_firing=0)
+THRESHOLD_RULE = MeanThreshold(threshold=0.6, window=3600, min_samples=3, recovery_margin=0.05, keep_firing_for=0)
 both = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 SCORER = "answer_relevancy"
 Give = Callable[..., list[str]]
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -52,9 +52,11 @@ class Clock:
 
 
 class Person:
-    """Looks with some rules, and hears what the log is told."""
+    """Evaluates rules and collects the notifications of the log channel."""
 
-    def __init__(self, store: Store, clock: Clock, settings: Callable[..., Settings], owner: str = "me") -> None:
+    def __init__(
+        self, store: TrackingStore, clock: Clock, settings: Callable[..., Settings], owner: str = "me"
+    ) -> None:
         self.store = store
         self.clock = clock
         self.owner = owner
@@ -63,26 +65,26 @@ class Person:
         self.rules()
 
     def rules(self, *rules: AnyRule, **changes: Any) -> Person:
-        """Begin anew with these rules and no others."""
-        kinds = {rule.kind for rule in rules}
-        told = (*rules, *(rule for rule in OFF if rule.kind not in kinds))
-        self.lookout = Lookout(
+        """Create a new evaluator with only these rules."""
+        kinds = {rule.type for rule in rules}
+        told = (*rules, *(rule for rule in OFF if rule.type not in kinds))
+        self.evaluator = AlertEvaluator(
             self.store, self._settings(rules=told, **changes), holder=("watcher", self.owner), scorers=[SCORER],
             channels={"log": lambda _: True}, clock=self.clock,
         )  # fmt: skip
         return self
 
     def look(self) -> list[Notification]:
-        """Look once as the holder of the office; return what the log is told anew, the oldest first."""
-        assert self.store.elect("watcher", self.owner, ttl=timedelta())
-        self.lookout.look()
-        posted = [one.notification for one in self.store.notifications(limit=1000)][::-1]
+        """Evaluate once as the leader; return new notifications, oldest first."""
+        assert self.store.workers.acquire_lease("watcher", self.owner, ttl=timedelta())
+        self.evaluator.evaluate()
+        posted = [one.notification for one in self.store.notifications.search(limit=1000)][::-1]
         news = [one for one in posted if one.id not in self._heard]
         self._heard |= {one.id for one in news}
         return news
 
     def alert(self) -> Alert:
-        """Look, and return the only alert that is told of."""
+        """Evaluate; return the alert of the only notification."""
         (notification,) = self.look()
         (alert,) = notification.alerts
         return alert
@@ -95,31 +97,31 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(url: str, clock: Clock) -> Any:
-    opened = Store(url, clock=clock)
+    opened = TrackingStore(url, clock=clock)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def person(store: Store, clock: Clock, settings: Callable[..., Settings]) -> Person:
-    return Person(store, clock, settings).rules(FLOOR)
+def person(store: TrackingStore, clock: Clock, settings: Callable[..., Settings]) -> Person:
+    return Person(store, clock, settings).rules(THRESHOLD_RULE)
 
 
 @pytest.fixture
-def give(store: Store, clock: Clock, new_exchange: Callable[..., Exchange]) -> Give:
+def give(store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]) -> Give:
     """Write scored exchanges of this moment, by the way that the monitor takes; None is a score that failed."""
 
     def give(
         *values: float | None, fingerprint: str = "f1", scorer: str = SCORER, label: str | None = None, **changes: Any
     ) -> list[str]:
         exchanges = [new_exchange(**{"started_at": clock.now} | changes) for _ in values]
-        store.add(exchanges)
+        store.exchanges.add(exchanges)
         scorers = {scorer: fingerprint}
-        store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], scorers)
-        claims = store.claim("me", scorers, limit=1000, lease=timedelta(60))
+        store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], scorers)
+        claims = store.queue.claim_tasks("me", scorers, limit=1000, lease=timedelta(60))
         tasks = {task.exchange_id: task for claim in claims for task in claim.tasks}
         scores = [a_score(scorer, fingerprint, value, label) for value in values]
-        store.complete("me", [(tasks[one.id], score) for one, score in zip(exchanges, scores, strict=True)])
+        store.queue.complete_tasks("me", [(tasks[one.id], score) for one, score in zip(exchanges, scores, strict=True)])
         return [one.id for one in exchanges]
 
     return give
@@ -127,17 +129,17 @@ def give(store: Store, clock: Clock, new_exchange: Callable[..., Exchange]) -> G
 
 def a_score(scorer: str, fingerprint: str, value: float | None, label: str | None) -> Score:
     if value is None:
-        return Score(scorer=scorer, fingerprint=fingerprint, reason=Reason.JUDGE_UNREACHABLE)
+        return Score(scorer=scorer, fingerprint=fingerprint, reason=UnscoredReason.JUDGE_UNREACHABLE)
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=label)
 
 
 def told(notifications: Sequence[Notification]) -> list[tuple[str | None, str]]:
-    return [(alert.route, one.what) for one in notifications for alert in one.alerts]
+    return [(alert.route, one.type) for one in notifications for alert in one.alerts]
 
 
 @both
-def test_a_low_mean_fires_once_and_its_recovery_is_told_once(person: Person, give: Give, clock: Clock) -> None:
-    """One message when the mean falls under the threshold, one when it is well above again, none in between."""
+def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Person, give: Give, clock: Clock) -> None:
+    """And not in between."""
     low = give(0.3, 0.1, 0.5, 0.2)
     fired = person.alert()
     assert (fired.state, fired.threshold) == ("firing", 0.6)
@@ -145,30 +147,30 @@ def test_a_low_mean_fires_once_and_its_recovery_is_told_once(person: Person, giv
     assert fired.current is not None
     assert fired.current.n == 4
     assert fired.exchange_ids == (low[1], low[3], low[0], low[2])
-    assert fired.message.startswith("answer_relevancy of route ask in shop is below 0.6: mean 0.275 (95 % interval ")
+    assert fired.message.startswith("answer_relevancy of route ask in shop is below 0.6: mean 0.275 (95 % CI ")
     assert fired.message.endswith(", n = 4) over the last hour.")
 
     clock.pass_(minutes=5)
     assert person.look() == []
-    assert [alert.id for alert in person.store.open_alerts()] == [fired.id]
+    assert [alert.id for alert in person.store.alerts.list_open()] == [fired.id]
 
     clock.pass_(hours=1)
     give(0.9, 0.8, 0.9)
     resolved = person.alert()
     assert (resolved.id, resolved.state, resolved.fired_at) == (fired.id, "resolved", NOON)
-    assert resolved.message.startswith("Over, it has recovered: answer_relevancy of route ask in shop is no longer")
+    assert resolved.message.startswith("Resolved (recovered): answer_relevancy of route ask in shop is no longer")
     assert person.look() == []
-    assert person.store.open_alerts() == []
-    assert [event.what for event in person.store.alert_events(fired.id)] == ["fired", "resolved"]
+    assert person.store.alerts.list_open() == []
+    assert [event.type for event in person.store.alerts.list_events(fired.id)] == ["fired", "resolved"]
 
 
-def test_an_empty_window_is_no_value(person: Person) -> None:
-    """No scores: nothing fires."""
+def test_empty_window_fires_nothing(person: Person) -> None:
+    """There is no value."""
     assert person.look() == []
 
 
-def test_silence_neither_fires_nor_resolves(person: Person, give: Give, clock: Clock) -> None:
-    """While an alert is open, no scores or too few of them change nothing, however good they are."""
+def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clock: Clock) -> None:
+    """Too few scores change nothing, however good they are."""
     give(0.1, 0.1, 0.1)
     assert told(person.look()) == [("ask", "firing")]
 
@@ -176,12 +178,12 @@ def test_silence_neither_fires_nor_resolves(person: Person, give: Give, clock: C
     assert person.look() == []
     give(0.9)
     assert person.look() == []
-    assert len(person.store.open_alerts()) == 1
+    assert len(person.store.alerts.list_open()) == 1
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_good_scores_that_leave_the_window_fire_nothing(person: Person, give: Give, clock: Clock, again: bool) -> None:
-    """Enough good ones, then a few bad ones, then silence: the good ones grow old first, which is no news."""
+def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, clock: Clock, again: bool) -> None:
+    """Good scores that age out of the window during a quiet period are not news."""
     give(*[0.9] * 40)
     clock.pass_(minutes=30)
     give(*[0.1] * 5)
@@ -189,36 +191,36 @@ def test_good_scores_that_leave_the_window_fire_nothing(person: Person, give: Gi
         assert person.look() == []
         clock.pass_(minutes=1)
         if again:  # a process that begins anew judges by the same window
-            person.lookout.forget()
+            person.evaluator.reset()
 
 
-def test_one_low_score_alerts_nobody(person: Person, give: Give) -> None:
-    """Fewer scores than the minimum decide nothing."""
+def test_too_few_scores_do_not_fire(person: Person, give: Give) -> None:
+    """Fewer than min_samples."""
     give(0.0, 0.0)
     assert person.look() == []
 
 
-def test_a_low_mean_by_chance_alerts_nobody(person: Person, give: Give) -> None:
-    """Three scores that may as well have been others are no reason, though their mean is low."""
+def test_low_mean_by_chance_does_not_fire(person: Person, give: Give) -> None:
+    """The confidence limit must be below the threshold too."""
     give(0.2, 0.9, 0.6)
     assert person.look() == []
 
 
-def test_a_window_is_longer_where_scores_are_few(person: Person, give: Give, clock: Clock) -> None:
-    """A route with a score an hour is judged too: by as many hours as hold the minimum."""
+def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: Clock) -> None:
+    """Until it holds min_samples."""
     for _ in range(4):
         give(0.1, route="rare")
         news = person.look()
         clock.pass_(minutes=59)
     assert told(news) == []
-    (alert,) = person.store.open_alerts()
+    (alert,) = person.store.alerts.list_open()
     assert (alert.route, alert.window) == ("rare", 2 * 3600)
     assert alert.message.endswith("over the last 2 hours.")
     assert len(alert.exchange_ids) == 3
 
 
-def test_a_mean_between_threshold_and_recovery_keeps_the_alert(person: Person, give: Give, clock: Clock) -> None:
-    """A mean that wavers around the threshold makes no messages."""
+def test_mean_within_the_recovery_margin_does_not_flap(person: Person, give: Give, clock: Clock) -> None:
+    """No notifications while it hovers around the threshold."""
     give(*[0.5] * 20)
     assert told(person.look()) == [("ask", "firing")]
 
@@ -228,16 +230,16 @@ def test_a_mean_between_threshold_and_recovery_keeps_the_alert(person: Person, g
         assert person.look() == []
 
 
-def test_recovery_has_to_last_where_the_rule_says_so(person: Person, give: Give, clock: Clock) -> None:
-    """Six hours by default, and only with scores that say so."""
-    person.rules(FLOOR.model_copy(update={"keep_firing": 6 * 3600}))
+def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, clock: Clock) -> None:
+    """And only scores that are good count."""
+    person.rules(THRESHOLD_RULE.model_copy(update={"keep_firing_for": 6 * 3600}))
     give(0.1, 0.1, 0.1)
     assert told(person.look()) == [("ask", "firing")]
     for _ in range(6):
         clock.pass_(hours=1, minutes=1)
         give(0.9, 0.9, 0.9)
         assert person.look() == []
-    assert person.store.open_alerts()[0].state == "recovering"
+    assert person.store.alerts.list_open()[0].state == "recovering"
     clock.pass_(hours=1, minutes=1)
     assert person.look() == []
     clock.pass_(minutes=1)
@@ -246,8 +248,8 @@ def test_recovery_has_to_last_where_the_rule_says_so(person: Person, give: Give,
 
 
 @both
-def test_each_service_and_route_is_judged_by_itself(person: Person, give: Give) -> None:
-    """A good route hides no bad one, nor does a service one of the same name in another; each is its own alert."""
+def test_services_and_routes_are_evaluated_separately(person: Person, give: Give) -> None:
+    """A good route does not hide a bad one."""
     give(0.9, 0.9, 0.9, 0.9, 0.9, 0.9, route="good")
     give(0.9, 0.9, 0.9, 0.9, route="bad", service="other")
     low = give(0.2, 0.2, 0.2, route="bad")
@@ -257,17 +259,17 @@ def test_each_service_and_route_is_judged_by_itself(person: Person, give: Give) 
     assert (alert.service, alert.route, set(alert.exchange_ids)) == ("shop", "bad", set(low))
 
 
-def test_what_falls_together_is_one_message(person: Person, give: Give) -> None:
-    """Two routes of one service, found in one look."""
+def test_alerts_of_one_evaluation_are_one_notification(person: Person, give: Give) -> None:
+    """Two routes of one service."""
     give(0.2, 0.2, 0.2, route="a")
     give(0.2, 0.2, 0.2, route="b")
     (notification,) = person.look()
     assert {alert.route for alert in notification.alerts} == {"a", "b"}
 
 
-def test_a_rule_may_watch_some_routes(person: Person, give: Give, clock: Clock) -> None:
-    """A floor that names routes leaves the others alone."""
-    person.rules(FLOOR.model_copy(update={"routes": ("as*",)}))
+def test_rule_with_routes_ignores_others(person: Person, give: Give, clock: Clock) -> None:
+    """Other routes do not fire it."""
+    person.rules(THRESHOLD_RULE.model_copy(update={"routes": ("as*",)}))
     give(0.1, 0.1, 0.1, route="search")
     assert person.look() == []
     clock.pass_(minutes=1)
@@ -276,9 +278,9 @@ def test_a_rule_may_watch_some_routes(person: Person, give: Give, clock: Clock) 
 
 
 @both
-def test_a_rule_may_watch_answers_with_certain_attributes(person: Person, give: Give, clock: Clock) -> None:
-    """One tenant's bad answers fire its rule, however good the others are; and nobody else's do."""
-    person.rules(FLOOR.model_copy(update={"attributes": {"tenant": "ac*"}}))
+def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, clock: Clock) -> None:
+    """One tenant's bad answers fire its rule only."""
+    person.rules(THRESHOLD_RULE.model_copy(update={"attributes": {"tenant": "ac*"}}))
     give(0.1, 0.1, 0.1, attributes={"tenant": "other"})
     give(0.1, 0.1, 0.1)
     assert person.look() == []
@@ -288,8 +290,8 @@ def test_a_rule_may_watch_answers_with_certain_attributes(person: Person, give: 
     assert person.alert().value == pytest.approx(0.125)
 
 
-def test_fingerprints_are_never_mixed(person: Person, give: Give, clock: Clock) -> None:
-    """A new judge is judged by its own scores alone, and only once there are enough of them."""
+def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) -> None:
+    """A new judge is evaluated by its own scores, once there are enough."""
     give(0.9, 0.9, 0.9, 0.9, fingerprint="old")
     clock.pass_(minutes=1)
     give(0.1, 0.1, fingerprint="new")
@@ -303,8 +305,8 @@ def test_fingerprints_are_never_mixed(person: Person, give: Give, clock: Clock) 
     assert (alert.fingerprint, alert.current.n) == ("new", 4)
 
 
-def test_an_old_fingerprint_fires_no_more(person: Person, give: Give, clock: Clock) -> None:
-    """Low scores of a judge that was replaced since are history."""
+def test_replaced_fingerprint_does_not_fire(person: Person, give: Give, clock: Clock) -> None:
+    """Its low scores are history."""
     give(0.1, 0.1, 0.1, fingerprint="old")
     clock.pass_(minutes=1)
     give(0.9, fingerprint="new")
@@ -312,60 +314,57 @@ def test_an_old_fingerprint_fires_no_more(person: Person, give: Give, clock: Clo
 
 
 @both
-def test_a_restart_does_not_repeat_an_open_alert(
-    person: Person, other_store: Store, give: Give, clock: Clock, settings: Callable[..., Settings]
+def test_restart_does_not_repeat_notifications(
+    person: Person, other_store: TrackingStore, give: Give, clock: Clock, settings: Callable[..., Settings]
 ) -> None:
-    """Which alerts are open stands in the database: the next process says nothing anew, and tells when it is over."""
+    """Open alerts are in the database."""
     give(0.1, 0.1, 0.1)
     fired = person.alert()
-    after = Person(other_store, clock, settings, owner="another process").rules(FLOOR)
+    after = Person(other_store, clock, settings, owner="another process").rules(THRESHOLD_RULE)
     after.look()
-    assert len(person.store.notifications()) == 1
+    assert len(person.store.notifications.search()) == 1
     clock.pass_(hours=2)
     give(0.9, 0.9, 0.9)
     resolved = after.alert()
     assert (resolved.key, resolved.state, resolved.fired_at) == (fired.key, "resolved", NOON)
 
 
-def test_who_is_not_in_office_writes_nothing_and_finds_it_later(person: Person, give: Give, clock: Clock) -> None:
-    """What was found while another process took over is found again."""
+def test_lost_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
+    """The results are found again later."""
     give(0.1, 0.1, 0.1)
-    assert person.store.elect("watcher", "another", ttl=timedelta(minutes=1))
-    assert person.lookout.look() is False
-    assert person.store.alerts() == []
+    assert person.store.workers.acquire_lease("watcher", "another", ttl=timedelta(minutes=1))
+    assert person.evaluator.evaluate() is False
+    assert person.store.alerts.search() == []
     clock.pass_(minutes=2)
     assert told(person.look()) == [("ask", "firing")]
 
 
-class Breaks(Store):
-    """A database that goes away in the middle of a step."""
+class UnreachableAlerts(AlertStore):
+    """Alerts in a database that cannot be reached when an evaluation is committed."""
 
-    def __init__(self, url: str, *, clock: Clock) -> None:
-        super().__init__(url, clock=clock)
-        self.away = True
+    away = True
 
-    def advance(self, step: Advance) -> bool:
+    def commit(self, step: AlertTransaction) -> bool:
         if self.away:
             raise DatabaseUnreachable("gone")
-        return super().advance(step)
+        return super().commit(step)
 
 
-def test_what_was_found_before_an_error_is_found_again(
-    url: str, give: Give, clock: Clock, settings: Callable[..., Settings]
-) -> None:
-    """When the database goes away while a step is written, the next look finds the same, without any new score."""
-    broken = Breaks(url, clock=clock)
-    person = Person(broken, clock, settings).rules(FLOOR)
+def test_failed_commit_is_repeated(url: str, give: Give, clock: Clock, settings: Callable[..., Settings]) -> None:
+    """The next evaluation finds the same without new scores."""
+    broken = TrackingStore(url, clock=clock)
+    broken.alerts = alerts = UnreachableAlerts(broken.context)
+    person = Person(broken, clock, settings).rules(THRESHOLD_RULE)
     give(0.1, 0.1, 0.1)
     with pytest.raises(DatabaseUnreachable):
         person.look()
-    broken.away = False
+    alerts.away = False
     assert told(person.look()) == [("ask", "firing")]
     broken.close()
 
 
-def test_what_was_found_at_the_beginning_stays_with_the_alert(person: Person, give: Give, clock: Clock) -> None:
-    """Newer numbers take the place of older ones; worst answers, the mean before and the cause stay."""
+def test_evidence_of_an_alert_does_not_change(person: Person, give: Give, clock: Clock) -> None:
+    """Worst answers, earlier mean and cause stay; numbers are updated."""
     clock.pass_(hours=-3)
     give(*[0.9] * 30)
     clock.pass_(hours=3)
@@ -376,13 +375,13 @@ def test_what_was_found_at_the_beginning_stays_with_the_alert(person: Person, gi
     clock.pass_(minutes=5)
     give(*[0.0] * 30)
     assert person.look() == []
-    (after,) = person.store.open_alerts()
+    (after,) = person.store.alerts.list_open()
     assert after.value == pytest.approx(0.05)
     assert (after.cause, after.baseline, after.exchange_ids) == (before.cause, before.baseline, before.exchange_ids)
 
 
-def test_an_alert_may_fire_again_after_it_was_over(person: Person, give: Give, clock: Clock) -> None:
-    """Each drop has its own message."""
+def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock: Clock) -> None:
+    """Each time is a new notification."""
     for _ in range(2):
         give(0.1, 0.1, 0.1)
         assert told(person.look()) == [("ask", "firing")]
@@ -392,16 +391,16 @@ def test_an_alert_may_fire_again_after_it_was_over(person: Person, give: Give, c
         clock.pass_(hours=2)
 
 
-def test_an_alert_of_a_rule_that_is_gone_is_over(person: Person, give: Give) -> None:
-    """Whoever takes a rule away hears once that its alert is over."""
+def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
+    """With a notification."""
     give(0.1, 0.1, 0.1)
     person.look()
     person.rules()
     assert person.alert().resolve_reason == "rule_removed"
 
 
-def test_what_lasts_is_told_every_day_until_it_is_acknowledged(person: Person, give: Give, clock: Clock) -> None:
-    """Once a day; then somebody says that they know."""
+def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give: Give, clock: Clock) -> None:
+    """The acknowledgement is an event."""
     give(0.1, 0.1, 0.1)
     alert = person.alert()
     clock.pass_(hours=23)
@@ -410,15 +409,15 @@ def test_what_lasts_is_told_every_day_until_it_is_acknowledged(person: Person, g
     assert told(person.look()) == [("ask", "repeated")]
     assert person.look() == []
     after_all = "z"  # of events of one moment the ids say the order
-    known = Lifecycle(clock.now, lambda: after_all).acknowledge(person.store.open_alerts()[0], "ann")
-    assert person.store.advance(Advance(changes=[known]))
+    known = AlertStateMachine(clock.now, lambda: after_all).acknowledge(person.store.alerts.list_open()[0], "ann")
+    assert person.store.alerts.commit(AlertTransaction(changes=[known]))
     clock.pass_(hours=25)
     assert person.look() == []
-    assert [event.what for event in person.store.alert_events(alert.id)] == ["fired", "repeated", "acknowledged"]
+    assert [event.type for event in person.store.alerts.list_events(alert.id)] == ["fired", "repeated", "acknowledged"]
 
 
-def test_what_is_told_again_has_the_numbers_of_now(person: Person, give: Give, clock: Clock) -> None:
-    """Newer scores and the time to tell again come together: one message, with what is known by then."""
+def test_repeated_notification_has_current_numbers(person: Person, give: Give, clock: Clock) -> None:
+    """In the same notification."""
     give(0.1, 0.1, 0.1)
     person.look()
     clock.pass_(hours=25)
@@ -430,55 +429,55 @@ def test_what_is_told_again_has_the_numbers_of_now(person: Person, give: Give, c
 
 
 @both
-def test_a_silence_keeps_quiet_and_is_told_after_it(person: Person, give: Give, clock: Clock) -> None:
-    """The alert stands in the list all the while; people hear of it once the silence has ended."""
+def test_silenced_alert_is_notified_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
+    """Meanwhile it is listed as firing."""
     until = NOON + timedelta(hours=1)
-    person.store.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
+    person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
     give(0.1, 0.1, 0.1)
     assert person.look() == []
-    assert [alert.state for alert in person.store.open_alerts()] == ["firing"]
+    assert [alert.state for alert in person.store.alerts.list_open()] == ["firing"]
     clock.pass_(hours=1)
     assert told(person.look()) == [("ask", "firing")]
 
 
-def test_too_many_low_scores_fire(person: Person, give: Give, clock: Clock) -> None:
-    """The share of low scores, beyond chance; over once it is well below."""
-    person.rules(LowRate(threshold=0.3, window=3600, min_count=10, keep_firing=0))
+def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
+    """Beyond chance, until it is well below the threshold."""
+    person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
     assert person.look() == []
     clock.pass_(minutes=1)
     give(*[0.2] * 20)
     alert = person.alert()
-    assert alert.kind == "low_rate"
+    assert alert.type == "low_score_rate"
     assert alert.value == pytest.approx(0.75)
-    assert "the share of low scores of answer_relevancy of route ask in shop is above 30 %: 75 % (" in alert.message
+    assert "The share of low answer_relevancy scores of route ask in shop is above 30 %: 75 % (" in alert.message
     clock.pass_(hours=2)
     give(*[0.9] * 20)
     assert told(person.look()) == [("ask", "resolved")]
 
 
-def test_too_many_refusals_fire(person: Person, give: Give) -> None:
+def test_noncommittal_rate_fires(person: Person, give: Give) -> None:
     """The share of noncommittal answers."""
-    person.rules(NoncommittalRate(threshold=0.3, window=3600, min_count=10))
+    person.rules(NoncommittalRate(threshold=0.3, window=3600, min_samples=10))
     give(*[0.0] * 20, label="noncommittal")
     give(*[0.9] * 10)
     alert = person.alert()
-    assert (alert.kind, alert.cause) == ("noncommittal_rate", None)  # nothing is known of before
+    assert (alert.type, alert.cause) == ("noncommittal_rate", None)  # nothing is known of before
     assert alert.value == pytest.approx(2 / 3)
 
 
 class TestNoData:
-    """Answers come in and none is scored."""
+    """Answers arrive but are not scored."""
 
     @pytest.fixture(autouse=True)
     def _rule(self, person: Person) -> None:
         person.rules(NoData())
 
     @both
-    def test_scores_that_stop_while_people_ask_are_told(
-        self, person: Person, store: Store, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
+    def test_missing_scores_during_traffic_fire(
+        self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """Twice the usual gap without a score, since the first answer that waits; over with the next score."""
+        """After twice the typical gap; the next score resolves it."""
         for _ in range(30):
             give(0.9)
             clock.pass_(minutes=10)
@@ -486,51 +485,51 @@ class TestNoData:
         exchanges = []
         for _ in range(5):
             exchanges.append(new_exchange(started_at=clock.now))
-            store.add(exchanges[-1:])
-            store.assign([Decision(exchanges[-1].id, 1.0, "drawn")], {SCORER: "f1"})
+            store.exchanges.add(exchanges[-1:])
+            store.sampling.assign_tasks([SamplingDecision(exchanges[-1].id, 1.0, "sampled")], {SCORER: "f1"})
             clock.pass_(minutes=6)
         assert person.look() == []
         clock.pass_(minutes=1)
         alert = person.alert()
-        assert (alert.kind, alert.cause, alert.details["waiting"], alert.scorer) == ("no_data", "no_data", 5, SCORER)
-        assert (
-            "no answer of service shop was scored by answer_relevancy since Thu 2026-01-01 17:00 UTC" in alert.message
-        )
-        assert alert.message.endswith("and 5 answers came in; the next one is usually scored within 10 minutes.")
+        assert (alert.type, alert.cause, alert.details["waiting"], alert.scorer) == ("no_data", "no_data", 5, SCORER)
+        assert "answer_relevancy has scored no answer of service shop since Thu 2026-01-01 17:00 UTC" in alert.message
+        assert alert.message.endswith("; 5 answers unscored; the next score usually follows within 10 minutes.")
         clock.pass_(minutes=2)
         give(0.9)
         assert told(person.look()) == [(None, "resolved")]
 
-    def test_nothing_is_said_of_what_is_usual_where_that_is_not_known(
-        self, person: Person, store: Store, clock: Clock, new_exchange: Callable[..., Exchange]
+    def test_unknown_typical_gap_is_not_mentioned(
+        self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """After the first answers nobody can say how long a score takes."""
-        store.add([new_exchange(started_at=clock.now)])
-        store.assign([Decision(one.id, 1.0, "drawn") for one in store.exchanges()], {SCORER: "f1"})
+        """After the first answers."""
+        store.exchanges.add([new_exchange(started_at=clock.now)])
+        store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "sampled") for one in store.answers.list_exchanges()], {SCORER: "f1"}
+        )
         clock.pass_(hours=2, minutes=1)
         assert person.look() == []
         clock.pass_(minutes=1)
-        assert person.alert().message.endswith("and 1 answer came in.")
+        assert person.alert().message.endswith("; 1 answer unscored.")
 
-    def test_what_waited_for_the_database_is_scored_first(
-        self, person: Person, store: Store, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
+    def test_backlog_after_a_database_outage_does_not_fire(
+        self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """After an hour in which it was away all answers of that hour come at once: nobody is woken for it."""
+        """All answers of an hour arrive at once."""
         for _ in range(30):
             give(0.9)
             clock.pass_(minutes=10)
         clock.pass_(hours=1)
         came = [new_exchange(started_at=clock.now - timedelta(minutes=minutes)) for minutes in range(60)]
-        store.add(came)
-        store.assign([Decision(one.id, 1.0, "drawn") for one in came], {SCORER: "f1"})
+        store.exchanges.add(came)
+        store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in came], {SCORER: "f1"})
         assert person.look() == []
         clock.pass_(seconds=30)
         give(0.9)
         assert person.look() == []
-        assert [alert.resolve_reason for alert in store.alerts()] == ["passed"]
+        assert [alert.resolve_reason for alert in store.alerts.search()] == ["passed"]
 
-    def test_a_quiet_night_is_no_news(self, person: Person, give: Give, clock: Clock) -> None:
-        """Nobody asks, nothing is scored: nothing is told, then or with the first question of the morning."""
+    def test_night_without_traffic_does_not_fire(self, person: Person, give: Give, clock: Clock) -> None:
+        """Nor does the first question of the morning."""
         for _ in range(30):
             give(0.9)
             clock.pass_(minutes=10)
@@ -540,63 +539,65 @@ class TestNoData:
         give(0.9)
         assert person.look() == []
 
-    def test_answers_that_were_not_to_be_scored_are_not_missed(
-        self, person: Person, store: Store, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
+    def test_unsampled_answers_are_not_missing(
+        self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """What the draw left out is no missing score."""
+        """They were not selected for scoring."""
         give(0.9)
         for _ in range(10):
             clock.pass_(minutes=30)
             exchange = new_exchange(started_at=clock.now)
-            store.add([exchange])
-            store.assign([Decision(exchange.id, 0.1, "drawn", {SCORER: Reason.NOT_DRAWN})], {SCORER: "f1"})
+            store.exchanges.add([exchange])
+            store.sampling.assign_tasks(
+                [SamplingDecision(exchange.id, 0.1, "sampled", {SCORER: UnscoredReason.NOT_SAMPLED})], {SCORER: "f1"}
+            )
             assert person.look() == []
 
 
 class TestScorerError:
-    """The judge broke."""
+    """The judge fails."""
 
     @pytest.fixture(autouse=True)
     def _rule(self, person: Person) -> None:
         person.rules(ScorerError(pending=60))
 
     @both
-    def test_a_judge_that_breaks_is_told_as_that(self, person: Person, give: Give, clock: Clock) -> None:
-        """Not as a drop: the mean of what was scored is what it was. It names the commonest reason."""
+    def test_failing_judge_fires_scorer_error(self, person: Person, give: Give, clock: Clock) -> None:
+        """Not a drop; the message names the most common reason."""
         give(*[0.9] * 20)
         give(*[None] * 10)
         assert person.look() == []
         clock.pass_(minutes=2)
         alert = person.alert()
-        assert (alert.kind, alert.cause) == ("scorer_error", "judge_broken")
+        assert (alert.type, alert.cause) == ("scorer_error", "judge_broken")
         assert alert.value == pytest.approx(1 / 3)
-        assert "the judge cannot be reached (judge_unreachable)" in alert.message
-        assert "the judge broke, which says nothing of the answers" in alert.message
+        assert "mostly because the judge is unreachable (judge_unreachable)" in alert.message
+        assert "this says nothing about the answers" in alert.message
         clock.pass_(hours=2)
         give(*[0.9] * 30)
         over = person.alert()
         assert over.state == "resolved"
         assert over.message == (
-            "Over, it has recovered: answer_relevancy failed for 0 of 30 answers of service shop over the last hour."
+            "Resolved (recovered): answer_relevancy failed for 0 of 30 answers of service shop over the last hour."
         )
 
-    def test_what_is_to_be_tried_again_counts(
-        self, person: Person, store: Store, clock: Clock, new_exchange: Callable[..., Exchange]
+    def test_pending_retries_count_as_failures(
+        self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """A judge that is away is told before the tries end."""
+        """An outage fires before retries end."""
         exchanges = [new_exchange(started_at=clock.now) for _ in range(25)]
-        store.add(exchanges)
-        store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {SCORER: "f1"})
-        claims = store.claim("me", {SCORER: "f1"}, limit=100, lease=timedelta(60))
+        store.exchanges.add(exchanges)
+        store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {SCORER: "f1"})
+        claims = store.queue.claim_tasks("me", {SCORER: "f1"}, limit=100, lease=timedelta(60))
         tasks = [task for claim in claims for task in claim.tasks]
         until = clock.now + timedelta(hours=1)
-        store.postpone("me", tasks, until=until, reason=Reason.JUDGE_REJECTED, error="HTTP 401")
+        store.queue.postpone_tasks("me", tasks, until=until, reason=UnscoredReason.JUDGE_REJECTED, error="HTTP 401")
         person.look()
         clock.pass_(minutes=2)
         assert person.alert().details["reason"] == "judge_rejected"
 
-    def test_a_few_failures_are_no_news(self, person: Person, give: Give, clock: Clock) -> None:
-        """Under the share, or among too few."""
+    def test_few_failures_do_not_fire(self, person: Person, give: Give, clock: Clock) -> None:
+        """Below the share, or with too few attempts."""
         give(*[None] * 10)
         person.look()
         clock.pass_(minutes=2)
@@ -606,17 +607,17 @@ class TestScorerError:
         assert person.look() == []
 
 
-def test_a_budget_that_is_spent_early_is_told(person: Person, clock: Clock) -> None:
-    """With half the day to go; over at midnight. An hour's share that is spent is how a budget works."""
-    budget = Budget(calls_per_day=10, calls_per_hour=5)
+def test_budget_exhausted_early_fires(person: Person, clock: Clock) -> None:
+    """With half the day left, until midnight; a spent hourly share does not."""
+    budget = Budget(requests_per_day=10, requests_per_hour=5)
     person.rules(BudgetExhausted(), budget=budget)
-    hourly = Budget(calls_per_hour=1)
-    person.store.reserve_budget(budget, [Expense(calls=10)])
+    hourly = Budget(requests_per_hour=1)
+    person.store.quota.reserve_budget(budget, [RequestUsage(requests=10)])
     other = Person(person.store, clock, person._settings, owner="me").rules(BudgetExhausted(), budget=hourly)
     assert other.look() == person.look() == []
     clock.pass_(minutes=16)
     alert = person.alert()
     assert (alert.cause, dict(alert.labels)) == ("budget", {})
-    assert "the budget is spent until Fri 2026-01-02 00:00 UTC (10 of 10 calls are spent" in alert.message
+    assert "The budget is exhausted until Fri 2026-01-02 00:00 UTC (10 of 10 requests used" in alert.message
     clock.pass_(hours=12)
     assert told(person.look()) == [(None, "resolved")]

@@ -1,4 +1,4 @@
-"""How alerts begin, go on and end: by law, whatever the rules say in whatever order."""
+"""Alert states and transitions, including property-based invariants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.alert import Alert, Change
-from germane.alerting.rule_result import Verdict
-from germane.alerting.state_machine import Lifecycle
+from germane.alert import Alert, AlertChange
+from germane.alerting.rule_result import RuleResult
+from germane.alerting.state_machine import AlertStateMachine
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Watched = Callable[[Alert], bool]
-Looks = list[tuple[list[Verdict], bool]]
+RuleEvaluator = list[tuple[list[RuleResult], bool]]
 LABELS: Final = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}
 PATHS: Final = {
     None: {"pending", "firing"},
@@ -29,28 +29,28 @@ PATHS: Final = {
 """States that may follow each."""
 
 
-def a_verdict(state: str, **given_: Any) -> Verdict:
-    told = {"rule": "floor", "kind": "floor", "labels": LABELS, **given_}
-    return Verdict(state=state, **told)  # type: ignore[arg-type]  # one of the three, made up by the test
+def a_result(state: str, **given_: Any) -> RuleResult:
+    fields = {"rule": "mean_threshold", "type": "mean_threshold", "labels": LABELS, **given_}
+    return RuleResult(state=state, **fields)  # type: ignore[arg-type]  # one of the three, made up by the test
 
 
-class Watch:
-    """Looks every so often, and keeps what is open as a database does."""
+class Evaluations:
+    """Runs evaluations and keeps alerts as a database does."""
 
     def __init__(self) -> None:
         self.now = NOON
         self.alerts: dict[str, Alert] = {}
-        self.changes: list[Change] = []
+        self.changes: list[AlertChange] = []
         self._numbers = count()
 
-    def look(
-        self, *verdicts: Verdict, minutes: float = 1, watched: Callable[[Alert], bool] = lambda _: True
-    ) -> list[Change]:
+    def run(
+        self, *results: RuleResult, minutes: float = 1, has_rule: Callable[[Alert], bool] = lambda _: True
+    ) -> list[AlertChange]:
         self.now += timedelta(minutes=minutes)
-        lifecycle = Lifecycle(self.now, lambda: str(next(self._numbers)))
-        changes = lifecycle.step(self.open, verdicts, watched=watched)
+        machine = AlertStateMachine(self.now, lambda: str(next(self._numbers)))
+        changes = machine.apply(self.open, results, has_rule=has_rule)
         for change in changes:
-            self.alerts[change.alert.id] = told(change.alert) if change.notify else change.alert
+            self.alerts[change.alert.id] = as_notified(change.alert) if change.notify else change.alert
         self.changes += changes
         return changes
 
@@ -64,139 +64,147 @@ class Watch:
         return alert
 
 
-def told(alert: Alert) -> Alert:
-    """Return the alert as it is once people were told of it."""
+def as_notified(alert: Alert) -> Alert:
+    """Return an alert as it is after a notification."""
     return replace(alert, details={**alert.details, "peak": alert.severity})
 
 
-def whats(changes: Sequence[Change]) -> list[str]:
-    return [change.event.what for change in changes if change.event is not None]
+def event_types(changes: Sequence[AlertChange]) -> list[str]:
+    return [change.event.type for change in changes if change.event is not None]
 
 
-def test_what_is_bad_fires_at_once_and_is_told_once() -> None:
-    """Without a pending time the first bad look fires; the next ones say nothing anew."""
-    watch = Watch()
-    (change,) = watch.look(a_verdict("bad", value=0.5))
-    assert (whats([change]), change.notify, watch.only.state) == (["fired"], True, "firing")
-    assert (watch.only.starts_at, watch.only.fired_at, watch.only.value) == (watch.now, watch.now, 0.5)
-    assert whats(watch.look(a_verdict("bad", value=0.4))) == []
-    assert watch.only.value == 0.4
+def test_bad_result_fires_at_once_and_notifies_once() -> None:
+    """Without a pending time."""
+    evaluations = Evaluations()
+    (change,) = evaluations.run(a_result("bad", value=0.5))
+    assert (event_types([change]), change.notify, evaluations.only.state) == (["fired"], True, "firing")
+    assert (evaluations.only.starts_at, evaluations.only.fired_at, evaluations.only.value) == (
+        evaluations.now,
+        evaluations.now,
+        0.5,
+    )
+    assert event_types(evaluations.run(a_result("bad", value=0.4))) == []
+    assert evaluations.only.value == 0.4
 
 
-def test_what_has_to_hold_for_a_while_is_pending_first() -> None:
-    """People are told when it has held for that long, and never of what passed before."""
-    watch = Watch()
-    assert whats(watch.look(a_verdict("bad", pending=120))) == ["pending"]
-    assert whats(watch.look(a_verdict("bad", pending=120))) == []
-    (change,) = watch.look(a_verdict("bad", pending=120))
-    assert (whats([change]), change.notify) == (["fired"], True)
+def test_alert_is_pending_until_the_state_has_lasted() -> None:
+    """An alert that ends before is never notified."""
+    evaluations = Evaluations()
+    assert event_types(evaluations.run(a_result("bad", pending=120))) == ["pending"]
+    assert event_types(evaluations.run(a_result("bad", pending=120))) == []
+    (change,) = evaluations.run(a_result("bad", pending=120))
+    assert (event_types([change]), change.notify) == (["fired"], True)
 
-    other = Watch()
-    other.look(a_verdict("bad", pending=120))
-    (change,) = other.look(a_verdict("good", pending=120))
+    other = Evaluations()
+    other.run(a_result("bad", pending=120))
+    (change,) = other.run(a_result("good", pending=120))
     assert (change.alert.state, change.alert.resolve_reason, change.notify) == ("resolved", "passed", False)
 
 
-def test_what_is_unclear_changes_nothing() -> None:
-    """Silence neither fires nor resolves, in no state; nor does a look without any verdict."""
-    watch = Watch()
-    assert watch.look(a_verdict("unclear")) == []
-    watch.look(a_verdict("bad", keep_firing=60))
-    assert watch.look(a_verdict("unclear"), minutes=9999) == []
-    assert watch.look(minutes=9999) == []
-    watch.look(a_verdict("good", keep_firing=60))
-    assert watch.look(a_verdict("unclear"), minutes=9999) == []
-    assert watch.only.state == "recovering"
+def test_unclear_result_changes_nothing() -> None:
+    """In no state; neither does a missing result."""
+    evaluations = Evaluations()
+    assert evaluations.run(a_result("unclear")) == []
+    evaluations.run(a_result("bad", keep_firing_for=60))
+    assert evaluations.run(a_result("unclear"), minutes=9999) == []
+    assert evaluations.run(minutes=9999) == []
+    evaluations.run(a_result("good", keep_firing_for=60))
+    assert evaluations.run(a_result("unclear"), minutes=9999) == []
+    assert evaluations.only.state == "recovering"
 
 
-def test_it_is_over_once_it_has_been_good_for_long_enough() -> None:
-    """Good looks that a bad one interrupts begin anew, and nobody is told in between."""
-    watch = Watch()
-    watch.look(a_verdict("bad"))
-    assert whats(watch.look(a_verdict("good", keep_firing=120))) == ["recovering"]
-    assert whats(watch.look(a_verdict("bad"))) == ["relapsed"]
-    assert whats(watch.look(a_verdict("good", keep_firing=120))) == ["recovering"]
-    assert whats(watch.look(a_verdict("good", keep_firing=120))) == []
-    (change,) = watch.look(a_verdict("good", keep_firing=120))
-    assert (change.alert.resolve_reason, change.notify, change.alert.resolved_at) == ("recovered", True, watch.now)
-    assert [one.notify for one in watch.changes if one.event] == [True, False, False, False, True]
+def test_alert_resolves_after_keep_firing_for() -> None:
+    """A bad result restarts the wait, without notifications."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad"))
+    assert event_types(evaluations.run(a_result("good", keep_firing_for=120))) == ["recovering"]
+    assert event_types(evaluations.run(a_result("bad"))) == ["relapsed"]
+    assert event_types(evaluations.run(a_result("good", keep_firing_for=120))) == ["recovering"]
+    assert event_types(evaluations.run(a_result("good", keep_firing_for=120))) == []
+    (change,) = evaluations.run(a_result("good", keep_firing_for=120))
+    assert (change.alert.resolve_reason, change.notify, change.alert.resolved_at) == (
+        "recovered",
+        True,
+        evaluations.now,
+    )
+    assert [one.notify for one in evaluations.changes if one.event] == [True, False, False, False, True]
 
 
-def test_evidence_that_it_is_over_ends_it_at_once() -> None:
-    """A rule that keeps nothing firing, and whatever is no recovery, such as another judge, wait for nothing."""
-    watch = Watch()
-    watch.look(a_verdict("bad"))
-    (change,) = watch.look(a_verdict("good"))
+def test_alert_without_keep_firing_for_resolves_at_once() -> None:
+    """Reasons other than recovery never wait."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad"))
+    (change,) = evaluations.run(a_result("good"))
     assert change.alert.resolve_reason == "recovered"
-    watch.look(a_verdict("bad"))
-    (change,) = watch.look(a_verdict("good", keep_firing=3600, reason="judge_changed"))
+    evaluations.run(a_result("bad"))
+    (change,) = evaluations.run(a_result("good", keep_firing_for=3600, reason="judge_changed"))
     assert change.alert.resolve_reason == "judge_changed"
 
 
-def test_a_rise_of_severity_is_told_once() -> None:
-    """It may fall and rise again as the numbers waver: that is no news."""
-    watch = Watch()
-    watch.look(a_verdict("bad"))
-    rise, fall = a_verdict("bad", severity="critical"), a_verdict("bad")
-    changes = [watch.look(verdict)[0] for verdict in (rise, fall, rise)]
-    assert [(change.event.what, change.notify) for change in changes if change.event] == [
+def test_escalation_is_notified_once() -> None:
+    """Severity may ease and rise again without notifications."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad"))
+    rise, fall = a_result("bad", severity="critical"), a_result("bad")
+    changes = [evaluations.run(result)[0] for result in (rise, fall, rise)]
+    assert [(change.event.type, change.notify) for change in changes if change.event] == [
         ("escalated", True), ("eased", False), ("escalated", False),
     ]  # fmt: skip
-    assert watch.only.severity == "critical"
+    assert evaluations.only.severity == "critical"
 
 
-def test_an_alert_without_a_rule_is_over() -> None:
-    """Whoever takes a rule away does not keep its alerts."""
-    watch = Watch()
-    watch.look(a_verdict("bad"))
-    (change,) = watch.look(watched=lambda _: False)
+def test_alert_without_a_rule_resolves() -> None:
+    """With a notification."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad"))
+    (change,) = evaluations.run(has_rule=lambda _: False)
     assert (change.alert.resolve_reason, change.notify) == ("rule_removed", True)
 
 
-def test_the_likely_beginning_stays_as_it_was_found() -> None:
-    """A later look does not move what people were told."""
-    watch = Watch()
-    watch.look(a_verdict("bad", onset=NOON))
-    watch.look(a_verdict("bad", onset=NOON + timedelta(days=1), value=0.1))
-    assert watch.only.onset == NOON
+def test_onset_does_not_change() -> None:
+    """Later results do not move it."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad", onset=NOON))
+    evaluations.run(a_result("bad", onset=NOON + timedelta(days=1), value=0.1))
+    assert evaluations.only.onset == NOON
 
 
-def test_persons_acknowledge_and_resolve() -> None:
-    """Who did it stands in the event; an acknowledgement is no end."""
-    watch = Watch()
-    watch.look(a_verdict("bad"))
-    lifecycle = Lifecycle(watch.now, lambda: "x")
-    known = lifecycle.acknowledge(watch.only, "ann")
+def test_people_acknowledge_and_resolve() -> None:
+    """Their name is in the event."""
+    evaluations = Evaluations()
+    evaluations.run(a_result("bad"))
+    machine = AlertStateMachine(evaluations.now, lambda: "x")
+    known = machine.acknowledge(evaluations.only, "ann")
     assert (known.alert.state, known.alert.acknowledged_by, known.notify) == ("firing", "ann", False)
-    over = lifecycle.resolve(watch.only, "by_hand", "ann")
+    over = machine.resolve(evaluations.only, "by_hand", "ann")
     assert over.event is not None
     assert (over.alert.resolve_reason, over.event.detail["by"], over.notify) == ("by_hand", "ann", True)
 
 
-verdicts = st.builds(
-    a_verdict,
+results = st.builds(
+    a_result,
     st.sampled_from(["bad", "good", "unclear"]),
     labels=st.sampled_from([{"route": "a"}, {"route": "b"}]),
     severity=st.sampled_from(["warning", "critical"]),
     pending=st.sampled_from([0, 90]),
-    keep_firing=st.sampled_from([0, 90]),
+    keep_firing_for=st.sampled_from([0, 90]),
 )
-looks = st.lists(st.tuples(st.lists(verdicts, max_size=3), st.booleans()), max_size=20)
+looks = st.lists(st.tuples(st.lists(results, max_size=3), st.booleans()), max_size=20)
 
 
 @given(looks)
-def test_the_laws_of_an_alert(given_looks: Looks) -> None:
-    """At most one alert of a key is open; states follow one another as drawn; people hear of each firing once, of its
-    end once and after it, and of nothing that never fired; what is unclear changes nothing."""
-    watch = Watch()
+def test_invariants_of_alerts(given_looks: RuleEvaluator) -> None:
+    """One open alert per key, valid transitions, one notification per firing and per resolution, none for unclear
+    results."""
+    evaluations = Evaluations()
     for some, is_removed in given_looks:
-        watch.look(*some, watched=lambda _, gone=is_removed: not gone)  # type: ignore[misc]  # gone is bound for the call
-        keys = [alert.key for alert in watch.open]
+        evaluations.run(*some, has_rule=lambda _, gone=is_removed: not gone)  # type: ignore[misc]  # gone is bound for the call
+        keys = [alert.key for alert in evaluations.open]
         assert len(keys) == len(set(keys))
-    for alert in watch.alerts.values():
-        events = [change for change in watch.changes if change.alert.id == alert.id and change.event is not None]
+    for alert in evaluations.alerts.values():
+        events = [change for change in evaluations.changes if change.alert.id == alert.id and change.event is not None]
         _follows(events)
-        told = [change.event.what for change in events if change.notify and change.event]
+        told = [change.event.type for change in events if change.notify and change.event]
         assert told.count("fired") == (alert.fired_at is not None)
         assert told.count("escalated") <= 1
         assert told.count("resolved") == (alert.fired_at is not None and not alert.is_open)
@@ -204,7 +212,7 @@ def test_the_laws_of_an_alert(given_looks: Looks) -> None:
         assert set(told) <= {"fired", "escalated", "resolved"}
 
 
-def _follows(changes: Sequence[Change]) -> None:
+def _follows(changes: Sequence[AlertChange]) -> None:
     state = None
     for change in changes:
         assert change.event is not None
@@ -215,16 +223,19 @@ def _follows(changes: Sequence[Change]) -> None:
 
 
 @given(looks, st.floats(min_value=0, max_value=1e6))
-def test_a_look_that_knows_nothing_changes_nothing(given_looks: Looks, minutes: float) -> None:
-    """However long the silence, whatever was before."""
-    watch = Watch()
+def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, minutes: float) -> None:
+    """For any length of time and any earlier state."""
+    evaluations = Evaluations()
     for some, _ in given_looks:
-        watch.look(*some)
-    assert watch.look(*(a_verdict("unclear", labels=alert.labels) for alert in watch.open), minutes=minutes) == []
+        evaluations.run(*some)
+    assert (
+        evaluations.run(*(a_result("unclear", labels=alert.labels) for alert in evaluations.open), minutes=minutes)
+        == []
+    )
 
 
 @pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
-def test_the_worst_verdict_of_a_key_counts(order: tuple[str, str]) -> None:
-    """Two verdicts of one key in one look make one alert."""
-    watch = Watch()
-    assert whats(watch.look(*map(a_verdict, order))) == ["fired"]
+def test_worst_result_of_a_key_counts(order: tuple[str, str]) -> None:
+    """Two results of one key make one alert."""
+    evaluations = Evaluations()
+    assert event_types(evaluations.run(*map(a_result, order))) == ["fired"]

@@ -12,7 +12,7 @@ from labelled.refusals import flags, has_phrase, meets
 from labelled.rows import Row, by_hash
 from labelled.text import number, table, verdict
 
-from germane.agreement import Interval
+from germane.agreement import BootstrapInterval
 
 
 def pairs(count: int, *, source: str = "Roads") -> list[Row]:
@@ -93,9 +93,9 @@ def test_peers_are_compared_on_the_rows_that_both_were_asked() -> None:
 
 def test_a_difference_is_called_one_only_when_its_interval_excludes_zero() -> None:
     """All else is not settled."""
-    assert verdict(Interval(0.1, 0.02, 0.2, 9)) == "+.10 [+.02, +.20] **better**"
-    assert verdict(Interval(-0.1, -0.2, -0.02, 9)) == "-.10 [-.20, -.02] **behind**"
-    assert verdict(Interval(0.1, -0.02, 0.2, 9)) == "+.10 [-.02, +.20]"
+    assert verdict(BootstrapInterval(0.1, 0.02, 0.2, 9)) == "+.10 [+.02, +.20] **better**"
+    assert verdict(BootstrapInterval(-0.1, -0.2, -0.02, 9)) == "-.10 [-.20, -.02] **worse**"
+    assert verdict(BootstrapInterval(0.1, -0.02, 0.2, 9)) == "+.10 [-.02, +.20]"
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.5, ".50"), (1.0, "1.00"), (-0.25, "-.25"), (math.nan, "n/a")])

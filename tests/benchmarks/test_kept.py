@@ -13,9 +13,10 @@ from labelled.judge import KeptJudge, Shares, counted
 from labelled.kept import Kept, key_of
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import Message, Reply
-from germane.scorers.protocols import Token
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import Reply
+from germane.scorers.base.protocols import Token
 
 HELLO = [Message("user", "Hello")]
 
@@ -118,17 +119,17 @@ def test_a_failure_for_good_is_kept_a_passing_one_is_not(kept: Kept) -> None:
     """The first is the score's failure in every rendering; the second is asked again."""
     judge = Judge()
 
-    async def ask(reason: Reason, text: str) -> int:
+    async def ask(reason: UnscoredReason, text: str) -> int:
         judge.error = ScoringError(reason, "as told")
         with counted() as usage, pytest.raises(ScoringError):
             await KeptJudge(kept, "small", judge).ask([Message("user", text)])
         return len(usage.missing)
 
-    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == 0
-    assert asyncio.run(ask(Reason.JUDGE_REFUSED, "a")) == 0
+    assert asyncio.run(ask(UnscoredReason.JUDGE_REFUSED, "a")) == 0
+    assert asyncio.run(ask(UnscoredReason.JUDGE_REFUSED, "a")) == 0
     assert judge.asked == 1
-    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == 1
-    assert asyncio.run(ask(Reason.JUDGE_TIMEOUT, "b")) == 1
+    assert asyncio.run(ask(UnscoredReason.JUDGE_TIMEOUT, "b")) == 1
+    assert asyncio.run(ask(UnscoredReason.JUDGE_TIMEOUT, "b")) == 1
     assert judge.asked == 3
 
 

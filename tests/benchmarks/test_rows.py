@@ -61,7 +61,7 @@ def test_a_sample_takes_as_many_groups_of_each_origin() -> None:
 def test_earlier_turns_become_the_exchange_s_history() -> None:
     """An agent's turn is an assistant's."""
     row = replace(ROW, meta={"history": ["user: Is it far: yes or no?", "agent: No."]})
-    turns = [(turn.role, turn.text) for turn in exchange(row).history]
+    turns = [(turn.role, turn.content) for turn in exchange(row).history]
     assert turns == [("user", "Is it far: yes or no?"), ("assistant", "No.")]
 
 

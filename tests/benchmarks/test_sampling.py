@@ -1,4 +1,4 @@
-"""A slice of the sampling benchmark: what picks, allots and estimates, on made-up streams with a fixed seed."""
+"""A slice of the sampling benchmark: selection, allocation and estimation on synthetic streams with a fixed seed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def found_at(rho: float) -> dict[str, Found]:
 
 
 @pytest.mark.parametrize("rho", RHOS)
-def test_picks_find_the_low_and_the_rare_without_bias(rho: float) -> None:
-    """300 a day exactly; low answers and routes as reported; both means within four errors of the truth."""
+def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: float) -> None:
+    """Exactly 300 per day; low answers and routes as reported; both means within four errors of the true one."""
     found = found_at(rho)
     ours, at = found["priority"], RHOS.index(rho)
 
@@ -32,16 +32,16 @@ def test_picks_find_the_low_and_the_rare_without_bias(rho: float) -> None:
     assert {figure.name for figure in figures_of(rho, found)} >= {f"rho {rho} priority regression: coverage"}
 
 
-def test_intervals_cover() -> None:
-    """Of 240 days at least nine in ten intervals hold the mean of the process, by both estimators."""
+def test_intervals_contain_the_mean() -> None:
+    """At least nine in ten intervals contain the mean of the process, over 240 days and for both estimators."""
     found = [found_at(rho)["priority"] for rho in RHOS]
 
     for way in ("hajek_covers", "regression_covers"):
         assert 0.9 <= np.mean([covers for one in found for covers in getattr(one, way)]) <= 0.99
 
 
-def test_a_budget_lasts_until_the_evening() -> None:
-    """Over 64 days with a rush in the morning: never over the cap, the evening seen, its drop in the daily mean."""
+def test_the_budget_lasts_until_the_evening() -> None:
+    """Over 64 days with a morning rush: the limit holds, and the daily mean reflects the drop in the evening."""
     ours, first = budgeted(9, 64)
     figures = {figure.name.partition(": ")[2]: figure.value for figure in ours}
 

@@ -1,10 +1,10 @@
-"""The streams that alarms are simulated on keep their recipe."""
+"""The synthetic streams of the alerts benchmark follow their recipe."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from streams import rival
+from streams import hourly_rule
 from streams.recipe import ROUTES, START, Change, Stream, day_effects, rates, stream
 
 
@@ -126,12 +126,12 @@ def test_a_mix_shift_changes_shares_and_nothing_else() -> None:
         assert of_route(found, route.name, after=True).mean() == pytest.approx(usual, abs=0.006)
 
 
-def test_the_rival_counts_one_alarm_a_day_and_tells_each_crossing() -> None:
-    """Two hours of two are under the threshold, then an empty one, then one above: one alarm, fired and resolved."""
+def test_the_hourly_rule_counts_one_alert_a_day_and_reports_each_crossing() -> None:
+    """Two hours of two are below the threshold, then an empty one, then one above: one alert, fired and resolved."""
     falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1
 
-    assert rival.alarms(falls) == [at + 1, at + 25]
-    assert rival.turns(falls) == [(at + 1, True), (at + 4, False), (at + 24, True), (at + 26, False)]
-    assert rival.tuned([falls, np.zeros(30)], 0.5) == 0.06
-    assert rival.tuned([falls, np.zeros(30)], 1.0) == 0.05
+    assert hourly_rule.alerts(falls) == [at + 1, at + 25]
+    assert hourly_rule.transitions(falls) == [(at + 1, True), (at + 4, False), (at + 24, True), (at + 26, False)]
+    assert hourly_rule.tuned([falls, np.zeros(30)], 0.5) == 0.06
+    assert hourly_rule.tuned([falls, np.zeros(30)], 1.0) == 0.05

@@ -1,4 +1,4 @@
-"""Five loads under which samplers lose exchanges: the first minutes of each. benchmarks/traffic.py plays them whole."""
+"""The first minutes of five loads under which samplers lose exchanges; benchmarks/traffic.py replays them fully."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ MINUTES = 2
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
-def test_each_drawn_exchange_ends_scored_skipped_or_failed_with_a_reason(load: Load) -> None:
-    """None vanishes, however many come in a minute and however late; the tally agrees, and the rest was not drawn."""
+def test_each_sampled_exchange_is_scored_skipped_or_failed_with_a_reason(load: Load) -> None:
+    """No exchange is lost at any rate or delay, the tally agrees, and the rest was not sampled."""
     outcome = replay(load, MINUTES)
 
     assert outcome.seen == 60 * MINUTES * load.per_second
@@ -21,10 +21,10 @@ def test_each_drawn_exchange_ends_scored_skipped_or_failed_with_a_reason(load: L
     assert outcome.counted["pending"] == 0
 
 
-def test_one_exchange_that_vanished_is_noticed() -> None:
-    """The table would say so: a drawn exchange without an end, or a tally that knows more than the rows."""
+def test_a_lost_exchange_is_detected() -> None:
+    """A sampled exchange without a final state, or a tally with more exchanges than rows."""
     counted = {"seen": 3, "scored": 2, "skipped": 1, "failed": 0, "pending": 0}
-    done, rest = Counter({("done", ""): 2}), Counter({("skipped", "not_drawn"): 1})
+    done, rest = Counter({("done", ""): 2}), Counter({("skipped", "not_sampled"): 1})
 
     assert Outcome(3, 2, states=done, others=rest, counted=counted).is_whole
     assert not Outcome(4, 3, states=done, others=rest, counted=counted | {"seen": 4}).is_whole

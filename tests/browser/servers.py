@@ -12,9 +12,9 @@ from tests.dashboard.http_server import Clock
 from tests.dashboard.seeding import SEARCH, Seeded
 
 from germane.dashboard import create_app
-from germane.dashboard.server import Server
-from germane.settings import load
-from germane.storage import Store
+from germane.dashboard.server import DashboardServer
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 SCREENS: Sequence[str] = (
     "/",
@@ -26,7 +26,7 @@ SCREENS: Sequence[str] = (
     "/alerts/{open}",
     "/alerts/{open}/accept",
     "/alerts/{resolved}",
-    "/alerts/preview?replay=drop",
+    "/alerts/backtest?replay=drop",
     "/worker",
     "/start",
 )
@@ -40,7 +40,7 @@ class Site:
     """Where it is served, and over what."""
 
     address: str
-    store: Store
+    store: TrackingStore
     clock: Clock
     seeded: Seeded
 
@@ -53,17 +53,17 @@ class Site:
 
     def worst(self) -> str:
         """Return the id of an answer that is low, and no refusal."""
-        found = self.store.worst(scorer="answer_relevancy", route=SEARCH, limit=100)
+        found = self.store.answers.worst(scorer="answer_relevancy", route=SEARCH, limit=100)
         return next(one.exchange.id for one in found if one.score.label != "noncommittal")
 
 
 @contextmanager
 def served(url: str, seeded: Seeded, clock: Clock, **given: Any) -> Iterator[Site]:
     """Serve a database on a free port; its clock and that of the pages are one."""
-    with closing(Store(url, clock=clock)) as store:
+    with closing(TrackingStore(url, clock=clock)) as store:
         given = {"refresh": timedelta(hours=1)} | given
-        server = Server(
-            create_app(load(database="sqlite://"), store=store, now=clock, **given), host="127.0.0.1", port=0
+        server = DashboardServer(
+            create_app(load_settings(database="sqlite://"), store=store, now=clock, **given), host="127.0.0.1", port=0
         )
         with server.running():
             yield Site(server.address, store, clock, seeded)

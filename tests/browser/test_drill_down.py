@@ -95,9 +95,9 @@ def test_a_filter_is_the_address(page: Page, site: Site) -> None:
     """What is asked for stands in it, survives loading anew, and goes when one goes back."""
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
-    page.get_by_label("below").fill("0.5")
-    page.get_by_label("Text in question or answer").fill("the")
-    page.get_by_role("button", name="Show", exact=True).last.click()
+    page.get_by_label("Below").fill("0.5")
+    page.get_by_label("Question or answer contains").fill("the")
+    page.get_by_role("button", name="Apply", exact=True).last.click()
     page.wait_for_url("**/answers?*route=docs-search*")
     shown = page.locator("table.answers a[data-drawer]").evaluate_all("all => all.map((one) => one.href)")
     assert "below=0.5" in page.url
@@ -105,7 +105,7 @@ def test_a_filter_is_the_address(page: Page, site: Site) -> None:
     assert shown
     page.reload()
     expect(page.get_by_label("Route")).to_have_value(SEARCH)
-    expect(page.get_by_label("below")).to_have_value("0.5")
+    expect(page.get_by_label("Below")).to_have_value("0.5")
     assert page.locator("table.answers a[data-drawer]").evaluate_all("all => all.map((one) => one.href)") == shown
     page.go_back()
     expect(page).to_have_url(site.url("/answers"))
@@ -120,9 +120,9 @@ def test_another_window_keeps_what_is_asked_for(one_page: Page, one_site: Site) 
     expect(one_page).to_have_url(re.compile("window=24h"))
     asked = {"window": ["24h"], "route": ["docs-search"], "below": ["0.5"], "sort": ["newest"]}
     assert parse_qs(urlsplit(one_page.url).query) == asked
-    one_page.goto(one_site.url("/alerts/preview?replay=drop&route=docs-search"))
+    one_page.goto(one_site.url("/alerts/backtest?replay=drop&route=docs-search"))
     picker.get_by_role("link", name="24 h").click()
-    expect(one_page.get_by_role("heading", name="Replayed")).to_be_visible()
+    expect(one_page.get_by_role("heading", name="Backtest", exact=True)).to_be_visible()
 
 
 def test_a_heading_sorts_and_sorts_the_other_way(page: Page, site: Site) -> None:
@@ -165,7 +165,7 @@ def test_pages_follow_one_another(page: Page, site: Site) -> None:
 
 def test_an_alert_leads_to_its_answers_and_its_route(page: Page, site: Site) -> None:
     """From the count in the bar to the alert, to an answer that it is about."""
-    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Alerts").click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
     page.locator("#open").get_by_role("link").first.click()
     expect(page).to_have_url(site.url("/alerts/{open}"))
     page.locator("main a[data-drawer]").first.click()

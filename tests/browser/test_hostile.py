@@ -20,7 +20,7 @@ from tests.dashboard.hostile import ROUTES, TEXTS, hostile
 from tests.dashboard.http_server import Clock
 from tests.dashboard.seeding import Seeded
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Visits = Callable[..., Visitor]
 _PLACES = "all => all.map((one) => one.href)"
@@ -33,7 +33,7 @@ def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> 
     """A database of either kind in which nothing means well, on show."""
     clock = Clock()
     url = _empty(request, alone, tmp_path_factory)
-    with closing(Store(url, clock=clock)) as store:
+    with closing(TrackingStore(url, clock=clock)) as store:
         store.migrate()
         seeded = Seeded(clock.now, hostile(store, clock.now))
     with served(url, seeded, clock) as running:

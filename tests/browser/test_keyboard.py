@@ -28,7 +28,7 @@ def focused(page: Page) -> Any:
 def test_the_first_stop_skips_the_bar(page: Page) -> None:
     """It is seen as soon as it has the focus, and the next stop is in the content."""
     page.keyboard.press("Tab")
-    link = page.get_by_role("link", name="Skip to the content")
+    link = page.get_by_role("link", name="Skip to content")
     expect(link).to_be_focused()
     expect(link).to_be_in_viewport()
     page.keyboard.press("Enter")
@@ -43,7 +43,7 @@ def test_stops_come_in_the_order_of_the_page(page: Page) -> None:
         page.keyboard.press("Tab")
         stops.append(focused(page))
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-    assert stops[:4] == ["Skip to the content", "germane", "Overview", "Answers"]
+    assert stops[:4] == ["Skip to content", "germane", "Overview", "Answers"]
     assert [text.split()[0] for text in stops[4:]] == ["Alerts", "Worker"]
 
 
@@ -108,9 +108,9 @@ def test_letters_go_through_a_list_and_to_screens(page: Page, one_site: Site) ->
     page.keyboard.press("a")
     expect(page).to_have_url(one_site.url("/answers"))
     page.keyboard.press("/")
-    expect(page.get_by_label("Text in question or answer")).to_be_focused()
+    expect(page.get_by_label("Question or answer contains")).to_be_focused()
     page.keyboard.type("gj?")
-    expect(page.get_by_label("Text in question or answer")).to_have_value("gj?")
+    expect(page.get_by_label("Question or answer contains")).to_have_value("gj?")
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 

@@ -34,7 +34,7 @@ def test_nothing_is_wider_than_a_phone(visitor: Visits, one_site: Site, width_of
         page.goto(one_site.url(path))
         assert width_of(page) <= 0, path
     for name in NAVIGATION:
-        page.get_by_role("navigation", name="Screens").get_by_role("link", name=name).tap()
+        page.get_by_role("navigation", name="Main").get_by_role("link", name=name).tap()
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
@@ -47,7 +47,7 @@ def test_what_is_not_there_is_explained(visitor: Visits, one_site: Site, width_o
         assert response.status == status
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
         assert width_of(page) <= 0, path
-    page.get_by_role("link", name="Back to the overview").click()
+    page.get_by_role("link", name="Go to the overview").click()
     expect(page).to_have_url(one_site.url())
 
 
@@ -57,7 +57,7 @@ def test_a_window_is_chosen_with_one_click_and_stays(page: Page, site: Site) -> 
     picker.get_by_role("link", name="24 h").click()
     expect(page).to_have_url(site.url("/?window=24h"))
     expect(picker.get_by_role("link", name="24 h")).to_have_attribute("aria-current", "true")
-    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Answers").click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Answers").click()
     expect(page).to_have_url(site.url("/answers?window=24h"))
     page.go_back()
     page.go_back()
@@ -88,7 +88,7 @@ def test_who_begins_sees_the_first_steps(visitor: Visits, alone: Any, tmp_path_f
     with served(f"sqlite:///{file}", Seeded(NOW, []), Clock()) as empty:
         page = visitor(empty).look(empty.url())
         expect(page.get_by_role("heading", level=1)).to_have_text("First steps")
-        expect(page.get_by_text("0 traces received")).to_be_visible()
+        expect(page.get_by_text("0 exchanges received")).to_be_visible()
         for path in ("/answers", "/alerts", "/worker"):
             page.goto(empty.url(path))
             expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -101,7 +101,7 @@ def test_a_token_lets_in_and_out(visitor: Visits, own: Callable[..., Site]) -> N
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Token").fill("a guess")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_have_text("That is not the token.")
+    expect(page.get_by_role("alert")).to_have_text("The token is wrong.")
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(site.url("/answers?sort=newest"))

@@ -11,8 +11,8 @@ from tests.browser.visitor import Visitor
 from tests.dashboard.seeding import FINGERPRINTS, SEARCH, SERVICE
 
 from germane.exchange import Exchange
-from germane.score import Score, band
-from germane.storage import Decision, Store
+from germane.score import Score, band_of
+from germane.storage import SamplingDecision, TrackingStore
 
 Visits = Callable[..., Visitor]
 SOON = timedelta(milliseconds=100)
@@ -24,19 +24,19 @@ _FIVE_TIMES = f"""() => new Promise((done) => {{
 """Timers of one length take turns: by then a refresh was due four times at least."""
 
 
-def write_an_answer(store: Store) -> None:
+def write_an_answer(store: TrackingStore) -> None:
     """Have an answer captured and scored: the worst of all."""
     at, fingerprint = store.now() - timedelta(seconds=2), FINGERPRINTS["answer_relevancy"]
     who = {"id": "f" * 32, "trace_id": "f" * 32, "span_id": "f" * 16}
     given = Exchange(**who, service=SERVICE, route=SEARCH, question=NEW, answer="No.", started_at=at)
-    score = Score(scorer="answer_relevancy", fingerprint=fingerprint, value=0.001, label=band(0.001))
+    score = Score(scorer="answer_relevancy", fingerprint=fingerprint, value=0.001, label=band_of(0.001))
     only = {"answer_relevancy": fingerprint}
-    store.add([given])
-    store.assign([Decision(given.id, 1.0, "always")], only)
-    claims = store.claim("new", only, limit=100, lease=timedelta(hours=1))
+    store.exchanges.add([given])
+    store.sampling.assign_tasks([SamplingDecision(given.id, 1.0, "always")], only)
+    claims = store.queue.claim_tasks("new", only, limit=100, lease=timedelta(hours=1))
     tasks = [task for claim in claims for task in claim.tasks if task.exchange_id == given.id]
-    store.complete("new", [(task, score) for task in tasks])
-    store.release("new")
+    store.queue.complete_tasks("new", [(task, score) for task in tasks])
+    store.queue.release_tasks("new")
 
 
 def test_a_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:

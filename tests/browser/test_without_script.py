@@ -43,11 +43,11 @@ def test_links_and_filters_lead_on(visit: Visits, site: Site) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text(name)
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
-    page.get_by_role("button", name="Show", exact=True).last.click()
+    page.get_by_role("button", name="Apply", exact=True).last.click()
     expect(page).to_have_url(re.compile("route=docs-search"))
     page.goto(site.url())
     page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     expect(page).to_have_url(re.compile("scorer=faithfulness"))
 
 
@@ -65,20 +65,20 @@ def test_people_label_acknowledge_silence_and_accept(visit: Visits, own: Callabl
     site = own()
     answer = site.worst()
     page = visit(site).look(site.url(f"/a/{answer}"))
-    page.get_by_role("button", name="It does answer the question").click()
-    expect(page.get_by_role("status").first).to_contain_text("Kept")
+    page.get_by_role("button", name="Yes, it does").click()
+    expect(page.get_by_role("status").first).to_contain_text("Label stored")
     page.get_by_role("button", name="Score again").click()
-    expect(page.get_by_role("status").first).to_contain_text("scored again")
+    expect(page.get_by_role("status").first).to_contain_text("Queued for scoring")
     page.goto(site.url("/alerts/{open}"))
     page.get_by_role("button", name="Acknowledge").click()
     page.get_by_role("button", name="Silence").click()
-    expect(page.get_by_role("status").first).to_contain_text("it is silenced")
+    expect(page.get_by_role("status").first).to_contain_text("Silenced until")
     page.get_by_role("link", name="Accept as new baseline").click()
     page.get_by_role("button", name="Accept as new baseline").click()
     expect(page).to_have_url(site.url("/alerts/{open}?done=accept"))
-    sheet, alert = site.store.sheet(answer), site.store.alert(site.seeded.open_alert)
+    sheet, alert = site.store.answers.load_detail(answer), site.store.alerts.get(site.seeded.open_alert)
     assert sheet is not None
     assert alert is not None
-    assert len(sheet.feedback) == len(site.store.silences()) == 1
+    assert len(sheet.feedback) == len(site.store.alerts.list_silences()) == 1
     assert alert.acknowledged_at is not None
-    assert "accepted" in {one.reason for one in site.store.baselines()}
+    assert "accepted" in {one.reason for one in site.store.baselines.list_versions()}

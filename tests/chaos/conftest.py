@@ -1,4 +1,4 @@
-"""The harness is a few modules beside the tests, and a script of its own: their folder is where both look for them."""
+"""The helpers of these tests are modules in this folder, which has to be on the path."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if FOLDER not in sys.path:
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """A fake judge in this process."""
     with FakeJudge() as running:
         yield running
 
 
 @pytest.fixture
 def stopped(bare: Path) -> Iterator[None]:
-    """Nothing of germane runs before a test or after it."""
+    """Stop germane after the test."""
     yield
     germane.stop()
 
 
 @pytest.fixture
 def until() -> Callable[..., None]:
-    """Waits for what another thread or process is about to do."""
+    """Wait until a condition holds that another thread or process brings about."""
 
     def wait(condition: Callable[[], object], seconds: float = 100.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, "it never came true"
+            assert time.monotonic() < deadline, "the condition was never met"
             time.sleep(0.005)
 
     return wait
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Returns what germane has logged so far, but for debugging."""
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Return what germane has logged so far at INFO and above."""
     caplog.set_level(logging.INFO, logger="germane")
     ours = ("germane", "germane.")
 

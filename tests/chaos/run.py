@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
-from fleet import Fleet
-from killing import kill_and_drain
+from cluster import Cluster
+from random_kills import kill_and_drain
 
 PAUSE = 1.2
-"""Seconds between two kills, on average: about what a worker needs to get to work."""
+"""Seconds between two kills, on average: about the time that a worker needs to start scoring."""
 
 
 @contextmanager
@@ -48,31 +48,31 @@ def postgresql() -> Iterator[str]:
 DATABASES = {"sqlite": sqlite, "postgresql": postgresql}
 
 
-def chaos(name: str, *, kills: int, seed: int, pause: float, settings: Mapping[str, str]) -> int:
-    """Kill on one database, print what is left, and return how many promises were broken."""
-    with tempfile.TemporaryDirectory(prefix="germane-fleet-") as folder, DATABASES[name]() as url:
-        with Fleet(url, Path(folder), settings=settings) as fleet:
-            report = kill_and_drain(fleet, kills=kills, seed=seed, pause=pause)
+def run_kills(name: str, *, kills: int, seed: int, pause: float, settings: Mapping[str, str]) -> int:
+    """Kill processes on one database, print the report, and return the number of violations."""
+    with tempfile.TemporaryDirectory(prefix="germane-cluster-") as folder, DATABASES[name]() as url:
+        with Cluster(url, Path(folder), settings=settings) as cluster:
+            report = kill_and_drain(cluster, kills=kills, seed=seed, pause=pause)
         sys.stdout.write(f"{name}: {kills} kills, seed {seed}\n{report}\n\n")
         sys.stdout.flush()
-        return len(report.faults)
+        return len(report.violations)
 
 
 def main() -> int:
-    """Return 1 when a promise was broken."""
+    """Return 1 if a guarantee was violated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("databases", nargs="*", help="sqlite, postgresql; default: both")
     parser.add_argument("--kills", type=int, default=200, help="on each database; default: 200")
-    parser.add_argument("--seed", type=int, default=1, help="of who is killed when; default: 1")
+    parser.add_argument("--seed", type=int, default=1, help="of the random victims and moments; default: 1")
     parser.add_argument("--pause", type=float, default=PAUSE, help=f"seconds between kills; default: {PAUSE}")
-    parser.add_argument("--calls-per-hour", type=int, help="a budget; its picks wait for a minute to end")
-    given = parser.parse_args()
-    settings = {"BUDGET__CALLS_PER_HOUR": f"{given.calls_per_hour}"} if given.calls_per_hour else {}
-    broken = [
-        chaos(name, kills=given.kills, seed=given.seed, pause=given.pause, settings=settings)
-        for name in given.databases or DATABASES
+    parser.add_argument("--requests-per-hour", type=int, help="a budget, which selects once per minute")
+    options = parser.parse_args()
+    settings = {"BUDGET__REQUESTS_PER_HOUR": f"{options.requests_per_hour}"} if options.requests_per_hour else {}
+    violations = [
+        run_kills(name, kills=options.kills, seed=options.seed, pause=options.pause, settings=settings)
+        for name in options.databases or DATABASES
     ]
-    return 1 if any(broken) else 0
+    return 1 if any(violations) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An hour goes by, or comes again: a judge that is away for one, and a clock that is set back by one."""
+"""An hour-long judge outage, and a clock that is set back by an hour."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from accounts import Accounts
+from audit import DatabaseAudit
 
 from germane.errors import ScoringError
-from germane.exchange import Exchange, draw_of, new_exchange_id
+from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.monitor import Monitor
-from germane.score import Reason
-from germane.settings import load
-from germane.storage import Decision, Store
+from germane.score import UnscoredReason
+from germane.settings import load_settings
+from germane.storage import SamplingDecision, TrackingStore
 
 Until = Callable[..., None]
 Told = Callable[[], list[str]]
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-PLACES = 4
+CONCURRENCY = 4
 LEASE = 4.0
 """Seconds; a fourth of it lies between two signs of life, by which a clock that was set back is noticed."""
-TICK = 0.01
+POLL_INTERVAL = 0.01
 """Seconds; shorter than a setting may be, as each minute of a test takes one."""
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when it is logged to."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -59,20 +59,20 @@ class Scorer:
         await asyncio.sleep(0)
         self.in_flight -= 1
         if self.away:
-            raise ScoringError(Reason.JUDGE_UNREACHABLE, "nobody answers")
+            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, "nobody answers")
         return 0.5
 
 
 class World:
-    """A monitor whose time is told, and its database."""
+    """A monitor whose time is logged, and its database."""
 
     def __init__(self, url: str) -> None:
         self.url, self.clock, self.scorer = url, Clock(), Scorer()
-        self.store = Store(url, clock=self.clock)
+        self.store = TrackingStore(url, clock=self.clock)
 
     def add(self, count: int = 1) -> None:
         """Capture exchanges, now."""
-        self.store.add([self._exchange() for _ in range(count)])
+        self.store.exchanges.add([self._exchange() for _ in range(count)])
 
     def _exchange(self) -> Exchange:
         trace_id = os.urandom(16).hex()
@@ -85,13 +85,13 @@ class World:
             question="How long is the warranty?",
             answer=f"Two years, says {trace_id}.",
             started_at=self.clock.now,
-            sampling_key=draw_of(trace_id),
+            sampling_key=sampling_key_for(trace_id),
         )
 
     @contextmanager
     def monitored(self, lease: float = LEASE) -> Iterator[Monitor]:
         """Run a monitor, as a process of its own would."""
-        settings = load(concurrency=PLACES, lease=lease, service="shop").model_copy(update={"tick": TICK})
+        settings = load_settings(concurrency=CONCURRENCY, task_lease=lease, service="shop").model_copy(update={"poll_interval": POLL_INTERVAL})
         monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
         monitor.start()
         try:
@@ -108,7 +108,7 @@ class World:
     @property
     def closed(self) -> int:
         """How many tasks have an end."""
-        counts = self.store.counts()
+        counts = self.store.answers.counts()
         return counts.done + counts.failed + counts.skipped
 
 
@@ -120,40 +120,38 @@ def world(migrated_url: str) -> Iterator[World]:
     made.store.close()
 
 
-def test_a_judge_that_is_away_for_an_hour_costs_no_score(world: World, until: Until, told: Told) -> None:
-    """It is asked a few times meanwhile, and at its return once for each exchange, no more at a time than ever.
-
-    The log says that it is left alone, and that it is back: one line each.
-    """
+def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, logged: Told) -> None:
+    """Few requests during the outage, then one per exchange, within the concurrency. One log line for the pause and one
+    for its end."""
     world.scorer.away = True
     world.add(40)
     # What is in flight when a minute passes at once keeps its lease: nobody takes it up a second time.
-    with world.monitored(lease=HOUR.total_seconds()) as monitor:
+    with world.monitored(task_lease=HOUR.total_seconds()) as monitor:
         for _ in range(60):
             until(lambda: world.rested(monitor))
             world.add()
             world.clock.now += MINUTE
         before, world.scorer.away = Counter(world.scorer.asked), False
-        assert sum(before.values()) <= 2 * PLACES + 60  # those in flight when it went, and a probe a minute at most
+        assert sum(before.values()) <= 2 * CONCURRENCY + 60  # those in flight when it went, and a probe a minute at most
         asked = len(world.scorer.asked)
         for _ in range(15):
             world.clock.now += MINUTE
             until(lambda: world.rested(monitor))
         until(lambda: world.closed == 100)
 
-    accounts = Accounts(world.url)
-    assert accounts.outcomes == {("scored", ""): 100}
-    assert accounts.faults(set()) == []
+    audit = DatabaseAudit(world.url)
+    assert audit.outcomes == {("scored", ""): 100}
+    assert audit.violations(set()) == []
     assert len(world.scorer.asked) - asked <= 100 + 1
-    assert world.scorer.most_in_flight <= PLACES
-    assert [line.partition(" ")[2] for line in told() if line.startswith("instant ")] == [
-        "pauses, and tries again by itself: judge_unreachable: nobody answers",
-        "goes on",
+    assert world.scorer.most_in_flight <= CONCURRENCY
+    assert [line.partition(" ")[2] for line in logged() if line.startswith("instant ")] == [
+        "is paused and retries automatically: judge_unreachable: nobody answers",
+        "resumes",
     ]
 
 
-def test_after_the_clock_is_set_back_by_an_hour_what_comes_is_scored_as_before(world: World, until: Until) -> None:
-    """The sampler stays in office, sees what is now older than what it saw last, and scores it at once."""
+def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Until) -> None:
+    """The sampler keeps its lease, and scores exchanges that are older than earlier ones at once."""
     with world.monitored() as monitor:
         world.add(20)
         until(lambda: world.closed == 20)
@@ -163,19 +161,20 @@ def test_after_the_clock_is_set_back_by_an_hour_what_comes_is_scored_as_before(w
         until(lambda: world.closed == 40)
         assert monitor.status().judge_problem is None
 
-    assert Accounts(world.url).faults(set()) == []
+    assert DatabaseAudit(world.url).violations(set()) == []
 
 
-def test_after_the_clock_is_set_back_the_work_of_a_dead_process_is_taken_up_as_soon_as_ever(
-    world: World, until: Until
-) -> None:
-    """Not an hour later: the leases that it left, of tasks and of its office, end when they would have."""
+def test_leases_of_a_dead_process_expire_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
+    """Leases of tasks and of the sampler expire when they would have, not an hour later."""
     world.add(10)
     ours, term = {world.scorer.name: world.scorer.fingerprint}, timedelta(seconds=LEASE)
-    drawn = [Decision(one.id, probability=1.0, sampling_reason="drawn") for one in world.store.exchanges()]
-    world.store.assign(drawn, ours)
-    assert len(world.store.claim("dead", ours, limit=10, lease=term)) == 10
-    assert world.store.elect("sampler", "dead", ttl=term)
+    drawn = [
+        SamplingDecision(one.id, probability=1.0, sampling_reason="sampled")
+        for one in world.store.answers.list_exchanges()
+    ]
+    world.store.sampling.assign_tasks(drawn, ours)
+    assert len(world.store.queue.claim_tasks("dead", ours, limit=10, lease=term)) == 10
+    assert world.store.workers.acquire_lease("sampler", "dead", ttl=term)
     world.add(10)
 
     world.clock.now -= HOUR
@@ -185,13 +184,11 @@ def test_after_the_clock_is_set_back_the_work_of_a_dead_process_is_taken_up_as_s
             world.clock.now += MINUTE
         until(lambda: world.closed == 20)
 
-    assert Accounts(world.url).faults(set()) == []
+    assert DatabaseAudit(world.url).violations(set()) == []
 
 
-def test_after_the_clock_is_set_back_what_was_to_be_tried_again_is_tried_as_soon_as_ever(
-    world: World, until: Until
-) -> None:
-    """Not an hour later: neither the scorer's pause nor the wait of a single task grows by what the clock lost."""
+def test_retries_are_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
+    """Neither the pause of a scorer nor the delay of a task grows by the lost hour."""
     world.scorer.away = True
     world.add(20)
     with world.monitored() as monitor:
@@ -203,5 +200,5 @@ def test_after_the_clock_is_set_back_what_was_to_be_tried_again_is_tried_as_soon
             world.clock.now += MINUTE
         until(lambda: world.closed == 20)
 
-    accounts = Accounts(world.url)
-    assert (accounts.outcomes, accounts.faults(set())) == ({("scored", ""): 20}, [])
+    audit = DatabaseAudit(world.url)
+    assert (audit.outcomes, audit.violations(set())) == ({("scored", ""): 20}, [])

@@ -1,4 +1,4 @@
-"""The database goes away under a running application, and comes back."""
+"""A database outage under a running application."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from accounts import Accounts
-from databases import LockedFile, Server, Stoppable
+from audit import DatabaseAudit
+from stoppable_databases import LockableFile, PostgreSQLServer, Stoppable
 
 import germane
-from germane import runtime
-from germane.storage import Store
+from germane.process import current_runtime
+from germane.storage import TrackingStore
 from germane.storage.db import engine
 from germane.testing import FakeJudge
 
@@ -38,14 +38,14 @@ def ask_all(who: str, count: int = 20) -> None:
 
 def depth() -> int:
     """Return how many exchanges wait in memory."""
-    running = runtime.running()
+    running = current_runtime()
     assert running is not None
     return running.writer.depth
 
 
 def all_is_well() -> bool:
     """Whether each job went well when it was last done: the heart beats once a second while it cannot."""
-    running = runtime.running()
+    running = current_runtime()
     assert running is not None
     assert running.monitor is not None
     return not any(job.problem for job in running.monitor.status().jobs.values())
@@ -57,8 +57,8 @@ def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(engine, "BUSY_TIMEOUT", min(1.0, OUTAGE / 2))
     if request.param == "postgresql":
         request.getfixturevalue("postgresql")  # skips where there can be none
-    database: Stoppable = LockedFile(tmp_path) if request.param == "sqlite" else Server()
-    store = Store(database.url)
+    database: Stoppable = LockableFile(tmp_path) if request.param == "sqlite" else PostgreSQLServer()
+    store = TrackingStore(database.url)
     store.migrate()
     store.close()
     yield database
@@ -67,35 +67,33 @@ def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_database_that_is_away_for_a_while_costs_no_exchange_and_no_score(
-    away: Stoppable, judge: FakeJudge, until: Until, told: Told
+def test_a_database_outage_loses_no_exchange_and_no_score(
+    away: Stoppable, judge: FakeJudge, until: Until, logged: Told
 ) -> None:
-    """Answers go on and wait in memory; what was being scored is saved later, by the request that was made for it.
-
-    Each change of state is one line in the log, however often it is tried.
-    """
+    """Exchanges wait in memory, and scores in progress are saved later without another request. One log line when it
+    starts and one when it ends."""
     judge.latency = 0.3
-    store = Store(away.url)
-    germane.start(**judge.settings(), database=away.url, tick=0.05)
+    store = TrackingStore(away.url)
+    germane.start(**judge.settings(), database=away.url, poll_interval=0.05)
     ask_all("first")
     until(lambda: judge.in_flight)
 
     away.stop()
     ask_all("then")
-    until(lambda: "tried again" in str(told()))
+    until(lambda: "tried again" in str(logged()))
     threading.Event().wait(OUTAGE)  # the outage is as long as it is said to be
     assert depth() == 20
     away.start()
     ask_all("last")
-    until(lambda: store.counts().rows == 60)
+    until(lambda: store.answers.counts().scores == 60)
     until(all_is_well)
 
     assert germane.stop()
     store.close()
-    accounts = Accounts(away.url)
-    assert (len(accounts.exchanges), accounts.faults(set())) == (60, [])
+    audit = DatabaseAudit(away.url)
+    assert (len(audit.exchanges), audit.violations(set())) == (60, [])
     assert len(judge.chats) == 60
-    assert_said_once(told())
+    assert_said_once(logged())
 
 
 def assert_said_once(lines: list[str]) -> None:
@@ -105,4 +103,4 @@ def assert_said_once(lines: list[str]) -> None:
     assert failed == again, lines
     assert set(failed.values()) == {1}, lines
     assert sum("wait in memory" in line for line in lines) == 1, lines
-    assert sum(line.endswith("takes exchanges again") for line in lines) == 1, lines
+    assert sum(line.endswith("accepts exchanges again") for line in lines) == 1, lines

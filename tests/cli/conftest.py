@@ -16,8 +16,8 @@ import pytest
 
 from germane.cli import main
 from germane.exchange import Exchange
-from germane.score import Reason, Score, band
-from germane.storage import Decision, Store
+from germane.score import Score, UnscoredReason, band_of
+from germane.storage import SamplingDecision, TrackingStore
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of an SQLite file with tables; the settings name it."""
     url = f"sqlite:///{tmp_path / 'germane.db'}"
-    store = Store(url)
+    store = TrackingStore(url)
     store.migrate()
     store.close()
     monkeypatch.setenv("GERMANE_DATABASE", url)
@@ -73,9 +73,9 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[Store]:
+def store(database: str) -> Iterator[TrackingStore]:
     """A store on it."""
-    opened = Store(database)
+    opened = TrackingStore(database)
     yield opened
     opened.close()
 
@@ -96,8 +96,8 @@ def an_exchange(**given: Any) -> Exchange:
 
 
 def write(
-    store: Store,
-    values: Sequence[float | Reason],
+    store: TrackingStore,
+    values: Sequence[float | UnscoredReason],
     *,
     fingerprint: str = "f1",
     scorer: str = "answer_relevancy",
@@ -107,25 +107,25 @@ def write(
 ) -> list[Exchange]:
     """Write exchanges of one route, and the score or failure of each."""
     exchanges = [an_exchange(**given) for _ in values]
-    store.add(exchanges)
-    store.assign([Decision(exchange.id, 1.0, "drawn") for exchange in exchanges], {scorer: fingerprint})
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {scorer: fingerprint})
     by_id = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
-    claims = store.claim("test", {scorer: fingerprint}, limit=len(values), lease=timedelta(minutes=1))
+    claims = store.queue.claim_tasks("test", {scorer: fingerprint}, limit=len(values), lease=timedelta(minutes=1))
     results = [
         (task, replace(_score(task.scorer, fingerprint, by_id[task.exchange_id], details), embedder=embedder))
         for c in claims
         for task in c.tasks
     ]
-    store.complete("test", results)
+    store.queue.complete_tasks("test", results)
     return exchanges
 
 
-def _score(scorer: str, fingerprint: str, value: float | Reason, details: dict[str, Any] | None) -> Score:
+def _score(scorer: str, fingerprint: str, value: float | UnscoredReason, details: dict[str, Any] | None) -> Score:
     now = datetime.now(UTC)
-    if isinstance(value, Reason):
+    if isinstance(value, UnscoredReason):
         return Score(scorer=scorer, fingerprint=fingerprint, reason=value, explanation="no", scored_at=now)
     return Score(
-        scorer=scorer, fingerprint=fingerprint, value=value, label=band(value), details=details or {}, scored_at=now
+        scorer=scorer, fingerprint=fingerprint, value=value, label=band_of(value), details=details or {}, scored_at=now
     )
 
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
-PREVIEW = ("alerts", "preview")
-FLOOR = (*PREVIEW, "--rule", "floor", "--set", "threshold=.7")
+PREVIEW = ("alerts", "backtest")
+FLOOR = (*PREVIEW, "--rule", "mean_threshold", "--set", "threshold=.7")
 GOOD, BAD = [0.9, 0.8, 0.85] * 20, [0.3, 0.2, 0.25] * 20
 
 
 @pytest.fixture
-def history(store: Store, scored: Scored) -> Store:
+def history(store: TrackingStore, scored: Scored) -> TrackingStore:
     """A database in which a route was good, bad, and good again."""
     now = datetime.now(UTC)
     for hours, values in ((72, GOOD), (48, BAD), (3, GOOD)):
@@ -27,87 +27,84 @@ def history(store: Store, scored: Scored) -> Store:
     return store
 
 
-def test_a_kind_that_is_in_no_settings_can_be_tried(call: Call, history: Store) -> None:
-    """When it would have fired, for how long, with what message, and how often somebody had been told."""
+def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingStore) -> None:
+    """Shows when alerts would have fired, for how long, with which message, and the number of notifications."""
     ended = call(*FLOOR, "--since", "4d")
 
     assert ended.code == 0
     head, _, said, when, message, *notes = ended.out.splitlines()
     assert head.endswith("UTC: 180 scores.")
-    assert said == "floor: fired once, resolved never; would have notified twice (1 firing, 1 repeated)"
+    assert said == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy of route ask in shop is below 0.7: mean 0.250")
-    assert "  - looked at every hour: when it fired is known to within that" in notes
-    assert "A channel that takes all of it would have been notified twice." in notes
+    assert "  - evaluated every hour, which limits the precision of the times" in notes
+    assert "A channel for all of these rules would have received 2 notifications." in notes
 
 
-def test_json_has_alerts_and_counts(call: Call, history: Store) -> None:
-    """One object, with the settings that were tried."""
-    content = call(*FLOOR, "--set", "keep_firing=0", "--since", "4d", "--json").content
+def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> None:
+    """One object, with the replayed settings."""
+    content = call(*FLOOR, "--set", "keep_firing_for=0", "--since", "4d", "--json").content
 
     (rule,) = content["rules"]
-    assert (rule["name"], rule["kind"], rule["settings"]["threshold"]) == ("floor", "floor", 0.7)
-    assert (rule["fired"], rule["resolved"], rule["passed"]) == (1, 1, 0)
+    assert (rule["name"], rule["type"], rule["settings"]["threshold"]) == ("mean_threshold", "mean_threshold", 0.7)
+    assert (rule["fired"], rule["resolved"], rule["unfired"]) == (1, 1, 0)
     assert rule["notifications"] == {"firing": 1, "escalated": 0, "resolved": 1, "repeated": 1}
     (alert,) = rule["alerts"]
     assert (alert["state"], alert["resolve_reason"]) == ("resolved", "recovered")
     assert alert["value"] == pytest.approx(0.25)
-    assert [event["what"] for event in alert["events"]] == ["fired", "repeated", "resolved"]
-    assert content["would_have_notified"] == 3
+    assert [event["type"] for event in alert["events"]] == ["fired", "repeated", "resolved"]
+    assert content["notifications"] == 3
     assert content["scores"] == 180
 
 
-def test_all_rules_in_force_are_tried_by_default(call: Call, history: Store, bare: Path) -> None:
-    """Each by itself, those that are configured too; what cannot be replayed is said.
-
-    The answers of three hours ago were all scored just now: until then scores were missing.
-    """
+def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingStore, bare: Path) -> None:
+    """Each rule is replayed by itself. Rules that cannot be replayed are listed with the reason."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.5\n')
 
     ended = call(*PREVIEW, "--since", "6h")
 
     assert "180 scores" not in ended.out
-    assert "60 scores, each by itself" in ended.out
-    for name in ("drop: fired never", "no_data: fired once", "scorer_error: fired never", "low (floor): fired never"):
+    assert "60 scores, each rule by itself" in ended.out
+    for name in ("drop: fired never", "no_data: fired once", "scorer_error: fired never", "low (mean_threshold): fired never"):
         assert name in ended.out
-    assert "budget_exhausted: cannot be replayed, because there is no budget in the settings" in ended.out
+    assert "budget_exhausted: cannot be replayed: there is no budget in the settings" in ended.out
     assert "learning would go on until" in ended.out
 
 
-def test_a_rule_that_is_switched_off_can_be_tried(call: Call, history: Store, bare: Path) -> None:
-    """By its name; with other settings too."""
+def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
+    """By its name, also with changed settings."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
-    assert "low (floor): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
+    assert "low (mean_threshold): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
     changed = call(*PREVIEW, "--rule", "low", "--set", "threshold=0.7", "--set", 'routes=["as*"]', "--since", "4d")
-    assert "low (floor): fired once" in changed.out
+    assert "low (mean_threshold): fired once" in changed.out
 
 
-def test_without_scores_it_ends_with_5(call: Call, store: Store) -> None:
+def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) -> None:
     """There is nothing to replay."""
     ended = call(*FLOOR)
 
     assert ended.code == 5
-    assert "floor: cannot be replayed, because no score of that time is stored of answer_relevancy." in ended.out
+    assert "mean_threshold: cannot be replayed: no score of that time is stored of answer_relevancy." in ended.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--rule", "flor"), "there is no rule called 'flor'; did you mean 'floor'?"),
-        (("--rule", "floor"), "a rule of the kind floor needs a threshold: --set threshold=VALUE"),
-        (("--rule", "floor", "--set", "treshold=1"), "does not have a setting 'treshold'; did you mean 'threshold'?"),
-        (("--rule", "floor", "--set", "threshold=7"), "--set threshold=7: Input should be less than or equal to 1"),
+        (("--rule", "mean_treshold"), "unknown rule 'mean_treshold'; did you mean 'mean_threshold'?"),
+        (("--rule", "mean_threshold"), "rule type mean_threshold requires threshold: --set threshold=VALUE"),
+        (("--rule", "mean_threshold", "--set", "treshold=1"), "has no setting 'treshold'; did you mean 'threshold'?"),
+        (("--rule", "mean_threshold", "--set", "threshold=7"), "--set threshold=7: Input should be less than or equal to 1"),
         (("--rule", "drop", "--set", "for=-1"), "--set for=-1: Input should be greater than or equal to 0"),
-        (("--rule", "drop", "--set", "name=x"), "the rule drop does not have a setting 'name'"),
-        (("--set", "recovery=1"), "no rule in force has a setting 'recovery'"),
-        (("--set", "min_drop"), "say NAME=VALUE, such as threshold=0.7"),
-        (("--since", "2099-01-01"), "is still to come"),
+        (("--rule", "drop", "--set", "name=x"), "rule drop has no setting 'name'"),
+        (("--set", "recovery=1"), "active rules have no setting 'recovery'"),
+        (("--set", "min_drop"), "does not have the form NAME=VALUE, such as threshold=0.7"),
+        (("--since", "2099-01-01"), "is in the future"),
     ],
 )
-def test_what_cannot_be_tried_is_wrong_usage(call: Call, database: str, arguments: tuple[str, ...], said: str) -> None:
-    """With what could be."""
+def test_invalid_backtest_is_incorrect_usage(call: Call, database: str, arguments: tuple[str, ...], said: str) -> None:
+    """The error lists valid names."""
     ended = call(*PREVIEW, *arguments)
 
     assert ended.code == 2

@@ -13,29 +13,29 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Decision, Key, Store
+from germane.storage import BaselineKey, SamplingDecision, TrackingStore
 
 Call = Callable[..., Any]
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
 
 
-def history(store: Store, *, days: int, per_day: int = 10, fingerprint: str = "f1") -> None:
+def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: str = "f1") -> None:
     """Have answers of the last days scored."""
     chance = random.Random(3)
     step = DAY / per_day
     moments = [NOW - timedelta(hours=1) - step * number for number in range(days * per_day)]
-    exchanges = [Exchange.of("How?", f"So, says {number}.") for number in range(len(moments))]
-    store.add(exchanges)
-    store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"relevancy": fingerprint})
-    claims = store.claim("me", {"relevancy": fingerprint}, limit=len(exchanges), lease=DAY)
+    exchanges = [Exchange.from_texts("How?", f"So, says {number}.") for number in range(len(moments))]
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"relevancy": fingerprint})
+    claims = store.queue.claim_tasks("me", {"relevancy": fingerprint}, limit=len(exchanges), lease=DAY)
     tasks = [task for claim in claims for task in claim.tasks]
     values = [chance.betavariate(8, 2) for _ in tasks]
     results = [
         (task, Score(scorer="relevancy", fingerprint=fingerprint, value=value, scored_at=moment))
         for task, value, moment in zip(tasks, values, moments, strict=True)
     ]
-    store.complete("me", results)
+    store.queue.complete_tasks("me", results)
 
 
 def rows(path: Path, count: int = 60, **more: Any) -> str:
@@ -49,33 +49,33 @@ def rows(path: Path, count: int = 60, **more: Any) -> str:
     return str(path)
 
 
-def test_without_a_score_there_is_nothing_to_show(call: Call, database: str) -> None:
-    """It says when there will be."""
+def test_without_scores_there_is_no_baseline(call: Call, database: str) -> None:
+    """The output says when learning begins."""
     ended = call("baseline", "show")
 
-    assert (ended.code, ended.out) == (0, "No baseline yet: learning begins with the first score.\n")
+    assert (ended.code, ended.out) == (0, "No baseline yet. Learning begins with the first score.\n")
     assert call("baseline", "show", "--json").content["baselines"] == []
-    assert call("baseline", "show", "--scorer", "relevancy").out == "There is no such baseline.\n"
+    assert call("baseline", "show", "--scorer", "relevancy").out == "No matching baseline.\n"
 
 
-def test_a_fortnight_that_nobody_ended_says_so(call: Call, store: Store) -> None:
-    """Where no process has watched since, a time that has passed is no promise."""
+def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
+    """If no process evaluated the scores since the learning period ended, the output says so."""
     until = datetime.now(UTC) - timedelta(hours=2)
-    store.begin_learning(Key("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
+    store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
 
-    said = f"learning until {until:%Y-%m-%d %H:%M} UTC, and nobody has looked since: relevancy of shop; drops are "
+    said = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
     assert said in call("baseline", "show").out
     assert said in call("report").out
     assert said in call("doctor", "--offline").out
 
 
-def test_what_is_learned_says_until_when(call: Call, store: Store) -> None:
-    """In words, and for programs."""
+def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> None:
+    """As text and as JSON."""
     until = NOW + 14 * DAY
-    store.begin_learning(Key("shop", "relevancy", "f1"), "first", since=NOW, until=until)
+    store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
     when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
-    said = f"{when}: relevancy of shop; drops are noticed from then on, if 30 scores have come"
+    said = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
     assert said in call("baseline", "show").out
     assert said in call("report").out
     assert said in call("doctor", "--offline").out
@@ -84,75 +84,75 @@ def test_what_is_learned_says_until_when(call: Call, store: Store) -> None:
     assert (content["baselines"][0]["status"], content["learning"]) == ("learning", [content["baselines"][0]["id"]])
 
 
-def test_history_takes_the_place_of_waiting(call: Call, store: Store) -> None:
-    """All scores that are stored since then; the numbers are shown by route."""
+def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) -> None:
+    """From all scores stored since a time. The numbers are shown by route."""
     history(store, days=10)
     ended = call("baseline", "import", "--since", "9d")
 
     assert ended.code == 0, ended.err
     assert "version 1: active (imported)" in ended.out
-    (version,) = store.baselines()
+    (version,) = store.baselines.list_versions()
     assert version.key.scorer == "relevancy"
     assert version.baseline.n == 90
     assert version.baseline.scores_per_day == pytest.approx(10, abs=0.1)
-    assert "90 scores of" in call("baseline", "show").out
+    assert "90 scores, " in call("baseline", "show").out
 
 
-def test_whose_scores_a_file_holds_must_be_known(call: Call, store: Store, tmp_path: Path) -> None:
-    """Of which scorer, and by which judge: of a service that nobody has scored yet none is running."""
+def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+    """A service without scores has no running fingerprint."""
     file = rows(tmp_path / "rows.jsonl")
     history(store, days=1)
 
-    assert "does not say of which scorer" in call("baseline", "import", file, "--as", "running").err
+    assert "does not name the scorer" in call("baseline", "import", file, "--as", "running").err
     refused = call("baseline", "import", file, "--scorer", "relevancy", "--as", "running", "--service", "other")
-    assert "nobody has scored other with relevancy yet: name another --service" in refused.err
+    assert "no scores of relevancy for other yet; choose another --service" in refused.err
 
 
-def test_days_before_the_first_score_do_not_count(call: Call, store: Store) -> None:
-    """How many scores a day there are decides how often a detector may be wrong: it is not thinned by days without."""
+def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: TrackingStore) -> None:
+    """The number of scores per day determines the detector's false-alert rate."""
     history(store, days=10)
 
     assert call("baseline", "import", "--since", "90d").code == 0
-    (version,) = store.baselines()
+    (version,) = store.baselines.list_versions()
     assert version.baseline is not None
     assert version.baseline.scores_per_day == pytest.approx(10, abs=0.1)
 
 
-def test_a_day_is_no_history(call: Call, store: Store) -> None:
-    """It does not show how one day differs from another."""
+def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None:
+    """One day does not show how much days differ."""
     history(store, days=2, per_day=20)
 
     ended = call("baseline", "import", "--since", "9d")
-    assert (ended.code, store.baselines()) == (1, [])
+    assert (ended.code, store.baselines.list_versions()) == (1, [])
     assert "less than three days" in ended.err
 
 
-def test_too_little_history_is_refused(call: Call, store: Store) -> None:
-    """It takes 30 scores of one route."""
+def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> None:
+    """A baseline needs 30 scores of a route."""
     history(store, days=2)
 
     ended = call("baseline", "import", "--since", "9d")
-    assert (ended.code, store.baselines()) == (1, [])
+    assert (ended.code, store.baselines.list_versions()) == (1, [])
     assert "20 scores are too few" in ended.err
 
 
-def test_a_file_without_times_needs_the_rate(call: Call, database: str, tmp_path: Path, store: Store) -> None:
-    """How many scores a day there are says how often the detector is asked; day-to-day wander is assumed."""
+def test_file_without_times_requires_the_score_rate(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+    """The rate determines how often the detector is evaluated. The day-to-day deviation is assumed."""
     file = rows(tmp_path / "rows.jsonl")
     to = ("--service", "shop", "--scorer", "relevancy", "--as", "f9")
     refused = call("baseline", "import", file, *to)
     assert (refused.code, "how many scores a day" in refused.err) == (1, True)
 
     assert call("baseline", "import", file, *to, "--per-day", "20").code == 0
-    (version,) = store.baselines()
-    assert version.key == Key("shop", "relevancy", "f9")
+    (version,) = store.baselines.list_versions()
+    assert version.key == BaselineKey("shop", "relevancy", "f9")
     assert version.baseline.n == 60
     assert version.baseline.scores_per_day == pytest.approx(20, abs=1e-6)
     assert version.baseline.routes["ask"].committed_wander == 0.01
 
 
-def test_a_file_with_times_tells_rate_and_wander(call: Call, database: str, tmp_path: Path, store: Store) -> None:
-    """Nothing has to be said beside it."""
+def test_file_with_times_determines_rate_and_deviation(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+    """No further options are needed."""
     file = rows(
         tmp_path / "rows.jsonl",
         200,
@@ -162,26 +162,26 @@ def test_a_file_with_times_tells_rate_and_wander(call: Call, database: str, tmp_
     )
 
     assert call("baseline", "import", file, "--as", "f9").code == 0
-    found = store.baselines()[0].baseline
+    found = store.baselines.list_versions()[0].baseline
     assert found.scores_per_day == pytest.approx(24, abs=0.2)
     assert found.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
 
 
-def test_scores_of_another_judge_are_refused(call: Call, store: Store, tmp_path: Path) -> None:
-    """They measure otherwise; whoever knows better says so."""
+def test_scores_of_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+    """They are not comparable. --as overrides the check."""
     history(store, days=1)
-    (service,) = {one.service for one in store.summary()}
+    (service,) = {one.service for one in store.trends.summary()}
     file = rows(tmp_path / "rows.jsonl", scorer=lambda _: "relevancy", fingerprint=lambda _: "f2")
     to = (file, "--service", service, "--per-day", "20")
 
     refused = call("baseline", "import", *to)
-    assert (refused.code, "cannot be compared" in refused.err) == (1, True)
+    assert (refused.code, "not comparable" in refused.err) == (1, True)
     assert call("baseline", "import", *to, "--as", "running").code == 0
-    assert store.baselines()[0].key.fingerprint == "f1"
+    assert store.baselines.list_versions()[0].key.fingerprint == "f1"
 
 
-def test_a_report_of_an_evaluation_is_taken_as_it_is(call: Call, database: str, tmp_path: Path, store: Store) -> None:
-    """What `germane score --report json` writes; rows without a score are passed over."""
+def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+    """Reads the output of `germane score --report json`. Rows without a score are skipped."""
     values = [None, *(0.5 + number / 100 for number in range(40))]
     scored = [{"scorer": "relevancy", "fingerprint": "f1", "value": value, "label": "high"} for value in values]
     content = [{"place": "row", "route": "ask", "scores": {"relevancy": score}} for score in scored]
@@ -189,14 +189,14 @@ def test_a_report_of_an_evaluation_is_taken_as_it_is(call: Call, database: str, 
     file.write_text(json.dumps({"schema_version": 1, "rows": content}))
 
     assert call("baseline", "import", str(file), "--service", "shop", "--per-day", "20", "--as", "f1").code == 0
-    assert store.baselines()[0].baseline.n == 40
+    assert store.baselines.list_versions()[0].baseline.n == 40
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [('{"value": "high"}', "no number"), ('{"value": NaN}', "no number"), ('{"value": 0.5, "at": "now"}', "no moment")],
 )
-def test_a_row_that_is_none_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
+def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
     """Nothing is imported."""
     file = tmp_path / "rows.jsonl"
     file.write_text(line)
@@ -205,8 +205,8 @@ def test_a_row_that_is_none_is_named(call: Call, database: str, tmp_path: Path, 
     assert (ended.code, said in ended.err) == (1, True)
 
 
-def test_what_came_since_is_accepted(call: Call, store: Store) -> None:
-    """A newer version takes the old one's place; with less than three days, learning begins anew."""
+def test_accept_replaces_the_baseline(call: Call, store: TrackingStore) -> None:
+    """With less than three days of scores, learning restarts."""
     history(store, days=10)
     call("baseline", "import", "--since", "9d")
     refused = call("baseline", "accept")
@@ -218,5 +218,5 @@ def test_what_came_since_is_accepted(call: Call, store: Store) -> None:
     shown = call("baseline", "show", "--all").out
     assert "version 1: superseded (imported)" in shown
     assert "version 3: learning (accepted)" in shown
-    (learning,) = store.learning()
+    (learning,) = store.baselines.list_learning()
     assert learning.until - learning.since == 14 * DAY

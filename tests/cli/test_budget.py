@@ -8,70 +8,70 @@ from typing import Any
 import pytest
 
 from germane.settings import Budget
-from germane.storage import Expense, Store
+from germane.storage import RequestUsage, TrackingStore
 
 Call = Callable[..., Any]
 
 
 def budget_in(ended: Any) -> dict[str, Any] | None:
     """Return what the doctor found about the budget."""
-    found = [finding for finding in ended.content["findings"] if finding["about"] == "budget"]
+    found = [finding for finding in ended.content["findings"] if finding["subject"] == "budget"]
     return found[0] if found else None
 
 
-def test_the_doctor_tells_what_is_spent_of_each_limit(
-    call: Call, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_doctor_shows_the_usage_of_each_limit(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Today's, of all processes; without a budget nothing."""
+    """Today's usage of all processes. Without a budget, nothing is shown."""
     assert budget_in(call("doctor", "--offline", "--json")) is None
-    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", "300")
+    monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "300")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_DAY", "200000")
-    store.reserve_budget(Budget(calls_per_day=300), [Expense(1, 1_000.0)] * 120)
+    store.quota.reserve_budget(Budget(requests_per_day=300), [RequestUsage(1, 1_000.0)] * 120)
 
     found = budget_in(call("doctor", "--offline", "--json"))
 
     assert found is not None
-    assert (found["status"], found["fix"]) == ("ok", None)
-    assert "120 of 300 calls are spent; 120,000 of 200,000 tokens are spent" in found["message"]
-    assert "picks by budget" in call("doctor", "--offline").out
+    assert (found["level"], found["fix"]) == ("ok", None)
+    assert "120 of 300 requests used; 120,000 of 200,000 tokens used" in found["message"]
+    assert "sampling by budget" in call("doctor", "--offline").out
 
 
-def test_the_doctor_tells_that_it_is_spent_and_until_when(
-    call: Call, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_doctor_warns_about_an_exhausted_budget(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is no fault: it is what a budget is for."""
-    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_DAY", "5")
-    store.reserve_budget(Budget(calls_per_day=5), [Expense(1)] * 9)
+    """An exhausted budget is not an error."""
+    monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "5")
+    store.quota.reserve_budget(Budget(requests_per_day=5), [RequestUsage(1)] * 9)
 
     found = budget_in(call("doctor", "--offline", "--json"))
 
     assert found is not None
-    assert found["status"] == "note"
-    assert "5 of 5 calls are spent: it is spent until " in found["message"]
+    assert found["level"] == "warning"
+    assert "5 of 5 requests used; exhausted until " in found["message"]
     assert "00:00 UTC" in found["message"]
 
 
-def test_the_doctor_tells_of_money_without_a_price(call: Call, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With it the background does not start."""
+def test_doctor_reports_a_cost_limit_without_a_price(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With such a budget, background work does not start."""
     for name, value in {"BUDGET__USD_PER_DAY": "5", "JUDGE": "mine", "BASE_URL": "http://127.0.0.1:9/v1"}.items():
         monkeypatch.setenv(f"GERMANE_{name}", value)
     store.check()
 
     findings = call("doctor", "--offline", "--json").content["findings"]
 
-    (fault,) = [one for one in findings if one["about"] == "budget" and one["status"] == "fault"]
+    (fault,) = [one for one in findings if one["subject"] == "budget" and one["level"] == "error"]
     assert 'prices."mine"' in fault["message"]
 
 
-def test_the_estimate_tells_how_much_a_budget_pays_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what would be scored without it; the rate does not count then."""
+def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a budget, the sample rate has no effect."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    monkeypatch.setenv("GERMANE_RATE", "0.5")
-    monkeypatch.setenv("GERMANE_BUDGET__CALLS_PER_HOUR", "100")
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "0.5")
+    monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_HOUR", "100")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_DAY", "1000000000")
 
     told = call("estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
 
-    assert (told["rate"], told["total"]["calls"]) == (1.0, pytest.approx(9600, abs=1e-9))
+    assert (told["sample_rate"], told["total"]["requests"]) == (1.0, pytest.approx(9600, abs=1e-9))
     (note,) = [note for note in told["notes"] if "budget" in note]
-    assert note.startswith("the budget is 2,400 calls a day: it pays for 25.0% of these 9,600.")
+    assert note.startswith("the budget of 2,400 requests per day covers 25.0% of the forecast 9,600")

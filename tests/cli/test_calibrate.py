@@ -13,7 +13,7 @@ import pytest
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange, new_exchange_id
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 Call = Callable[..., Any]
@@ -31,7 +31,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
         yield running
 
 
-def fill(store: Store, scored: Scored, topics: list[str], value: Callable[[int], float]) -> list[Exchange]:
+def fill(store: TrackingStore, scored: Scored, topics: list[str], value: Callable[[int], float]) -> list[Exchange]:
     """Write exchanges of different topics, all asked and answered in the same way, with a score each."""
     found: list[Exchange] = []
     for number, topic in enumerate(topics):
@@ -40,18 +40,18 @@ def fill(store: Store, scored: Scored, topics: list[str], value: Callable[[int],
     return found
 
 
-def label(store: Store, exchange: Exchange, score: float, **given: Any) -> None:
+def label(store: TrackingStore, exchange: Exchange, score: float, **given: Any) -> None:
     """Let a person say what an answer is worth."""
     created_at = given.pop("created_at", datetime.now(UTC))
-    store.add_feedback([
+    store.labels.add_feedback([
         Feedback(id=new_exchange_id(), exchange_id=exchange.id, score=score, created_at=created_at, **given)
     ])  # fmt: skip
 
 
-def test_floors_are_means_of_unrelated_pairs_and_are_saved(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored
+def test_saved_floors_are_means_of_unrelated_pairs(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Every two questions share four words of five: .8, within what hashing adds. Saved, doctor and report say so."""
+    """Every two questions share four of five words, so their floor is about 0.8. Doctor and report show saved floors."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     content = call("calibrate", "--save", "--json").content
@@ -63,40 +63,40 @@ def test_floors_are_means_of_unrelated_pairs_and_are_saved(
     assert questions["floor"] == pytest.approx(0.8, abs=0.02)
     assert questions["interval"]["low"] <= questions["floor"] <= questions["interval"]["high"]
     assert questions["high"] == pytest.approx(0.8, abs=0.02)
-    saved = {one.scorer: one for one in store.calibrations()}
+    saved = {one.scorer: one for one in store.labels.list_calibrations()}
     assert {name: one.floor for name, one in saved.items()} == {name: one["floor"] for name, one in floors.items()}
     told = str(saved["answer_relevancy"])
     assert told in call("doctor", "--offline").out
     assert told in call("report").out
 
 
-def test_without_save_nothing_is_kept(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """It shows the table and says how to keep it."""
+def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """The output names the option."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     ended = call("calibrate")
 
     assert ended.code == 0
     assert "question and question  60  0.80" in ended.out
-    assert "Not saved; --save keeps them." in ended.out
+    assert "Not saved. To store the floors, pass --save." in ended.out
     assert "no labels" in ended.out
-    assert store.calibrations() == []
+    assert store.labels.list_calibrations() == []
 
 
-def test_few_exchanges_are_not_enough_data(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """The same question asked often is one; nothing is embedded, nothing saved, and the exit code says so."""
+def test_few_exchanges_are_not_enough_for_floors(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """Repeated questions count once. Nothing is embedded or saved."""
     fill(store, scored, TOPICS[:49], lambda number: 0.7)
     scored(store, [0.5] * 30, question="Where is the  SHOE0 now")
 
     ended = call("calibrate", "--save")
 
     assert ended.code == 5
-    assert "not enough data (n=49 exchanges of different questions, need 50)" in ended.out
-    assert (store.calibrations(), judge.embeddings) == ([], [])
+    assert "not enough data (n=49 exchanges with different questions, need 50)" in ended.out
+    assert (store.labels.list_calibrations(), judge.embeddings) == ([], [])
 
 
-def test_metrics_are_compared_with_what_people_said(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """A metric that follows the labels has AUC 1 beside floors that do not; the latest of a person's labels counts."""
+def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """A metric that follows the labels has an AUC of 1. The latest of a person's labels counts."""
     exchanges = fill(store, scored, TOPICS[:30], lambda number: 0.9 if number % 2 else 0.1)
     for number, exchange in enumerate(exchanges):
         early = datetime(2026, 1, 1, tzinfo=UTC)
@@ -105,14 +105,14 @@ def test_metrics_are_compared_with_what_people_said(call: Call, judge: FakeJudge
 
     content = call("calibrate", "--json").content
 
-    assert content["labelled"] == 30
+    assert content["labeled"] == 30
     metric, longer, shorter, overlap = content["agreement"]
     assert [one["metric"] for one in (longer, shorter, overlap)] == [
         "longer answer",
         "shorter answer",
         "question overlap",
     ]
-    assert (metric["metric"], metric["n"], metric["of"]) == ("answer_relevancy", 30, 30)
+    assert (metric["metric"], metric["n"], metric["labeled"]) == ("answer_relevancy", 30, 30)
     assert (metric["auc"]["value"], metric["auc"]["low"]) == (1.0, 1.0)
     assert metric["spearman"]["value"] == pytest.approx(1.0)
     assert metric["pairs"] is None
@@ -120,10 +120,10 @@ def test_metrics_are_compared_with_what_people_said(call: Call, judge: FakeJudge
     assert longer["auc"]["value"] == pytest.approx(1 - shorter["auc"]["value"])
 
 
-def test_answers_to_one_question_are_ranked_against_each_other(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored
+def test_pairs_compare_answers_to_the_same_question(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Pairs of one question alone: three of four questions are ranked as people do."""
+    """Three of four questions are ranked as people rank them."""
     for topic in range(20):
         values = [0.2, 0.8] if topic % 4 == 0 else [0.8, 0.2]
         good, bad = (scored(store, [value], question=f"topic {topic}")[0] for value in values)
@@ -136,16 +136,16 @@ def test_answers_to_one_question_are_ranked_against_each_other(
     assert (metric["pairs"]["units"], metric["n"]) == (20, 40)
 
 
-def test_few_labels_say_nothing(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """Under twenty no statistic is shown."""
+def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """Below 20 labels, no statistic is shown."""
     for exchange in fill(store, scored, TOPICS[:19], lambda number: 0.5):
         label(store, exchange, 1.0)
 
     assert "not enough data (19 questions, need 20)" in call("calibrate").out
 
 
-def test_answers_to_few_questions_say_nothing(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """Forty answers to nineteen questions are nineteen: the bootstrap would draw nothing else."""
+def test_answers_to_few_questions_are_not_enough_data(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """Forty answers to 19 questions count as 19, because the bootstrap resamples questions."""
     for number in range(40):
         [exchange] = scored(store, [number / 40], question=f"topic {number % 19}")
         label(store, exchange, number % 2)
@@ -158,8 +158,8 @@ def test_answers_to_few_questions_say_nothing(call: Call, judge: FakeJudge, stor
     )
 
 
-def test_a_statistic_of_few_questions_is_not_shown(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """Four bad answers make no AUC, and one question with two answers no share of pairs: they would look certain."""
+def test_statistics_need_enough_questions(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """An AUC needs five questions per class, and pairwise accuracy 20 questions with different labels."""
     for number in range(30):
         [exchange] = scored(store, [number / 30], question=f"topic {number % 29}")
         label(store, exchange, 0.0 if number < 4 else 1.0)
@@ -170,10 +170,10 @@ def test_a_statistic_of_few_questions_is_not_shown(call: Call, judge: FakeJudge,
     assert (metric["auc"], metric["pairs"], metric["pairs_absent_half"]) == (None, None, None)
 
 
-def test_an_attribute_of_the_application_groups_nothing(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored
+def test_exchange_attributes_do_not_define_groups(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """An exchange's own attribute may be called group, and mean whatever it likes: units are questions."""
+    """An application's own attribute may be named group. Units are questions."""
     for number in range(20):
         [exchange] = scored(store, [0.5], question=f"topic {number}", attributes={"group": "a", "unit": "b"})
         label(store, exchange, 1.0)
@@ -183,7 +183,7 @@ def test_an_attribute_of_the_application_groups_nothing(
     assert metric["questions"] == 20
 
 
-def vote(store: Store, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any) -> None:
+def vote(store: TrackingStore, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any) -> None:
     """Write good answers, of which the judge's votes call so many noncommittal."""
     for number in range(count):
         cast = [{"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)]
@@ -198,13 +198,13 @@ def vote(store: Store, scored: Scored, count: int, false: int, questions: int | 
      (19, 19, 19, None)],
     ids=["none of 59", "one of 93", "more than 5 %", "none of 58", "3 of 60", "few questions", "too few for a no"],
 )  # fmt: skip
-def test_votes_may_count_when_they_are_known_to_be_rarely_wrong(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, questions: int, verdict: Any
+def test_refusal_votes_are_reliable_below_the_false_rate_limit(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, questions: int, verdict: Any
 ) -> None:
-    """At most 5 % of good answers, with a certainty of 95 %; one vote of three is no majority."""
+    """At most 5 % false votes on good answers with 95 % confidence. One vote of three is not a majority."""
     vote(store, scored, count, false, questions)
 
-    found = call("calibrate", "--json").content["votes"]
+    found = call("calibrate", "--json").content["refusal_votes"]
 
     assert (found["n"], found["questions"], found["may_count"]) == (count, questions, verdict)
     assert found["false"] == pytest.approx(false / count)
@@ -220,29 +220,29 @@ def test_votes_may_count_when_they_are_known_to_be_rarely_wrong(
     ],
     ids=["yes", "no", "not known", "never tried"],
 )
-def test_votes_come_with_what_to_do(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored, count: int, false: int, told: str
+def test_refusal_votes_come_with_a_recommendation(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, told: str
 ) -> None:
-    """Share, evidence and limit stand in the sentence, and what to set or to try."""
+    """The sentence contains share, evidence and limit, and the setting to change."""
     vote(store, scored, count, false)
 
     assert told in call("calibrate").out
 
 
-def test_votes_of_an_earlier_judge_do_not_count(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """Another fingerprint votes otherwise: only the newest one is judged."""
+def test_refusal_votes_of_earlier_fingerprints_are_ignored(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """Other judges vote differently."""
     vote(store, scored, 30, 30, fingerprint="old")
     vote(store, scored, 60, 0, fingerprint="new")
 
-    found = call("calibrate", "--json").content["votes"]
+    found = call("calibrate", "--json").content["refusal_votes"]
 
     assert (found["n"], found["false"], found["may_count"]) == (60, 0.0, True)
 
 
-def test_a_file_of_labels_names_exchanges(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored, tmp_path: Path
+def test_label_file_refers_to_stored_exchanges(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, tmp_path: Path
 ) -> None:
-    """Their scores are those of the database; a row without an id is refused with its place."""
+    """Scores come from the database. A row without an id is rejected with its location."""
     exchanges = fill(store, scored, TOPICS[:20], lambda number: number / 20)
     path = tmp_path / "labels.jsonl"
     rows = [{"exchange_id": one.id, "label": number / 20} for number, one in enumerate(exchanges)]
@@ -255,8 +255,8 @@ def test_a_file_of_labels_names_exchanges(
     assert "has no exchange_id" in call("calibrate", "--labels", str(path)).err
 
 
-def test_a_file_of_rows_is_scored_now(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
-    """No database is needed; groups and labels are those of the file."""
+def test_row_file_is_scored_without_a_database(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+    """Groups and labels come from the file."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
     path = tmp_path / "rows.jsonl"
     rows = [
@@ -274,8 +274,8 @@ def test_a_file_of_rows_is_scored_now(call: Call, judge: FakeJudge, monkeypatch:
     assert not Path("germane.db").exists()
 
 
-def test_scorers_and_columns_of_a_file_are_chosen(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
-    """As with germane score; of the database there is nothing to choose."""
+def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+    """As in germane score."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"q": "Why?", "answer": "Because.", "label": 1}))
     chosen = ("--scorer", "noncommittal", "--columns", "question=q")
@@ -287,8 +287,8 @@ def test_scorers_and_columns_of_a_file_are_chosen(call: Call, judge: FakeJudge, 
     assert call("calibrate", *chosen).code == 2
 
 
-def test_a_group_lies_within_a_unit(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
-    """Else the bootstrap would draw its rows apart."""
+def test_group_cannot_span_units(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+    """The bootstrap would separate its rows."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
     path = tmp_path / "rows.jsonl"
     rows = [{"question": f"q {n}", "answer": f"a {n}", "label": n % 2, "group": "g", "unit": n} for n in range(20)]
@@ -296,34 +296,34 @@ def test_a_group_lies_within_a_unit(call: Call, judge: FakeJudge, monkeypatch: A
 
     ended = call("calibrate", "--file", str(path))
 
-    assert (ended.code, "group 'g' spans units" in ended.err) == (1, True)
+    assert (ended.code, "group 'g' contains several units" in ended.err) == (1, True)
 
 
-def test_a_label_that_is_none_is_refused_with_its_place(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
-    """Stars have to be brought to 0..1 first."""
+def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+    """Ratings must be converted to 0..1 first."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"question": "q", "answer": "a", "label": 5}))
 
     ended = call("calibrate", "--file", str(path))
 
     assert ended.code == 1
-    assert "label that is no number from 0 to 1" in ended.err
+    assert "the label is not a number from 0 to 1" in ended.err
 
 
-def test_a_text_cannot_trick_the_terminal(call: Call, judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """Names of metrics are anybody's."""
+def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """A metric may have any name."""
     for topic in TOPICS[:20]:
         label(store, scored(store, [0.5], scorer="bad\x1b[2J", question=topic)[0], 1.0)
 
     assert "\x1b" not in call("calibrate").out
 
 
-def test_calibrations_of_another_embedder_are_not_told(
-    call: Call, judge: FakeJudge, store: Store, scored: Scored
+def test_calibrations_of_other_embedders_are_not_shown(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """The doctor says that the labels of today's embedder are not calibrated, and how they would be."""
+    """The doctor says that the current embedder is not calibrated, and how to calibrate it."""
     fill(store, scored, TOPICS, lambda number: 0.7)
     call("calibrate", "--save")
-    store.add_calibrations([replace(one, embedder="old", floor=0.01) for one in store.calibrations()])
+    store.labels.add_calibrations([replace(one, embedder="old", floor=0.01) for one in store.labels.list_calibrations()])
 
     assert "floor 0.01" not in call("doctor", "--offline").out

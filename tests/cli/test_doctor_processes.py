@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from germane.storage import Decision, Presence, Store
+from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -16,68 +16,68 @@ LEASE = timedelta(seconds=60)
 def beat(database: str, *, ago: timedelta = timedelta(), **given: Any) -> None:
     """Let a process tell of itself, so long ago."""
     defaults = {"id": "a", "host": "h1", "pid": 7, "service": "shop", "version": "1", "scorers": {"relevancy": "f1"}}
-    store = Store(database, clock=lambda: datetime.now(UTC) - ago)
-    store.beat(Presence(**{**defaults, **given}), [], lease=LEASE)
+    store = TrackingStore(database, clock=lambda: datetime.now(UTC) - ago)
+    store.workers.heartbeat(WorkerHeartbeat(**{**defaults, **given}), [], lease=LEASE)
     store.close()
 
 
 def found(call: Call, subject: str) -> list[dict[str, Any]]:
     """Return what the doctor finds about a subject."""
-    return [finding for finding in call("doctor", "--json").content["findings"] if finding["about"] == subject]
+    return [finding for finding in call("doctor", "--json").content["findings"] if finding["subject"] == subject]
 
 
-def test_processes_that_score_are_named(call: Call, store: Store, database: str) -> None:
-    """With where they are, what they have, and what they wait for."""
+def test_scoring_processes_are_listed(call: Call, store: TrackingStore, database: str) -> None:
+    """With host, scorers and state."""
     beat(database, in_flight=3)
     beat(database, id="b", host="h2", problem="judge_rejected: no such key")
 
-    [finding] = found(call, "processes")
+    [finding] = found(call, "workers")
 
-    assert finding["status"] == "ok"
-    assert "each of 2 processes scores: " in finding["message"]
-    assert "shop on h1 (process 7), germane 1, relevancy, 3 at work" in finding["message"]
-    assert "waits: judge_rejected: no such key" in finding["message"]
+    assert finding["level"] == "ok"
+    assert "2 scoring processes: " in finding["message"]
+    assert "shop on h1 (process 7), germane 1, relevancy, 3 in progress" in finding["message"]
+    assert "degraded: judge_rejected: no such key" in finding["message"]
 
 
-def test_a_process_that_fell_silent_is_noted(call: Call, store: Store, database: str) -> None:
-    """After two leases; the others are named beside it."""
+def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, database: str) -> None:
+    """After two task leases. Active processes are still listed."""
     beat(database, id="b", host="h2", ago=timedelta(minutes=5))
     beat(database)
 
-    alive, silent = found(call, "processes")
+    alive, silent = found(call, "workers")
 
     assert ("h1" in alive["message"], "h2" in alive["message"]) == (True, False)
-    assert silent["status"] == "note"
-    assert "1 process fell silent without having stopped: shop on h2 (process 7), seen last at" in silent["message"]
+    assert silent["level"] == "warning"
+    assert "1 unresponsive process: shop on h2 (process 7), last seen" in silent["message"]
 
 
-def test_where_the_last_process_fell_silent_nobody_is_said_to_go_on(call: Call, store: Store, database: str) -> None:
-    """What it held is not in anybody's hands."""
+def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: TrackingStore, database: str) -> None:
+    """No other process takes them over."""
     beat(database, ago=timedelta(minutes=5))
 
-    [silent] = found(call, "processes")
+    [silent] = found(call, "workers")
 
-    assert silent["message"].endswith("; what it held waits until one starts: nobody scores now")
+    assert silent["message"].endswith("; their tasks wait, because no process scores")
 
 
-def test_tasks_of_a_scorer_that_nobody_runs_are_noted(call: Call, store: Store, database: str, scored: Scored) -> None:
-    """How many they are, and what becomes of them; nothing is said of those that a process has."""
+def test_tasks_without_a_running_scorer_are_a_warning(call: Call, store: TrackingStore, database: str, scored: Scored) -> None:
+    """With their number, and what happens to them."""
     [exchange] = scored(store, [0.9])
     for fingerprint in ("f0", "f2"):
-        store.assign([Decision(exchange.id, 1.0, "drawn")], {"answer_relevancy": fingerprint})
+        store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"answer_relevancy": fingerprint})
     beat(database, scorers={"answer_relevancy": "f2"})
 
     [finding] = [one for one in found(call, "scorer answer_relevancy") if "fingerprint" in one["message"]]
 
-    assert finding["status"] == "note"
-    assert "1 tasks wait for its fingerprint f0, which no process runs" in finding["message"]
+    assert finding["level"] == "warning"
+    assert "1 task with fingerprint f0, which no process runs" in finding["message"]
 
 
-def test_no_more_processes_are_named_than_a_person_reads(call: Call, store: Store, database: str) -> None:
+def test_long_process_lists_are_shortened(call: Call, store: TrackingStore, database: str) -> None:
     """A fleet is counted."""
     for number in range(8):
         beat(database, id=f"worker-{number}", pid=number)
 
-    [finding] = found(call, "processes")
+    [finding] = found(call, "workers")
 
     assert finding["message"].endswith("; and 3 more")

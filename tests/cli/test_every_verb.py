@@ -17,7 +17,7 @@ import pytest
 from tests.dashboard.seeding import seed
 
 from germane.cli.main import SECTIONS, group
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -52,7 +52,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A file with a made-up week up to now, and the id of its open alert."""
     path = tmp_path_factory.mktemp("week") / "germane.db"
     now = datetime.now(UTC)
-    with closing(Store(f"sqlite:///{path}", clock=lambda: now)) as store:
+    with closing(TrackingStore(f"sqlite:///{path}", clock=lambda: now)) as store:
         store.migrate()
         return path, seed(store, now).open_alert
 
@@ -64,16 +64,16 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
     return week[1]
 
 
-def test_every_verb_stands_under_a_heading() -> None:
-    """Each once; `--help` lists no others."""
+def test_every_command_has_a_help_heading() -> None:
+    """Exactly once."""
     listed = [name for names in SECTIONS.values() for name in names]
 
     assert sorted(listed) == sorted(name for name in ALL if " " not in name)
 
 
 @pytest.mark.parametrize("verb", ALL)
-def test_help_is_of_one_style(call: Call, verb: str) -> None:
-    """`-h` and `--help` are one; what a verb does fits on a line of the list, and options are sentences."""
+def test_help_is_consistent(call: Call, verb: str) -> None:
+    """`-h` equals `--help`. Summaries fit on one line, and options are sentences."""
     ended = call(*verb.split(), "-h")
 
     assert (ended.code, ended.err) == (0, "")
@@ -86,7 +86,7 @@ def test_help_is_of_one_style(call: Call, verb: str) -> None:
             assert re.fullmatch(r"(?s)[A-Z0-9].*[.?]", parameter.help or ""), f"{parameter.name}: {parameter.help}"
 
 
-def test_every_verb_that_answers_has_json() -> None:
+def test_every_command_with_a_result_supports_json() -> None:
     """All but those that write files or run until they are stopped."""
     ends = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}
 
@@ -95,8 +95,8 @@ def test_every_verb_that_answers_has_json() -> None:
 
 
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
-def test_json_is_one_object_as_documented(call: Call, alert: str, verb: str) -> None:
-    """On one line, alone on stdout, with its version; each name and kind is on the page of the command line."""
+def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> None:
+    """On one line, alone on standard output. Each key and type is documented."""
     ended = call(*SHAPES["command"](verb, alert))
 
     assert ended.code in {0, 4, 5}
@@ -107,8 +107,8 @@ def test_json_is_one_object_as_documented(call: Call, alert: str, verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
-def test_json_of_an_error_is_one_object_too(call: Call, bare: Path, verb: str) -> None:
-    """Where there is no database: the error, and its text on stderr; what needs none answers."""
+def test_errors_are_json_objects_too(call: Call, bare: Path, verb: str) -> None:
+    """Without a database, the text also goes to standard error."""
     ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
 
     assert ended.out.count("\n") == 1
@@ -120,8 +120,8 @@ def test_json_of_an_error_is_one_object_too(call: Call, bare: Path, verb: str) -
 
 
 @pytest.mark.parametrize("verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}])
-def test_text_in_a_pipe_is_plain(call: Call, alert: str, verb: str) -> None:
-    """No colours and no control characters."""
+def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
+    """No colors and no control characters."""
     ended = call(*SHAPES["command"](verb, alert)[:-1])
 
     assert ended.code in {0, 4, 5}
@@ -134,12 +134,12 @@ def test_text_in_a_pipe_is_plain(call: Call, alert: str, verb: str) -> None:
         (("rapport",), "report"),
         (("trends",), "trend"),
         (("db", "chek"), "check"),
-        (("alerts", "previev"), "preview"),
+        (("alerts", "bactest"), "backtest"),
         (("report", "--fail-undr", "1"), "--fail-under"),
     ],
 )
-def test_a_misspelt_name_is_answered_with_what_was_meant(call: Call, typed: tuple[str, ...], meant: str) -> None:
-    """Of verbs, verbs within others and options; it is wrong usage all the same."""
+def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], meant: str) -> None:
+    """Commands, subcommands and options. It is still incorrect usage."""
     ended = call(*typed)
 
     assert (ended.code, ended.out) == (2, "")
@@ -147,7 +147,7 @@ def test_a_misspelt_name_is_answered_with_what_was_meant(call: Call, typed: tupl
     assert meant in ended.err
 
 
-def test_what_is_like_nothing_is_refused_plainly(call: Call) -> None:
+def test_unknown_names_without_a_match_get_no_suggestion(call: Call) -> None:
     """Nothing is guessed."""
     ended = call("xyzzy")
 

@@ -20,13 +20,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import an_exchange, write
 
-from germane.annotation import Feedback, Mark, Recorded
+from germane import sanitize
+from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import UsageError
-from germane.exchange import Context, Turn
-from germane.sanitize import cell
-from germane.score import Reason
-from germane.storage import Decision, Record, Selection, Store, dumped, read
-from germane.storage.db.sanitize import clean
+from germane.exchange import Context, Message
+from germane.score import UnscoredReason
+from germane.storage import (
+    DroppedCount,
+    ExchangeRecord,
+    ExportSelection,
+    SamplingDecision,
+    TrackingStore,
+    dump_line,
+    parse_line,
+)
+from germane.storage.db.sanitize import clean_text
 from germane.storage.transfer.record import COLUMNS
 
 Call = Callable[..., Any]
@@ -34,22 +42,22 @@ NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
 
 
 @pytest.fixture
-def full(database_url: str) -> Iterator[Store]:
+def full(database_url: str) -> Iterator[TrackingStore]:
     """A database of either kind with one of everything in it."""
-    with closing(Store(database_url)) as store:
+    with closing(TrackingStore(database_url)) as store:
         store.migrate()
-        write(store, [0.9, 0.2, Reason.JUDGE_TIMEOUT], details={"questions": [{"text": NASTY, "similarity": 0.5}]})
+        write(store, [0.9, 0.2, UnscoredReason.JUDGE_TIMEOUT], details={"questions": [{"text": NASTY, "similarity": 0.5}]})
         write(store, [0.4], fingerprint="f2", route="docs", embedder="mini", contexts=(Context(NASTY, "c1", 0.7),))
-        write(store, [0.7], scorer="faithfulness", history=(Turn("user", "Hello"),), attributes={"tenant": "ä", "n": 3})
+        write(store, [0.7], scorer="faithfulness", history=(Message("user", "Hello"),), attributes={"tenant": "ä", "n": 3})
         (labelled, skipped, waiting, _) = exchanges = [an_exchange(question=NASTY, route="docs") for _ in range(4)]
-        store.add(exchanges)
-        store.assign([Decision(labelled.id, 0.25, "drawn"), Decision(waiting.id, 0.5, "drawn")], {"late": "f1"})
-        store.assign([Decision(skipped.id, 0.25, "not_drawn", {"late": Reason.NOT_DRAWN})], {"late": "f1"})
+        store.exchanges.add(exchanges)
+        store.sampling.assign_tasks([SamplingDecision(labelled.id, 0.25, "sampled"), SamplingDecision(waiting.id, 0.5, "sampled")], {"late": "f1"})
+        store.sampling.assign_tasks([SamplingDecision(skipped.id, 0.25, "not_sampled", {"late": UnscoredReason.NOT_SAMPLED})], {"late": "f1"})
         now = datetime.now(UTC)
-        store.record([Recorded(exchange_id=labelled.id, name="mine", value=0.5, recorded_at=now)])
-        store.add_feedback([Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)])
-        store.count_dropped({("shop", "ask"): 7}, ["answer_relevancy"])
-        store.add_marks([Mark(id="m1", name=NASTY, service="shop", at=now, attributes={"by": NASTY, "n": [1]})])
+        store.exchanges.record_scores([RecordedScore(exchange_id=labelled.id, name="mine", value=0.5, recorded_at=now)])
+        store.labels.add_feedback([Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)])
+        store.exchanges.count_dropped({("shop", "ask"): 7}, ["answer_relevancy"])
+        store.trends.add_markers([Marker(id="m1", name=NASTY, service="shop", at=now, attributes={"by": NASTY, "n": [1]})])
         yield store
 
 
@@ -61,75 +69,75 @@ def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> st
         url: str = server.url(server.create())
     else:
         url = f"sqlite:///{tmp_path / 'other.db'}"
-    with closing(Store(url)) as store:
+    with closing(TrackingStore(url)) as store:
         store.migrate()
     return url
 
 
-def told(store: Store) -> dict[str, Any]:
+def told(store: TrackingStore) -> dict[str, Any]:
     """Return all that people read of a database."""
     since = datetime.now(UTC) - timedelta(days=1)
     until = since + timedelta(days=2)
     bucket = timedelta(hours=24)
     return {
-        "summary": store.summary(),
-        "coverage": store.coverage(),
-        "trend": [store.trend(scorer=name, bucket=bucket, since=since, until=until) for name in _SCORERS],
-        "worst": store.worst(limit=100),
-        "exchanges": sorted(store.exchanges(), key=lambda one: one.id),
-        "feedback": store.feedback(),
-        "marks": store.marks(),
-        "outstanding": store.outstanding(),
-        "counts": replace(store.counts(), oldest_pending_at=None),
-        "unsampled": store.unsampled(10),
+        "summary": store.trends.summary(),
+        "coverage": store.trends.coverage(),
+        "trend": [store.trends.over_time(scorer=name, bucket=bucket, since=since, until=until) for name in _SCORERS],
+        "worst": store.answers.worst(limit=100),
+        "exchanges": sorted(store.answers.list_exchanges(), key=lambda one: one.id),
+        "feedback": store.labels.list_feedback(),
+        "marks": store.trends.list_markers(),
+        "outstanding": store.queue.load_outstanding(),
+        "counts": replace(store.answers.counts(), oldest_pending_at=None),
+        "unsampled": store.sampling.list_undecided(10),
     }
 
 
 _SCORERS = ("answer_relevancy", "faithfulness", "late", "mine")
 
 
-def test_what_was_exported_comes_back_once(
-    call: Call, full: Store, url: str, database_url: str, tmp_path: Path
+def test_import_restores_an_export_once(
+    call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
 ) -> None:
-    """Trend, summary, coverage, worst answers and what waits are equal on the other kind of database, twice over."""
+    """Trends, summaries, coverage, worst answers and backlog are equal on the other kind of database."""
     file = str(tmp_path / "all.jsonl")
-    assert call("export", file, "--database", database_url).err == f"9 exchanges in {file}\n"
+    assert call("export", file, "--database", database_url).err == f"Wrote 9 exchanges to {file}.\n"
     first = call("import", file, "--database", url)
     again = call("import", file, "--database", url)
     home = call("import", file, "--database", database_url)
 
-    assert first.out == "exchanges read: 9, of them new: 9; new tasks: 9\n"
-    assert again.out == home.out == "exchanges read: 9, of them new: 0; new tasks: 0\n"
-    with closing(Store(url)) as other:
+    assert first.out == "exchanges read: 9, new: 9; new tasks: 9\n"
+    assert again.out == home.out == "exchanges read: 9, new: 0; new tasks: 0\n"
+    with closing(TrackingStore(url)) as other:
         assert told(other) == told(full)
-        assert [one.seen for one in other.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"] == [10]
+        assert [one.seen for one in other.trends.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"] == [10]
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_the_tally_holds_after_an_import(call: Call, full: Store, url: str, database_url: str, tmp_path: Path) -> None:
-    """Of every route and scorer, seen is what was scored, skipped, failed or is pending."""
+def test_counts_are_consistent_after_an_import(call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path) -> None:
+    """For every route and scorer, seen = scored + skipped + failed + pending."""
     call("export", str(tmp_path / "all.jsonl"), "--database", database_url)
     call("import", str(tmp_path / "all.jsonl"), "--database", url)
-    with closing(Store(url)) as other:
-        covered = other.coverage()
+    with closing(TrackingStore(url)) as other:
+        covered = other.trends.coverage()
 
     assert covered
     for one in covered:
         assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values()) + one.pending
 
 
-def test_a_pipe_takes_it_over(full: Store, url: str, database_url: str) -> None:
-    """Without a file it is written to stdout, and read from stdin where the file is a dash."""
+def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, database_url: str) -> None:
+    """Export writes to standard output by default, and import reads from standard input with a dash."""
     germane = [sys.executable, "-m", "germane"]
     exported = subprocess.run([*germane, "export", "--database", database_url], capture_output=True, check=True)
     command = [*germane, "import", "-", "--database", url]
     imported = subprocess.run(command, input=exported.stdout, capture_output=True, check=True)
 
-    assert imported.stdout == b"exchanges read: 9, of them new: 9; new tasks: 9\n"
+    assert imported.stdout == b"exchanges read: 9, new: 9; new tasks: 9\n"
 
 
-def test_an_export_may_be_a_part(call: Call, database: str, store: Store, tmp_path: Path) -> None:
-    """Of a time, a route or a scorer: nothing else is in the file."""
+def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """By time, route or scorer."""
     now = datetime.now(UTC)
     write(store, [0.1], route="old", started_at=now - timedelta(days=3))
     write(store, [0.2], route="docs")
@@ -148,97 +156,97 @@ def test_an_export_may_be_a_part(call: Call, database: str, store: Store, tmp_pa
     }
 
 
-def test_pages_leave_nothing_out(store: Store) -> None:
-    """Exchanges of one moment that lie on two pages are each there once."""
+def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
+    """Also exchanges with equal times on two pages."""
     moment = datetime.now(UTC)
     exchanges = [an_exchange(started_at=moment + timedelta(seconds=number // 4)) for number in range(20)]
-    store.add(exchanges)
-    found, page = list[str](), store.records(Selection(), limit=3)
+    store.exchanges.add(exchanges)
+    found, page = list[str](), store.transfer.load_records(ExportSelection(), limit=3)
     while page:
         found += [record.exchange["id"] for record in page]
-        page = store.records(Selection(), after=page[-1], limit=3)
+        page = store.transfer.load_records(ExportSelection(), after=page[-1], limit=3)
 
     assert sorted(found) == sorted(exchange.id for exchange in exchanges)
 
 
-def test_a_broken_line_is_told_by_its_number(call: Call, database: str, store: Store, tmp_path: Path) -> None:
-    """Nothing from it on comes in, unless broken lines are to be left out; mended, the file is imported whole."""
+def test_invalid_line_is_reported_with_its_number(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """The import stops there, unless invalid lines are skipped. A fixed file imports completely."""
     write(store, [0.1, 0.2, 0.3])
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
     call("export", str(file))
     call("db", "upgrade", "--database", other)
     lines = file.read_text().splitlines()
     broken = json.loads(lines[1])
-    broken["exchange"]["draw"] = 2
+    broken["exchange"]["sampling_key"] = 2
     file.write_text("\n".join([lines[0], json.dumps(broken), lines[2]]))
     refused = call("import", str(file), "--database", other)
-    with closing(Store(other)) as target:
-        assert target.counts().captured == 1
+    with closing(TrackingStore(other)) as target:
+        assert target.answers.counts().captured == 1
     skipped = call("import", str(file), "--skip-bad", "--database", other)
     file.write_text("\n".join(lines))
 
-    why = f"{file}, line 2 exchange.draw = 2.0 is not above 0 and at most 1"
+    why = f"{file}, line 2 exchange.sampling_key = 2.0 is not above 0 and at most 1"
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(f"germane: {why}. ")
-    assert (skipped.code, skipped.err) == (0, f"left out: {why}\n")
-    assert skipped.out == "exchanges read: 2, of them new: 1; new tasks: 1\n"
-    assert call("import", str(file), "--database", other).out == "exchanges read: 3, of them new: 1; new tasks: 1\n"
+    assert (skipped.code, skipped.err) == (0, f"skipped: {why}\n")
+    assert skipped.out == "exchanges read: 2, new: 1; new tasks: 1\n"
+    assert call("import", str(file), "--database", other).out == "exchanges read: 3, new: 1; new tasks: 1\n"
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"version": 2}, "is of version 2"),
+        ({"version": 3}, "has version 3"),
         ({"exchange": None}, "has no exchange"),
-        ({"more": 1}, "holds 'more'"),
-        ({"tasks": 1}, "tasks is no list"),
+        ({"more": 1}, "has an unknown part 'more'"),
+        ({"tasks": 1}, "tasks is not a list"),
         ({"exchange": {"id": ""}}, "exchange.id is empty"),
         ({"exchange": {"id": 3}}, "exchange.id = 3 is not text"),
         ({"exchange": {"id": "x" * 501}}, "exchange.id is longer than 500 characters"),
-        ({"exchange": {"started_at": "2026-01-01T00:00:00"}}, "exchange.started_at .* its zone"),
+        ({"exchange": {"started_at": "2026-01-01T00:00:00"}}, "exchange.started_at .* time zone"),
         ({"exchange": {"started_at": "0001-01-01T00:00:00Z"}}, "exchange.started_at .* after 1969"),
         ({"exchange": {"started_at": "9999-12-31T23:59:59Z"}}, "exchange.started_at .* after 1969"),
         ({"exchange": {"duration": "long"}}, "exchange.duration = 'long' is not a finite number"),
-        ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is no list of objects"),
-        ({"exchange": {"history": [{}]}}, "exchange.history is no list of objects"),
-        ({"exchange": {"attributes": []}}, "exchange.attributes = .* is not JSON"),
-        ({"exchange": {"secret": 1}}, "exchange.secret is nothing that this germane knows"),
-        ({"task": {"state": "lost"}}, "task.state = 'lost' is none of"),
-        ({"task": {"state": "failed", "reason": "not_drawn"}}, "task.reason = 'not_drawn' is no reason"),
+        ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is not a list of objects"),
+        ({"exchange": {"history": [{}]}}, "exchange.history is not a list of objects"),
+        ({"exchange": {"attributes": []}}, "exchange.attributes = .* is not an object"),
+        ({"exchange": {"secret": 1}}, "has an unknown column exchange.secret"),
+        ({"task": {"state": "lost"}}, "task.state = 'lost' is not one of"),
+        ({"task": {"state": "failed", "reason": "not_sampled"}}, "task.reason = 'not_sampled' is not a reason"),
         ({"task": {"state": "pending"}}, "has a score without a task that is done"),
-        ({"task": {"state": "pending"}, "scores": []}, "pending and no moment from which"),
-        ({"task": {"attempts": 2**31}}, "task.attempts = 2147483648 is not a whole number from 0"),
-        ({"task": {"attempts": -1}}, "task.attempts = -1 is not a whole number from 0"),
+        ({"task": {"state": "pending"}, "scores": []}, "a pending task without not_before"),
+        ({"task": {"claims": 2**31}}, "task.claims = 2147483648 is not an integer from 0"),
+        ({"task": {"claims": -1}}, "task.claims = -1 is not an integer from 0"),
         ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 is not from 1e-12 to"),
         ({"exchange": {"capture_probability": -0.5}}, "exchange.capture_probability = -0.5 is not from 1e-12 to 1"),
         ({"exchange": {"proxy_probability": float("nan")}}, "proxy_probability = nan is not a finite number"),
         ({"score": {"sampling_probability": 0}}, "score.sampling_probability = 0.0 is not from 1e-12 to 1"),
         ({"score": {"value": 7}}, "score.value = 7.0 is not from -1 to 1"),
-        ({"score": {"input_tokens": 2**62}}, "score.input_tokens = .* is not a whole number from 0"),
+        ({"score": {"input_tokens": 2**62}}, "score.input_tokens = .* is not an integer from 0"),
         ({"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]}, "feedback.score = 2.0 is not"),
     ],
 )
-def test_what_no_export_holds_is_refused(change: dict[str, Any], why: str, store: Store) -> None:
-    """Each line is looked at before anything of it is written, and the error says what is wrong with it."""
+def test_unsupported_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
+    """Lines are checked before anything is written."""
     write(store, [0.5])
-    line = json.loads(dumped(store.records(Selection())[0]))
+    line = json.loads(dump_line(store.transfer.load_records(ExportSelection())[0]))
     for name, value in change.items():
         if name in {"task", "score"}:
             line[f"{name}s"][0] |= value
         else:
             line[name] = line[name] | value if isinstance(value, dict) else value
     with pytest.raises(UsageError, match=why):
-        read(json.dumps(line))
+        parse_line(json.dumps(line))
 
 
 @pytest.mark.parametrize("count", [-1, 2**31, 2**62, True, "7"])
-def test_counts_that_nobody_counted_are_refused(count: Any) -> None:
-    """A sum of them would fit into no number; nor is a count of what has rows of its own taken."""
+def test_invalid_counts_are_rejected(count: Any) -> None:
+    """Sums could overflow, and counts of exchanges with rows would be duplicates."""
     names = {"minute": "2026-01-01T00:00:00Z", "service": "s", "route": "r", "scorer": "", "process": "p"}
-    with pytest.raises(UsageError, match="in no form that an export has"):
-        read(json.dumps({"version": 1, "dropped": {**names, "reason": "queue_full", "count": count}}))
-    with pytest.raises(UsageError, match="in no form that an export has"):
-        read(json.dumps({"version": 1, "dropped": {**names, "reason": "not_drawn", "count": 7}}))
+    with pytest.raises(UsageError, match="invalid count of dropped exchanges"):
+        parse_line(json.dumps({"version": 2, "dropped": {**names, "reason": "queue_full", "count": count}}))
+    with pytest.raises(UsageError, match="invalid count of dropped exchanges"):
+        parse_line(json.dumps({"version": 2, "dropped": {**names, "reason": "not_sampled", "count": 7}}))
 
 
 @pytest.mark.parametrize(
@@ -246,54 +254,54 @@ def test_counts_that_nobody_counted_are_refused(count: Any) -> None:
     [{"id": ""}, {"name": 7}, {"name": "x" * 501}, {"service": None}, {"at": "2026-03-01"}, {"at": 7},
      {"attributes": []}, {"attributes": "x"}],
 )  # fmt: skip
-def test_marks_that_nobody_made_are_refused(change: dict[str, Any]) -> None:
-    """In one sentence, whatever is wrong with them; what is whole is read."""
+def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
+    """In one sentence. Valid ones are read."""
     whole = {"id": "m1", "name": "v1", "service": "shop", "at": "2026-03-01T12:00:00+00:00", "attributes": {"n": 1}}
 
-    assert read(json.dumps({"version": 1, "mark": whole})) == Mark(
+    assert parse_line(json.dumps({"version": 2, "marker": whole})) == Marker(
         **whole | {"at": datetime(2026, 3, 1, 12, tzinfo=UTC)}  # type: ignore[arg-type]  # the right ones
     )
     for wrong in (whole | change, change, [], None):
-        with pytest.raises(UsageError, match="mark in no form"):
-            read(json.dumps({"version": 1, "mark": wrong}))
+        with pytest.raises(UsageError, match="invalid marker"):
+            parse_line(json.dumps({"version": 2, "marker": wrong}))
 
 
-def test_a_file_that_says_things_twice_counts_them_once(full: Store, url: str) -> None:
-    """Lines that come again, in one transaction too, and tasks that stand twice in a line."""
-    lines = [json.loads(dumped(record)) for record in full.records(Selection())]
-    twice = [read(json.dumps(line | {"tasks": line.get("tasks", []) * 2})) for line in lines * 2]
-    with closing(Store(url)) as other:
-        restored = other.restore([one for one in twice if isinstance(one, Record)])
-        seen = {(one.scorer, one.route): one.seen for one in other.coverage()}
+def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:
+    """Repeated lines, also in one transaction, and repeated tasks in a line."""
+    lines = [json.loads(dump_line(record)) for record in full.transfer.load_records(ExportSelection())]
+    twice = [parse_line(json.dumps(line | {"tasks": line.get("tasks", []) * 2})) for line in lines * 2]
+    with closing(TrackingStore(url)) as other:
+        restored = other.transfer.restore_records([one for one in twice if isinstance(one, ExchangeRecord)])
+        seen = {(one.scorer, one.route): one.seen for one in other.trends.coverage()}
 
     dropped = {("answer_relevancy", "ask"): 7}
     assert (restored.exchanges, restored.tasks) == (9, 9)
-    assert seen == {key: one.seen - dropped.get(key, 0) for one in full.coverage() for key in [(one.scorer, one.route)]}
+    assert seen == {key: one.seen - dropped.get(key, 0) for one in full.trends.coverage() for key in [(one.scorer, one.route)]}
 
 
-def test_a_file_says_nothing_new_of_an_exchange_that_is_here(store: Store) -> None:
-    """Its route, service and moment count, whatever a stranger's file says; and what was erased does not come back."""
+def test_import_does_not_change_existing_exchanges(store: TrackingStore) -> None:
+    """Route, service and time are kept, and erased texts do not come back."""
     write(store, [0.5])
-    store.prune(texts_before=datetime.now(UTC))
-    (before,) = store.records(Selection())
+    store.retention.prune(texts_before=datetime.now(UTC))
+    (before,) = store.transfer.load_records(ExportSelection())
     score = {**before.scores[0], "scorer": "theirs", "explanation": "A text.", "details": {"n": 1, "quote": "A text."}}
     claims = {"route": "other", "service": "theirs", "question": "?", "started_at": datetime(2020, 1, 1, tzinfo=UTC)}
-    foreign = Record({**before.exchange, **claims}, [{**before.tasks[0], "scorer": "theirs"}], [score])
+    foreign = ExchangeRecord({**before.exchange, **claims}, [{**before.tasks[0], "scorer": "theirs"}], [score])
 
-    assert store.restore([foreign]).tasks == 1
-    (after,) = store.records(Selection())
+    assert store.transfer.restore_records([foreign]).tasks == 1
+    (after,) = store.transfer.load_records(ExportSelection())
     theirs = next(one for one in after.scores if one["scorer"] == "theirs")
     assert after.exchange == before.exchange
     assert (theirs["explanation"], theirs["details"]) == (None, {"n": 1})
-    assert {(one.service, one.route) for one in store.coverage()} == {("shop", "ask")}
+    assert {(one.service, one.route) for one in store.trends.coverage()} == {("shop", "ask")}
 
 
 @given(st.text())
-def test_no_line_holds_what_a_terminal_obeys(text: str) -> None:
-    """`germane export | head` at a terminal; and each line is one, wherever lines are looked for."""
-    line = dumped(Record({"id": "e", "question": text + "\x9b31m\u202e\u2028\x7f"}))
+def test_exported_lines_contain_no_control_characters(text: str) -> None:
+    """`germane export` may be printed to a terminal, and each line is one line."""
+    line = dump_line(ExchangeRecord({"id": "e", "question": text + "\x9b31m\u202e\u2028\x7f"}))
     assert not any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in "\u202a\u202e\u2066" for one in line)
-    assert json.loads(line)["exchange"]["question"] == clean(text + "\x9b31m\u202e\u2028\x7f")
+    assert json.loads(line)["exchange"]["question"] == clean_text(text + "\x9b31m\u202e\u2028\x7f")
 
 
 _JSON = st.recursive(
@@ -305,38 +313,67 @@ _JSON = st.recursive(
 
 @settings(max_examples=50)
 @given(data=st.data())
-def test_whatever_a_line_holds_it_is_read_or_refused(data: st.DataObject) -> None:
-    """Any value in any place of a line ends in a record that can be dumped again, or in one sentence."""
-    line = {"version": 1, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
+def test_any_line_is_parsed_or_rejected(data: st.DataObject) -> None:
+    """Any value in any place yields a record that can be dumped again, or one error."""
+    version = data.draw(st.sampled_from([1, 2]))
+    line = {"version": version, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
     columns = {"exchange": COLUMNS["exchange"], "tasks": COLUMNS["task"], "scores": COLUMNS["score"]}
     for part, known in columns.items():
         drawn = {column.name: data.draw(_JSON) for column in known if data.draw(st.booleans())}
         line[part] = drawn if part == "exchange" else [drawn]
     with suppress(UsageError):
-        found = read(json.dumps(line))
-        assert dumped(read(dumped(found))) == dumped(found)
+        found = parse_line(json.dumps(line))
+        assert dump_line(parse_line(dump_line(found))) == dump_line(found)
 
 
-def test_what_a_line_says_is_what_was_dumped(full: Store) -> None:
-    """A line that is read and dumped again is the same line."""
-    for record in full.records(Selection()):
-        again = read(dumped(record))
-        assert isinstance(again, Record)
-        assert dumped(again) == dumped(record)
+def test_version_1_lines_are_upgraded() -> None:
+    """Exports made before columns, reasons and labels were renamed."""
+    names = {"trace_id": "t", "span_id": "s", "service": "shop", "route": "ask", "status": "ok"}
+    at = "2026-01-01T00:00:00+00:00"
+    exchange = {
+        **names, "id": "e1", "draw": 0.5, "started_at": at, "duration": 1, "traced": True, "contexts": [],
+        "history": [{"role": "user", "text": "Hi."}], "attributes": {}, "sampling_reason": "drawn",
+    }  # fmt: skip
+    task = {"scorer": "a", "fingerprint": "f1", "state": "done", "attempts": 2, "tries": 1, "first_pending_at": at}
+    skipped = {**task, "scorer": "b", "state": "skipped", "reason": "not_drawn"}
+    score = {"scorer": "a", "fingerprint": "f1", "value": 0.8, "label": "mostly", "details": {}}
+    line = {"version": 1, "exchange": exchange, "tasks": [task, skipped], "scores": [score]}
+    counted = {"minute": at, "service": "shop", "route": "ask", "scorer": "", "process": "p", "count": 7}
+    marker = {"id": "m1", "name": "v1", "service": "shop", "at": at}
+
+    record = parse_line(json.dumps(line))
+    dropped = parse_line(json.dumps({"version": 1, "dropped": {**counted, "reason": "capture_limit"}}))
+    assert isinstance(record, ExchangeRecord)
+    assert isinstance(dropped, DroppedCount)
+    assert (record.exchange["sampling_key"], record.exchange["sampling_reason"]) == (0.5, "sampled")
+    assert record.exchange["history"] == [{"role": "user", "content": "Hi."}]
+    assert (record.tasks[0]["claims"], record.tasks[0]["retries"]) == (2, 1)
+    assert record.tasks[1]["reason"] == "not_sampled"
+    assert record.scores[0]["label"] == "mostly_relevant"
+    assert dropped.reason == "exchange_limit"
+    assert isinstance(parse_line(json.dumps({"version": 1, "mark": marker})), Marker)
+
+
+def test_parsed_line_dumps_to_the_same_line(full: TrackingStore) -> None:
+    """A round trip changes nothing."""
+    for record in full.transfer.load_records(ExportSelection()):
+        again = parse_line(dump_line(record))
+        assert isinstance(again, ExchangeRecord)
+        assert dump_line(again) == dump_line(record)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_flat_export_has_the_rows_of_the_view(
-    kind: str, call: Call, database: str, store: Store, tmp_path: Path
+def test_flat_export_equals_the_answers_view(
+    kind: str, call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
-    """One for each exchange and scorer, with the same fingerprint, state and weight as in the view `answers`."""
+    """One row per exchange and scorer, with the same fingerprint, state and weight."""
     if kind == "parquet":
         pytest.importorskip("pyarrow", reason="needs germane[pandas]")
-    write(store, [0.9, Reason.JUDGE_TIMEOUT])
+    write(store, [0.9, UnscoredReason.JUDGE_TIMEOUT])
     write(store, [0.4], fingerprint="f2", route="docs")
-    store.add([an_exchange()])  # nobody has decided on it: it has no row
+    store.exchanges.add([an_exchange()])  # nobody has decided on it: it has no row
     file = tmp_path / f"flat.{kind}"
-    assert call("export", str(file)).err == f"3 rows of 4 exchanges in {file}\n"
+    assert call("export", str(file)).err == f"Wrote 3 rows of 4 exchanges to {file}.\n"
     with store._database.read() as connection:
         view = [dict(row) for row in connection.exec_driver_sql("SELECT * FROM answers").mappings()]
     rows = _read(file)
@@ -360,8 +397,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_no_cell_of_csv_is_a_formula(call: Call, database: str, store: Store, tmp_path: Path) -> None:
-    """What a visitor asks may begin with anything; a spreadsheet shows it, and computes nothing."""
+def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """Spreadsheets show captured text and compute nothing."""
     write(store, [0.5], question="=1+1", answer="@SUM(A1)")
     call("export", str(tmp_path / "flat.csv"))
     (row,) = _read(tmp_path / "flat.csv")
@@ -370,9 +407,9 @@ def test_no_cell_of_csv_is_a_formula(call: Call, database: str, store: Store, tm
 
 
 @given(st.text(st.characters() | st.sampled_from("=\t\x1b\x9b\u202e ")))
-def test_a_cell_never_begins_as_a_formula(text: str) -> None:
-    """Whatever blanks stand before it; other text stays as it is, but for what a terminal would obey."""
-    shown = cell(text)
+def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
+    """Whatever whitespace comes first. Other text is unchanged except for control characters."""
+    shown = sanitize.csv_cell(text)
     obeyed = {one for one in text if unicodedata.category(one) == "Cc"} - set("\t\n\r") | {"\u202d", "\u202e"}
     seen = "".join("\ufffd" if one in obeyed else one for one in text)
     assert shown.lstrip(" \n")[:1] not in set("=+-@\t\r")
@@ -380,23 +417,23 @@ def test_a_cell_never_begins_as_a_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
-def test_what_is_not_seen_does_not_hide_a_formula(before: str) -> None:
-    """A program that drops it would compute what follows."""
-    assert cell(f"{before}=1+1").startswith("'")
+def test_invisible_characters_do_not_hide_a_formula(before: str) -> None:
+    """A program that drops them would compute what follows."""
+    assert sanitize.csv_cell(f"{before}=1+1").startswith("'")
 
 
-def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Store, tmp_path: Path) -> None:
-    """Each row is a new exchange that waits for the sampler; a flat export is refused, as it lacks half of what was."""
+def test_data_set_is_imported_for_scoring(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """Each row is a new exchange. Flat exports are rejected, because they are incomplete."""
     rows = tmp_path / "faq.csv"
     rows.write_text('id,question,answer,contexts\nr1,How?,So.,"[""one"", ""two""]"\nr2,Why?,Therefore.,[]\n')
     ended = call("import", str(rows))
     again = call("import", str(rows))
-    found = {one.id: one for one in store.unsampled(10)}
+    found = {one.id: one for one in store.sampling.list_undecided(10)}
     write(store, [0.5])
     call("export", str(tmp_path / "flat.csv"))
     flat = call("import", str(tmp_path / "flat.csv"))
 
-    assert (ended.code, ended.out) == (0, f"exchanges read from {rows}: 2; those that are new wait to be scored\n")
+    assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New ones will be sampled and scored.\n")
     assert again.code == 0
     assert found.keys() == {"r1", "r2"}
     assert [context.text for context in found["r1"].contexts] == ["one", "two"]
@@ -407,10 +444,10 @@ def test_a_data_set_comes_in_to_be_scored(call: Call, database: str, store: Stor
 
 
 @pytest.mark.parametrize(("ending", "option"), [("csv", ["--skip-bad"]), ("jsonl", ["--columns", "question=q"])])
-def test_an_option_that_changes_nothing_is_refused(
-    call: Call, store: Store, tmp_path: Path, ending: str, option: list[str]
+def test_options_without_effect_are_rejected(
+    call: Call, store: TrackingStore, tmp_path: Path, ending: str, option: list[str]
 ) -> None:
-    """Broken lines are left out of exports, and columns are named for data sets; else nobody would know."""
+    """--skip-bad applies to exports, and --columns to data sets."""
     write(store, [0.5])
     file = tmp_path / f"all.{ending}"
     call("export", str(file))
@@ -418,15 +455,15 @@ def test_an_option_that_changes_nothing_is_refused(
     assert call("import", str(file), *option).code == 2
 
 
-def test_a_data_set_may_have_versions(call: Call, store: Store, tmp_path: Path) -> None:
-    """A column of that name makes no export of it."""
+def test_data_set_may_have_a_version_column(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+    """Such a column does not make it an export."""
     rows = tmp_path / "faq.jsonl"
     rows.write_text('{"version": 3, "question": "How?", "answer": "So."}\n')
-    assert call("import", str(rows)).out == f"exchanges read from {rows}: 1; those that are new wait to be scored\n"
-    assert [one.question for one in store.unsampled(10)] == ["How?"]
+    assert call("import", str(rows)).out == f"Read 1 exchange from {rows}. New ones will be sampled and scored.\n"
+    assert [one.question for one in store.sampling.list_undecided(10)] == ["How?"]
 
 
-def test_a_reader_that_goes_away_ends_an_export_quietly(database: str, store: Store) -> None:
+def test_closed_pipe_ends_an_export_silently(database: str, store: TrackingStore) -> None:
     """As with `germane export | head`: no traceback."""
     write(store, [0.5] * 3, question="long " * 40_000)
     command = [sys.executable, "-m", "germane", "export", "-"]
@@ -439,18 +476,18 @@ def test_a_reader_that_goes_away_ends_an_export_quietly(database: str, store: St
         assert (process.stderr.read(), process.wait(60)) == (b"", 1)
 
 
-def test_a_full_disk_is_told(database: str, store: Store) -> None:
-    """On stdout as in a file: one sentence, no traceback."""
+def test_full_disk_is_reported(database: str, store: TrackingStore) -> None:
+    """On standard output and in a file: one sentence, no traceback."""
     write(store, [0.5])
     with open("/dev/full", "wb") as disk:  # noqa: PTH123 - it is no file
         command = [sys.executable, "-m", "germane", "export"]
         ended = subprocess.run(command, stdout=disk, stderr=subprocess.PIPE, check=False)
     assert ended.returncode == 1
-    assert ended.stderr == b"germane: standard output cannot be written: No space left on device\n"
+    assert ended.stderr == b"germane: cannot write standard output: No space left on device\n"
 
 
-def test_a_named_pipe_stays_a_pipe(database: str, store: Store, tmp_path: Path) -> None:
-    """What is no file is written to, and nothing is put in its place."""
+def test_named_pipe_is_not_replaced(database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """Only regular files are replaced."""
     write(store, [0.5])
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -463,8 +500,8 @@ def test_a_named_pipe_stays_a_pipe(database: str, store: Store, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_flat_export_may_go_through_a_pipe(kind: str, database: str, store: Store) -> None:
-    """Neither needs a file that it can go back in."""
+def test_flat_export_works_in_a_pipe(kind: str, database: str, store: TrackingStore) -> None:
+    """No format needs a seekable file."""
     if kind == "parquet":
         pytest.importorskip("pyarrow", reason="needs germane[pandas]")
     write(store, [0.5])

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from germane.cli.commands.grafana import NAMES
-from germane.dashboard.metrics.gauges import Gauges
+from germane.cli.commands.grafana import FILE_NAMES
+from germane.dashboard import DatabaseCollector
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.settings import load
-from germane.storage import Store, utc_now
-from germane.tracer import attach, connect, disconnect, expose
+from germane.settings import load_settings
+from germane.storage import TrackingStore, utc_now
+from germane.tracer import attach_scores, connect, disconnect, expose_registry
 
 Call = Callable[..., Any]
 METRIC = re.compile(r"\b(?:germane|rag)_[a-z_]+\b(?!:)")
@@ -29,7 +29,7 @@ METRIC = re.compile(r"\b(?:germane|rag)_[a-z_]+\b(?!:)")
 def written(call: Call, bare: Path) -> dict[str, str]:
     """The files, by what they are, with links to germane's pages."""
     assert call("grafana", "out", "--link", "https://germane.example.com/").code == 0
-    return {part: (bare / "out" / name).read_text("utf-8") for part, name in NAMES.items()}
+    return {part: (bare / "out" / name).read_text("utf-8") for part, name in FILE_NAMES.items()}
 
 
 def expressions(written: dict[str, str]) -> list[str]:
@@ -38,17 +38,17 @@ def expressions(written: dict[str, str]) -> list[str]:
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
-def test_three_files_are_written_and_each_can_be_printed(call: Call, bare: Path) -> None:
-    """The folder holds what --print shows, and one line for each says where it belongs."""
+def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
+    """The directory contains what --print shows, and one line per file says where it belongs."""
     ended = call("grafana", "new/out")
     assert ended.code == 0
     assert len(ended.out.splitlines()) == 3
-    for part, name in NAMES.items():
+    for part, name in FILE_NAMES.items():
         assert call("grafana", "--print", part).out == (bare / "new" / "out" / name).read_text("utf-8")
 
 
-def test_what_somebody_changed_is_not_written_over(call: Call, bare: Path) -> None:
-    """A file that says something else is named and kept, all others as well; --force writes."""
+def test_modified_files_are_not_overwritten(call: Call, bare: Path) -> None:
+    """The error names them, and nothing is written without --force."""
     assert call("grafana", "out").code == 0
     assert call("grafana", "out").code == 0
     (bare / "out" / "rules.yaml").write_text("groups: []\n")
@@ -64,14 +64,14 @@ def test_what_somebody_changed_is_not_written_over(call: Call, bare: Path) -> No
 @pytest.mark.parametrize(
     "arguments", [(), ("out", "--print", "rules"), ("--print", "everything"), ("out", "--link", "javascript:alert(1)")]
 )
-def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], call: Call, bare: Path) -> None:
-    """Neither or both of folder and file, an unknown file, a link that is none: nothing is written."""
+def test_invalid_grafana_arguments_are_rejected(arguments: tuple[str, ...], call: Call, bare: Path) -> None:
+    """Nothing is written."""
     assert call("grafana", *arguments).code == 2
     assert not (bare / "out").exists()
 
 
-def test_the_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
-    """A fixed uid, no id, the source by a variable in every panel and query, and no two panels in one place."""
+def test_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
+    """A fixed uid, no id, the data source as a variable, and no overlapping panels."""
     made = json.loads(written["dashboard"])
 
     assert (made["uid"], made["id"]) == ("germane-answers", None)
@@ -91,8 +91,8 @@ def test_the_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
     assert max(column for column, _ in cells) < 24
 
 
-def test_every_panel_of_routes_leads_to_the_page_of_the_route(call: Call, written: dict[str, str]) -> None:
-    """A name in an address is escaped by Grafana; without --link nothing leads anywhere."""
+def test_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]) -> None:
+    """Grafana escapes names in URLs. Without --link, there are no links."""
     panels = json.loads(written["dashboard"])["panels"]
     urls = [link["url"] for panel in panels for link in panel["fieldConfig"]["defaults"].get("links", ())]
 
@@ -102,30 +102,30 @@ def test_every_panel_of_routes_leads_to_the_page_of_the_route(call: Call, writte
     assert '"links": [\n' not in call("grafana", "--print", "dashboard").out
 
 
-def test_histograms_say_when_they_count(written: dict[str, str]) -> None:
-    """What is counted at scoring time is called so; nothing averages over routes or judges."""
+def test_histograms_state_their_time_axis(written: dict[str, str]) -> None:
+    """They count at scoring time. Nothing averages over routes or judges."""
     panels = json.loads(written["dashboard"])["panels"]
     of_histograms = [panel for panel in panels if any("_bucket" in target["expr"] for target in panel["targets"])]
 
-    assert [panel["title"] for panel in of_histograms] == ["Scores, counted at scoring time"]
+    assert [panel["title"] for panel in of_histograms] == ["Scores by scoring time"]
     assert not any("avg" in text for text in (*expressions(written), written["rules"]))
 
 
 @pytest.fixture
-def page(store: Store) -> Iterator[str]:
+def page(store: TrackingStore) -> Iterator[str]:
     """A page of metrics on which everything is that can be: of a database, and of a process that scores."""
     registry = CollectorRegistry()
-    expose(registry)
+    expose_registry(registry)
     connect(sink=print, service="shop")
-    attach(Exchange.of("How?", "So."), [Score(scorer="s", fingerprint="f", value=0.5, latency=0.1)])
-    registry.register(Gauges(store, load(database="sqlite://"), now=utc_now))
+    attach_scores(Exchange.from_texts("How?", "So."), [Score(scorer="s", fingerprint="f", value=0.5, latency=0.1)])
+    registry.register(DatabaseCollector(store, load_settings(database="sqlite://"), now=utc_now))
     yield generate_latest(registry).decode()
     disconnect()
-    expose(None)
+    expose_registry(None)
 
 
-def test_every_metric_that_is_asked_for_is_exposed(written: dict[str, str], page: str) -> None:
-    """Each name in panels, variables and rules is one that the page declares."""
+def test_every_queried_metric_is_exposed(written: dict[str, str], page: str) -> None:
+    """Each name in panels, variables and rules is declared on /metrics."""
     declared = set(re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE))
     variables = [variable.get("definition", "") for variable in json.loads(written["dashboard"])["templating"]["list"]]
     rules = "\n".join(line for line in written["rules"].splitlines() if not line.lstrip().startswith(("#", "summary")))
@@ -148,8 +148,8 @@ def promtool() -> Callable[..., str]:
     return run
 
 
-def test_promtool_accepts_rules_and_every_expression(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """The rules as they are, and each panel's query as a rule of its own."""
+def test_promtool_accepts_rules_and_queries(written: dict[str, str], promtool: Any, bare: Path) -> None:
+    """The rules as they are, and each panel's query as a rule."""
     queries = [query.replace("$__rate_interval", "5m") for query in expressions(written)]
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
     (bare / "panels.yaml").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
@@ -158,8 +158,8 @@ def test_promtool_accepts_rules_and_every_expression(written: dict[str, str], pr
     assert f"SUCCESS: {len(queries)} rules found" in promtool("check", "rules", "panels.yaml")
 
 
-def test_promtool_accepts_what_a_worker_shows(promtool: Any, page: str) -> None:
-    """Gauges of the database and instruments of OpenTelemetry on one page: names and types are as they should be."""
+def test_promtool_accepts_the_metrics_page(promtool: Any, page: str) -> None:
+    """Gauges of the database and OpenTelemetry instruments follow the naming rules."""
     assert promtool("check", "metrics", given=page) == ""
 
 
@@ -171,7 +171,7 @@ SERIES = {
     **{f'germane_score_mean{{{JUDGE},window="24h",instance="{one}"}}': "0.6x100" for one in "ab"},
     f'germane_score_mean{{{JUDGE},window="1h"}}': "0.6x100",
     f'germane_score_mean{{{JUDGE},window="7d"}}': "0.8x100",
-    f'germane_score_mean_upper{{{JUDGE},window="24h"}}': "0.65x100",
+    f'germane_score_mean_ci_upper{{{JUDGE},window="24h"}}': "0.65x100",
     f'germane_scores{{{JUDGE},window="24h"}}': "40x100",
     f'germane_score_mean{{{LABELS},fingerprint="old",newest="false",window="24h"}}': "0.1x100",
     f'germane_scores{{{LABELS},fingerprint="old",newest="false",window="24h"}}': "99x100",
@@ -181,7 +181,7 @@ SERIES = {
         f'germane_alerts_open{{{LABELS},rule="drop",severity="critical",state="firing",instance="{one}"}}': "1x100"
         for one in "ab"
     },
-    f'germane_alerts_open{{{LABELS},rule="floor",severity="warning",state="pending"}}': "1x100",
+    f'germane_alerts_open{{{LABELS},rule="mean_threshold",severity="warning",state="pending"}}': "1x100",
     "germane_queue_lag_seconds": "900x100",
     "germane_workers": "2x100",
     'germane_budget_used_ratio{limit="usd"}': "0.5x100",
@@ -194,7 +194,7 @@ SERIES = {
 PLACE = {"service": "shop", "route": "ask", "scorer": "s"}
 FIRING: dict[str, dict[str, str] | None] = {
     "GermaneAlertOpen": {**PLACE, "rule": "drop", "severity": "critical"},
-    "GermaneDatabaseAway": {"instance": "b", "job": "worker", "severity": "critical"},
+    "GermaneDatabaseUnreachable": {"instance": "b", "job": "worker", "severity": "critical"},
     "GermaneQueueLag": {"severity": "warning"},
     "GermaneScorerErrors": {"service": "shop", "scorer": "s", "severity": "warning"},
     "GermaneNoScores": {"service": "shop", "scorer": "t", "severity": "critical"},
@@ -208,8 +208,8 @@ FIRING: dict[str, dict[str, str] | None] = {
 }
 
 
-def test_rules_fire_for_what_they_say_and_for_nothing_else(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """Once for each thing that is wrong, whoever shows it: not for what is pending, well, or of an earlier judge."""
+def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
+    """Once per problem, not per instance, and not for pending alerts or earlier judges."""
     alerts = [
         {
             "eval_time": "90m",
@@ -228,8 +228,8 @@ def test_rules_fire_for_what_they_say_and_for_nothing_else(written: dict[str, st
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")
 
 
-def test_rules_tell_that_nothing_is_scraped(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """Where no process shows anything, exactly one rule fires: that there is none."""
+def test_missing_metrics_fire_one_rule(written: dict[str, str], promtool: Any, bare: Path) -> None:
+    """If no process is scraped, exactly one rule fires."""
     alerts = [
         {"eval_time": "30m", "alertname": name, "exp_alerts": _only(name, "GermaneNotScraped")} for name in FIRING
     ]
@@ -248,13 +248,13 @@ def _only(name: str, fires: str) -> list[dict[str, Any]]:
 def _said(name: str) -> dict[str, str]:
     said = {
         "GermaneAlertOpen": "germane: drop for shop, ask, s",
-        "GermaneDatabaseAway": "germane on b cannot read its database: nothing is known of the answers",
-        "GermaneQueueLag": "the oldest exchange has waited 15m 0s for its score",
-        "GermaneScorerErrors": "30% of what s tried for shop failed",
-        "GermaneNoScores": "t was to score 25 answers of shop in an hour, and scored none",
-        "GermaneMeanLow": "s of ask is 0.60 on average of a day",
-        "GermaneMeanUnderBaseline": "s of ask: the whole 95 % interval of a day lies under the baseline",
-        "GermaneMeanDropped": "s of ask is 0.60 on average of an hour, under four fifths of that of the week",
-        "GermaneNotScraped": "no process of germane is scraped",
+        "GermaneDatabaseUnreachable": "germane on b cannot read its database; the state of the answers is unknown",
+        "GermaneQueueLag": "the oldest unscored exchange has been waiting for 15m 0s",
+        "GermaneScorerErrors": "30% of the scores of s for shop failed",
+        "GermaneNoScores": "t scored none of 25 answers of shop in the last hour",
+        "GermaneMeanLow": "the daily mean of s on ask is 0.60",
+        "GermaneMeanUnderBaseline": "the 95 % interval of the daily mean of s on ask is below the baseline",
+        "GermaneMeanDropped": "the hourly mean of s on ask is 0.60, less than 80 % of the weekly mean",
+        "GermaneNotScraped": "Prometheus scrapes no germane process",
     }
     return {"summary": said[name]}

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Call
 from tests.dashboard.hostile import hostile
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 _TAG = re.compile(r"<(?!/?(?:code|br|details|summary)\b)[a-zA-Z!/][^>]*>")
 
@@ -20,7 +20,7 @@ _TAG = re.compile(r"<(?!/?(?:code|br|details|summary)\b)[a-zA-Z!/][^>]*>")
 @pytest.fixture
 def database(migrated_url: str) -> str:
     """A database of either kind in which nothing means well."""
-    with closing(Store(migrated_url)) as store:
+    with closing(TrackingStore(migrated_url)) as store:
         hostile(store, datetime.now(UTC))
     return migrated_url
 
@@ -40,8 +40,8 @@ def database(migrated_url: str) -> str:
     ],
     ids=" ".join,
 )
-def test_nothing_steers_a_terminal(call: Call, database: str, command: tuple[str, ...]) -> None:
-    """No escape, no bell, no byte that moves what is read, and no half of a pair."""
+def test_hostile_text_does_not_control_the_terminal(call: Call, database: str, command: tuple[str, ...]) -> None:
+    """No escape, bell or direction character, and no half of a surrogate pair."""
     ended = call(*command, "--database", database)
     steering = {one for one in ended.out + ended.err if unicodedata.category(one) in {"Cc", "Cs"}} - {"\n"}
     assert ended.code in {0, 5}
@@ -52,8 +52,8 @@ def test_nothing_steers_a_terminal(call: Call, database: str, command: tuple[str
         assert isinstance(json.loads(ended.out), dict)
 
 
-def test_a_report_for_a_browser_holds_no_tag_of_theirs(call: Call, database: str) -> None:
-    """Scripts, handlers and pictures from elsewhere are text, and the page forbids them besides."""
+def test_html_report_escapes_hostile_text(call: Call, database: str) -> None:
+    """Scripts, handlers and external images are text, and the page's policy forbids them."""
     page = call("report", "--format", "html", "--database", database).out
     assert "default-src 'none'" in page
     for theirs in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
@@ -61,8 +61,8 @@ def test_a_report_for_a_browser_holds_no_tag_of_theirs(call: Call, database: str
     assert "&lt;script&gt;" in page
 
 
-def test_a_report_for_a_pull_request_holds_no_tag_and_no_link_of_theirs(call: Call, database: str) -> None:
-    """Nor does a text of theirs end a cell of its table."""
+def test_markdown_report_escapes_hostile_text(call: Call, database: str) -> None:
+    """No tags, links or table cells."""
     text = call("report", "--format", "markdown", "--database", database).out
     outside = re.sub(r"`+[^`]*`+", "", text)
     assert _TAG.findall(outside.replace("\\<", "")) == []

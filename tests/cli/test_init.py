@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from germane.cli.commands.init import look_around
-from germane.settings import load
+from germane.cli.commands.init import detect_environment
+from germane.settings import load_settings
 
 Call = Callable[..., Any]
 SECRETS = {
@@ -20,20 +20,20 @@ SECRETS = {
 }
 
 
-def test_the_file_is_valid_and_short(call: Call, bare: Path) -> None:
-    """What is written is read as settings at once, and fits on a screen."""
+def test_created_file_is_valid_and_short(call: Call, bare: Path) -> None:
+    """It can be loaded at once, and fits on a screen."""
     ended = call("init")
 
     text = (bare / "germane.toml").read_text()
     assert (ended.code, ended.err) == (0, "")
-    assert load().rate == 1.0
-    assert load().service == bare.name
+    assert load_settings().sample_rate == 1.0
+    assert load_settings().service == bare.name
     assert len(text.splitlines()) <= 40
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
-def test_what_is_commented_out_is_valid_too(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example may be taken as it stands."""
+def test_commented_examples_are_valid(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example works as it is."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     call("init")
@@ -48,34 +48,34 @@ def test_what_is_commented_out_is_valid_too(call: Call, bare: Path, monkeypatch:
             seen.add(name)
             file.write_text(file.read_text().replace(line, line.removeprefix("# "), 1))
 
-    settings = load()
+    settings = load_settings()
 
     assert {"judge", "database", "[budget]", "[[rules]]", "[channels.oncall]"} <= seen
     assert (settings.budget is not None, len(settings.rules), list(settings.channels)) == (True, 1, ["oncall"])
 
 
-def test_the_next_two_commands_are_named(call: Call) -> None:
-    """A person knows how to go on."""
+def test_next_steps_are_shown(call: Call) -> None:
+    """The output names the next two commands."""
     said = call("init").out
 
     assert [line.split()[:2] for line in said.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
 
 
-def test_nothing_is_overwritten(call: Call, bare: Path) -> None:
-    """A file that is there stays, unless it is to be replaced."""
+def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
+    """Unless --force is given."""
     file = bare / "germane.toml"
-    file.write_text("rate = 0.5\n")
+    file.write_text("sample_rate = 0.5\n")
 
     refused = call("init")
 
-    assert (refused.code, refused.out, file.read_text()) == (1, "", "rate = 0.5\n")
+    assert (refused.code, refused.out, file.read_text()) == (1, "", "sample_rate = 0.5\n")
     assert "--force" in refused.err
     assert call("init", "--force").code == 0
-    assert load().rate == 1.0
+    assert load_settings().sample_rate == 1.0
 
 
-def test_printing_writes_nothing(call: Call, bare: Path) -> None:
-    """`--print` shows what would be written, also beside a file."""
+def test_print_writes_nothing(call: Call, bare: Path) -> None:
+    """`--print` shows the file, whether or not one exists."""
     shown = call("init", "--print")
 
     assert tomllib.loads(shown.out)["service"] == bare.name
@@ -84,8 +84,8 @@ def test_printing_writes_nothing(call: Call, bare: Path) -> None:
     assert call("init", "--print").out == shown.out
 
 
-def test_no_secret_is_written(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys and addresses with passwords stay where they are, and are named by their variables."""
+def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and URLs with passwords are referred to by their variables."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
 
@@ -93,41 +93,41 @@ def test_no_secret_is_written(call: Call, bare: Path, monkeypatch: pytest.Monkey
 
     text = (bare / "germane.toml").read_text()
     assert "hunter2" not in text
-    assert "http://judge.example.com:8000, with the key of OPENAI_API_KEY" in text
+    assert "http://judge.example.com:8000, with the key in OPENAI_API_KEY" in text
     assert '# database = "env:DATABASE_URL"' in text
 
 
-def test_the_file_fits_what_is_found(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project's name, the judge's model, and only a PostgreSQL that germane can use."""
+def test_file_fits_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project's name, the judge's model, and a PostgreSQL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
     monkeypatch.setenv("DATABASE_URL", "mysql://a@b/c")
     monkeypatch.setenv("POSTGRES_URL", "postgresql://a@b/c")
 
-    found = look_around(bare)
+    found = detect_environment(bare)
 
-    assert (found.service, found.model, found.postgresql) == ("web-shop", "a-judge", ("POSTGRES_URL",))
-    assert (found.key, found.base_url) == (None, None)
+    assert (found.service, found.model, found.postgresql_variables) == ("web-shop", "a-judge", ("POSTGRES_URL",))
+    assert (found.key_variable, found.judge_url) == (None, None)
 
 
 @pytest.mark.parametrize("name", ['a"b\\c', "\x1b[31mred", "\u202eabc", "x" * 300, "", "\u5e97 \U0001f600"])
-def test_any_name_of_a_project_makes_a_valid_file(call: Call, bare: Path, name: str) -> None:
-    """It is hostile text as any other."""
+def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str) -> None:
+    """Names are hostile text."""
     written = "".join(f"\\U{ord(one):08x}" for one in name)
     (bare / "pyproject.toml").write_text(f'[project]\nname = "{written}"\n')
 
     assert call("init").code == 0
 
-    assert load().service
+    assert load_settings().service
     assert (bare / "germane.toml").read_text().isprintable() or "\n" in (bare / "germane.toml").read_text()
     assert "\x1b" not in (bare / "germane.toml").read_text()
 
 
-def test_what_cannot_be_written_is_told(call: Call, bare: Path) -> None:
-    """A folder of that name, say: cause and no traceback."""
+def test_unwritable_file_is_reported(call: Call, bare: Path) -> None:
+    """Cause, and no traceback."""
     (bare / "germane.toml").mkdir()
 
     ended = call("init", "--force")
 
     assert ended.code == 1
-    assert "cannot be written" in ended.err
+    assert "cannot write" in ended.err

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from germane.annotation import Mark
-from germane.storage import Store
+from germane.annotation import Marker
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -22,12 +22,12 @@ def ago(minutes: float) -> datetime:
 
 
 @pytest.fixture
-def deployed(store: Store, scored: Scored) -> Callable[..., None]:
+def deployed(store: TrackingStore, scored: Scored) -> Callable[..., None]:
     """Writes scores of a route from before and after a mark ten minutes ago, which is made once."""
 
     def write(before: list[float], after: list[float], *, after_fingerprint: str = "f1", **given: Any) -> None:
-        if not store.marks():
-            store.add_marks([Mark(id="m1", name="index v42", service="shop", at=ago(10))])
+        if not store.trends.list_markers():
+            store.trends.add_markers([Marker(id="m1", name="index v42", service="shop", at=ago(10))])
         if before:
             scored(store, before, started_at=ago(15), **given)
         if after:
@@ -43,25 +43,25 @@ def rows(text: str) -> dict[str, list[str]]:
     return {one[0]: one[1:] for one in cells}
 
 
-def test_a_mark_is_kept(call: Call, store: Store) -> None:
-    """Now, of the service of the settings, with what else is to be known of it."""
+def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
+    """At the current time, for the configured service, with attributes."""
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 
-    (found,) = store.marks()
+    (found,) = store.trends.list_markers()
     assert ended.code == 0
-    assert ended.out.startswith("marked 'index v42' at ")
+    assert ended.out.startswith("Added marker 'index v42' at ")
     assert (found.name, found.attributes) == ("index v42", {"commit": "4f2a9c1", "by": "ann=1"})
     assert before <= found.at <= datetime.now(UTC)
 
 
-def test_a_mark_may_be_of_an_earlier_moment(call: Call, store: Store) -> None:
-    """Of any service; the moment in ISO 8601, or as a span."""
+def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
+    """For any service, as an ISO 8601 time or a duration."""
     content = call("mark", "v1", "--at", "2026-03-01T12:00:00+01:00", "--service", "bank", "--json").content
     call("mark", "v2", "--at", "2h")
 
-    latest, first = store.marks()
-    assert content["mark"] == {
+    latest, first = store.trends.list_markers()
+    assert content["marker"] == {
         "id": first.id, "name": "v1", "service": "bank", "at": "2026-03-01T11:00:00+00:00", "attributes": {},
     }  # fmt: skip
     assert first.at == datetime(2026, 3, 1, 11, 0, tzinfo=UTC)
@@ -73,24 +73,24 @@ def test_a_mark_may_be_of_an_earlier_moment(call: Call, store: Store) -> None:
     [(" ",), ("x" * 501,), ("v1", "--at", "2999-01-01"), ("v1", "--at", "soon"), ("v1", "--attribute", "commit"),
      ("v1", "--attribute", "=x"), ()],
 )  # fmt: skip
-def test_what_is_no_mark_is_refused(call: Call, store: Store, arguments: tuple[str, ...]) -> None:
-    """Nothing is kept."""
+def test_invalid_markers_are_incorrect_usage(call: Call, store: TrackingStore, arguments: tuple[str, ...]) -> None:
+    """Nothing is stored."""
     assert call("mark", *arguments).code == 2
-    assert store.marks() == []
+    assert store.trends.list_markers() == []
 
 
-def test_a_terminal_cannot_be_tricked_with_a_name(call: Call, store: Store) -> None:
-    """Whoever made the mark."""
+def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
+    """Whoever added the marker."""
     ended = call("mark", "v\x1b[31m\u202e1")
     told = call("report", "--since", "mark", "--compare")
 
     assert "\x1b" not in ended.out + told.out
     assert "\u202e" not in ended.out + told.out
-    assert store.marks()[0].name == "v\x1b[31m\u202e1"
+    assert store.trends.list_markers()[0].name == "v\x1b[31m\u202e1"
 
 
-def test_a_drop_since_the_mark_fails(call: Call, deployed: Callable[..., None]) -> None:
-    """The line tells its size, its interval and its effect; the route that stayed is quiet."""
+def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Callable[..., None]) -> None:
+    """The line shows size, interval and effect. Stable routes are not mentioned."""
     deployed(GOOD, BAD)
     deployed(GOOD, GOOD, route="search")
 
@@ -102,15 +102,15 @@ def test_a_drop_since_the_mark_fails(call: Call, deployed: Callable[..., None]) 
     assert found["ask"][-1] == "dropped"
     assert found["search"][3] == "+0.000"
     assert found["search"][-1] != "dropped"
-    assert found["all routes, by traffic before"][3] == "-0.300"
+    assert found["all routes, weighted by traffic before"][3] == "-0.300"
     assert "after: " in ended.out
-    assert "(mark 'index v42')" in ended.out
-    assert "Dropped for sure: ask, answer_relevancy by 0.600 (" in ended.out
+    assert "(marker 'index v42')" in ended.out
+    assert "Significant drop: ask, answer_relevancy by 0.600 (" in ended.out
     assert "a large effect" in ended.out
 
 
-def test_comparing_alone_never_fails(call: Call, deployed: Callable[..., None]) -> None:
-    """It prints the same."""
+def test_comparison_alone_exits_with_0(call: Call, deployed: Callable[..., None]) -> None:
+    """The output is the same."""
     deployed(GOOD, BAD)
 
     ended = call("report", "--since", "mark:index v42", "--compare")
@@ -119,66 +119,66 @@ def test_comparing_alone_never_fails(call: Call, deployed: Callable[..., None]) 
     assert rows(ended.out)["ask"][-1] == "dropped"
 
 
-def test_without_a_drop_it_passes(call: Call, deployed: Callable[..., None]) -> None:
-    """Also where answers got better."""
+def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[..., None]) -> None:
+    """Also if answers improved."""
     deployed(BAD, GOOD)
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 0
     assert rows(ended.out)["ask"][-1] == "higher"
-    assert "Nothing dropped for sure." in ended.out
+    assert "No significant drop." in ended.out
 
 
-def test_a_drop_smaller_than_asked_for_passes(call: Call, deployed: Callable[..., None]) -> None:
-    """``--min-drop`` says how much is to have dropped, for sure."""
+def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -> None:
+    """``--min-drop`` is the size that must be exceeded significantly."""
     deployed(GOOD * 4, WORSE * 4)
 
     assert call("report", "--since", "mark", "--fail-on-drop").code == 3
     ended = call("report", "--since", "mark", "--fail-on-drop", "--min-drop", "0.1")
     assert ended.code == 0
-    assert rows(ended.out)["ask"][-1] == "lower, but not for sure by more than 0.1"
-    assert "Nothing dropped for sure by more than 0.1." in ended.out
+    assert rows(ended.out)["ask"][-1] == "lower, not significantly by more than 0.1"
+    assert "No significant drop by more than 0.1." in ended.out
 
 
-def test_too_few_scores_to_compare_are_not_enough_data(call: Call, deployed: Callable[..., None]) -> None:
-    """On either side; nothing is claimed, and the exit code tells."""
+def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Callable[..., None]) -> None:
+    """Nothing is claimed, and the exit code is 5."""
     deployed(GOOD, BAD[:19])
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 5
     assert rows(ended.out)["ask"][1:] == [
-        "0.850 (n=30)", "- (n=19)", "-", "-", "-", "not enough data (need 20 on both sides)",
+        "0.850 (n=30)", "- (n=19)", "-", "-", "-", "not enough data (need 20 in each window)",
     ]  # fmt: skip
-    assert "Nothing could be compared" in ended.out
+    assert "Not enough data: no route has 20 scores" in ended.out
 
 
-def test_another_judge_is_not_compared(call: Call, deployed: Callable[..., None]) -> None:
-    """Both fingerprints are named; that the new one scores lower is no drop."""
+def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
+    """Both are named. A lower mean of the new one is not a drop."""
     deployed(GOOD, BAD, after_fingerprint="f2")
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 5
-    assert ended.out.count("the judge changed: not comparable") == 2
+    assert ended.out.count("judge changed: not comparable") == 2
     assert "answer_relevancy f1" in ended.out
     assert "answer_relevancy f2" in ended.out
 
 
-def test_traffic_that_moves_is_no_drop(call: Call, deployed: Callable[..., None]) -> None:
-    """The plain mean of all answers falls from .75 to .35; each route stays, and so does the service."""
+def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) -> None:
+    """The plain mean falls from .75 to .35, but each route and the weighted mean stay the same."""
     deployed(GOOD * 5, GOOD)
     deployed(BAD, BAD * 5, route="search")
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 0
-    assert rows(ended.out)["all routes, by traffic before"][1:4] == ["0.750 (n=180)", "0.750 (n=180)", "+0.000"]
+    assert rows(ended.out)["all routes, weighted by traffic before"][1:4] == ["0.750 (n=180)", "0.750 (n=180)", "+0.000"]
 
 
-def test_json_has_all_of_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
-    """Beside what a report has anyway; the moments of both stretches, as long as one another."""
+def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
+    """In addition to the report. Both windows have the same length."""
     deployed(GOOD, BAD)
 
     ended = call("report", "--since", "mark", "--fail-on-drop", "--json")
@@ -189,18 +189,18 @@ def test_json_has_all_of_the_comparison(call: Call, deployed: Callable[..., None
     earlier = datetime.fromisoformat(content["before"]["since"])
     assert ended.code == 3
     assert (content["compared"], content["dropped"], content["services"]) == (True, True, [])
-    assert (content["mark"]["name"], content["mark"]["service"], content["min_drop"]) == ("index v42", "shop", 0.0)
+    assert (content["marker"]["name"], content["marker"]["service"], content["min_drop"]) == ("index v42", "shop", 0.0)
     assert content["before"]["until"] == content["after"]["since"] == ended.content["since"]
     assert until - since == since - earlier
     assert (line["route"], line["finding"], line["effect_name"], line["share"]) == ("ask", "dropped", "large", None)
     assert line["difference"] == pytest.approx(-0.6, abs=1e-9)
     assert line["interval"][0] < -0.6 < line["interval"][1] < 0
-    assert (line["before"]["n"], line["after"]["enough"]) == (30, True)
+    assert (line["before"]["n"], line["after"]["has_min_samples"]) == (30, True)
     assert line["before"]["mean"] == pytest.approx(0.85, abs=1e-9)
 
 
-def test_the_time_before_may_be_longer(call: Call, store: Store, scored: Scored, deployed: Callable[..., None]) -> None:
-    """Where the deploy was a moment ago, a day of earlier scores tells more."""
+def test_window_before_can_be_longer(call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]) -> None:
+    """Shortly after a deployment, a day of earlier scores tells more."""
     scored(store, GOOD, started_at=ago(600))
     deployed([], BAD)
 
@@ -211,10 +211,10 @@ def test_the_time_before_may_be_longer(call: Call, store: Store, scored: Scored,
     assert call("report", "--since", "mark", "--before", "day").code == 2
 
 
-def test_since_takes_a_span_a_moment_or_a_mark(call: Call, store: Store, deployed: Callable[..., None]) -> None:
-    """The newest mark, the newest of a name, and of a service only that one's."""
+def test_since_accepts_durations_times_and_markers(call: Call, store: TrackingStore, deployed: Callable[..., None]) -> None:
+    """The newest marker, the newest with a name, and only of the given service."""
     deployed(GOOD, BAD)
-    store.add_marks([Mark(id="m2", name="index v43", service="bank", at=ago(1))])
+    store.trends.add_markers([Marker(id="m2", name="index v43", service="bank", at=ago(1))])
 
     for since in ("10m", ago(10).isoformat(), "mark:index v42"):
         assert call("report", "--since", since, "--fail-on-drop").code == 3
@@ -223,8 +223,8 @@ def test_since_takes_a_span_a_moment_or_a_mark(call: Call, store: Store, deploye
     assert call("report", "--since", "mark", "--service", "bank", "--json").content["routes"] == []
 
 
-def test_a_mark_that_is_not_there_is_an_error(call: Call, database: str) -> None:
-    """It says how to make one."""
+def test_unknown_marker_is_an_error(call: Call, database: str) -> None:
+    """The error says how to add one."""
     for since in ("mark", "mark:v1"):
         ended = call("report", "--since", since)
         assert ended.code == 1
@@ -232,8 +232,8 @@ def test_a_mark_that_is_not_there_is_an_error(call: Call, database: str) -> None
     assert call("report", "--since", "mark:").code == 2
 
 
-def test_both_thresholds_count(call: Call, deployed: Callable[..., None]) -> None:
-    """A mean under the one, or a drop: 3. Too little for one of them: 5."""
+def test_both_thresholds_are_checked(call: Call, deployed: Callable[..., None]) -> None:
+    """A violation of either exits with 3, missing data for either with 5."""
     deployed([], BAD)
 
     assert call("report", "--since", "mark", "--fail-on-drop", "--fail-under", "0.5").code == 3

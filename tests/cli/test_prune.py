@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from germane.annotation import Feedback
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -27,29 +27,29 @@ def ago(days: float) -> datetime:
     return datetime.now(UTC) - timedelta(days=days)
 
 
-def texts(store: Store) -> list[bool]:
-    return [one.question is not None for one in store.exchanges()]
+def texts(store: TrackingStore) -> list[bool]:
+    return [one.question is not None for one in store.answers.list_exchanges()]
 
 
-def test_ages_are_those_of_the_settings(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_ages_default_to_the_settings(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """30 days for text, 400 for all else, unless the setting says otherwise."""
+    """30 days for texts and 400 for the rest, unless the setting differs."""
     for days in (1, 31, 401):
         scored(store, [0.5], started_at=ago(days))
 
     ended = call("prune")
 
     assert ended.code == 0
-    assert "gone: 1 text erased, 1 exchange deleted, 1 score deleted" in ended.out
+    assert "removed: 1 text erased, 1 exchange deleted, 1 score deleted" in ended.out
     assert texts(store) == [True, False]
     monkeypatch.setenv("GERMANE_RETENTION__TEXT_DAYS", "0.5")
     assert call("prune", "--json").content["removed"] == NONE | {"texts": 1}
-    assert "gone: nothing\n" in call("prune").out
+    assert "removed: nothing\n" in call("prune").out
 
 
-def test_ages_and_size_can_be_given(call: Call, store: Store, scored: Scored) -> None:
-    """As spans, or as moments; by size the oldest goes first."""
+def test_ages_and_size_can_be_given(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Ages as durations or times. By size, the oldest exchanges are deleted first."""
     for days in (1, 5, 9):
         scored(store, [0.5], started_at=ago(days))
 
@@ -59,17 +59,17 @@ def test_ages_and_size_can_be_given(call: Call, store: Store, scored: Scored) ->
     small = call("prune", "--max-size", "1kB", "--json").content
     assert (small["removed"]["texts"], small["removed"]["exchanges"], small["max_size"]) == (1, 1, 1000)
     assert small["size"] > 1000
-    assert "left is younger than an hour" in call("prune", "--max-size", "1kB").out
+    assert "exchanges younger than an hour are not deleted" in call("prune", "--max-size", "1kB").out
 
 
-def test_a_rehearsal_changes_nothing(call: Call, store: Store, scored: Scored) -> None:
-    """It says what would go."""
+def test_prune_dry_run_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """It shows what would be removed."""
     scored(store, [0.5, 0.6], started_at=ago(31))
 
     ended = call("prune", "--dry-run", "--max-size", "1B")
 
-    assert "would go: 2 texts erased\n" in ended.out
-    assert ended.out.endswith("the oldest would go too\n")
+    assert "would remove: 2 texts erased\n" in ended.out
+    assert ended.out.endswith("the oldest exchanges would be deleted too\n")
     assert texts(store) == [True, True]
 
 
@@ -84,29 +84,29 @@ def test_a_rehearsal_changes_nothing(call: Call, store: Store, scored: Scored) -
         ("--max-size", "0"),
     ],
 )
-def test_what_cannot_be_read_is_refused(call: Call, store: Store, scored: Scored, arguments: tuple[str, str]) -> None:
-    """Before anything is touched; so is what may mean another thing: minutes for months, a year that is mistyped."""
+def test_invalid_ages_are_rejected(call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, str]) -> None:
+    """Before anything changes. Minutes, which may mean months, and times in the future are rejected."""
     scored(store, [0.5], started_at=ago(0.5))
     assert call("prune", *arguments).code == 2
     assert texts(store) == [True]
 
 
-def test_a_user_is_forgotten(call: Call, store: Store, scored: Scored) -> None:
-    """With what stays being said."""
+def test_user_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The output lists what is not deleted."""
     [theirs] = scored(store, [0.5], user="u1")
     [other] = scored(store, [0.5], user="u2")
-    store.add_feedback([Feedback(id="1", exchange_id=theirs.id, score=1.0, created_at=ago(0))])
+    store.labels.add_feedback([Feedback(id="1", exchange_id=theirs.id, score=1.0, created_at=ago(0))])
 
     ended = call("forget", "--user", "u1", "--yes")
 
     assert ended.code == 0
-    assert "1 exchange, 1 score, 1 label.\nWhat stays: counts, which name nobody; spans" in ended.out
-    assert store.exchanges() == [other]
-    assert "has nothing of user u1." in call("forget", "--user", "u1", "--yes").out
+    assert "1 exchange, 1 score, 1 label.\nNot deleted: counts, which identify nobody; exported spans" in ended.out
+    assert store.answers.list_exchanges() == [other]
+    assert "contains nothing for user u1." in call("forget", "--user", "u1", "--yes").out
 
 
-def test_a_session_or_an_attribute_is_forgotten(call: Call, store: Store, scored: Scored) -> None:
-    """A value may hold an equals sign."""
+def test_session_or_attribute_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """A value may contain an equals sign."""
     scored(store, [0.5], session="s1")
     scored(store, [0.5], attributes={"tenant": "a=b"})
     kept = scored(store, [0.5], attributes={"tenant": "a"})
@@ -117,8 +117,8 @@ def test_a_session_or_an_attribute_is_forgotten(call: Call, store: Store, scored
     }
     dry = call("forget", "--attribute", "tenant=a=b", "--dry-run", "--json").content
     assert (dry["dry_run"], dry["removed"]["exchanges"]) == (True, 1)
-    assert "Gone from " in call("forget", "--attribute", "tenant=a=b", "--yes").out
-    assert store.exchanges() == kept
+    assert "Deleted from " in call("forget", "--attribute", "tenant=a=b", "--yes").out
+    assert store.answers.list_exchanges() == kept
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_a_session_or_an_attribute_is_forgotten(call: Call, store: Store, scored
         ("--attribute", "=acme", "--yes"),
     ],
 )
-def test_nothing_goes_by_mistake(call: Call, store: Store, scored: Scored, arguments: tuple[str, ...]) -> None:
-    """Without a terminal to ask at, without a name, or with two of them."""
+def test_forget_requires_confirmation_and_one_selector(call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, ...]) -> None:
+    """Without a terminal, a selector, or with two of them, nothing is deleted."""
     scored(store, [0.5], user="u1", session="s1", attributes={"tenant": "acme"})
 
     ended = call("forget", *arguments)
 
     assert ended.code == 2
-    assert store.counts().captured == 1
+    assert store.answers.counts().captured == 1
 
 
 @pytest.mark.parametrize(("answer", "left", "code"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
-def test_at_a_terminal_it_asks(store: Store, scored: Scored, answer: bytes, left: int, code: int) -> None:
-    """After it has said what there is."""
+def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer: bytes, left: int, code: int) -> None:
+    """After showing what there is."""
     scored(store, [0.5], user="u1")
     near, far = pty.openpty()
     command = [sys.executable, "-c", "from germane.cli import main; main()", "forget", "--user", "u1"]
@@ -156,18 +156,18 @@ def test_at_a_terminal_it_asks(store: Store, scored: Scored, answer: bytes, left
     os.close(far)
 
     assert process.returncode == code
-    assert b"has of user u1: 1 exchange, 1 score" in out
-    assert b"Delete all of it for good?" in out
-    assert store.counts().captured == left
+    assert b"contains for user u1: 1 exchange, 1 score" in out
+    assert b"Delete permanently?" in out
+    assert store.answers.counts().captured == left
 
 
-def test_a_name_cannot_trick_a_terminal(call: Call, database: str) -> None:
-    """It may have come from a stranger's request."""
+def test_user_names_are_sanitized(call: Call, database: str) -> None:
+    """They may come from a stranger's request."""
     assert "\x1b" not in call("forget", "--user", "\x1b[31mred", "--yes").out
 
 
-def test_packing_says_what_it_brought(call: Call, store: Store, scored: Scored, tmp_path: Path) -> None:
-    """On SQLite the file is smaller afterwards."""
+def test_vacuum_reports_the_sizes(call: Call, store: TrackingStore, scored: Scored, tmp_path: Path) -> None:
+    """On SQLite, the file is smaller afterwards."""
     scored(store, [0.5] * 50, started_at=ago(500), answer="x" * 20_000)
     store.close()  # else the rows stand in the write-ahead log
     before = (tmp_path / "germane.db").stat().st_size
@@ -181,6 +181,6 @@ def test_packing_says_what_it_brought(call: Call, store: Store, scored: Scored, 
     assert sizes["size"] <= sizes["size_before"]
 
 
-def test_both_databases_are_packed(call: Call, migrated_url: str) -> None:
-    """PostgreSQL by VACUUM of our tables."""
+def test_both_databases_can_be_vacuumed(call: Call, migrated_url: str) -> None:
+    """PostgreSQL by VACUUM of germane's tables."""
     assert call("db", "vacuum", "--database", migrated_url).code == 0

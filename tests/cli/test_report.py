@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from germane.score import Reason
-from germane.storage import Decision, Store
+from germane.score import UnscoredReason
+from germane.storage import SamplingDecision, TrackingStore
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -28,10 +28,10 @@ def cells(row: str) -> list[str]:
     return re.split(r"\s{2,}", row)
 
 
-def test_each_route_has_mean_interval_and_coverage(call: Call, store: Store, scored: Scored) -> None:
-    """A line per route tells how it does and how sure that is."""
+def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """One line per route."""
     scored(store, GOOD)
-    scored(store, [*BAD, Reason.JUDGE_REFUSED], route="search")
+    scored(store, [*BAD, UnscoredReason.JUDGE_REFUSED], route="search")
 
     ended = call("report")
 
@@ -52,19 +52,19 @@ def test_each_route_has_mean_interval_and_coverage(call: Call, store: Store, sco
         "30",
     ]
     assert search.startswith("search  answer_relevancy  30  0.250")
-    assert search.endswith("100%       0%        30 of 31")
+    assert search.endswith("100%       0%  30 of 31")
 
 
-def test_json_is_one_object_with_a_version(call: Call, store: Store, scored: Scored) -> None:
-    """A program reads the same numbers."""
+def test_json_contains_the_same_numbers(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """One object with a version."""
     scored(store, GOOD)
 
     content = call("report", "--json").content
 
     (route,) = content["routes"]
-    assert content["enough"] == 20
+    assert content["min_samples"] == 20
     assert (route["service"], route["route"], route["scorer"], route["n"]) == ("shop", "ask", "answer_relevancy", 30)
-    assert (route["fingerprint"], route["newest"], route["enough"]) == ("f1", True, True)
+    assert (route["fingerprint"], route["newest"], route["has_min_samples"]) == ("f1", True, True)
     assert route["mean"] == pytest.approx(0.85)
     assert route["interval"][0] < 0.85 < route["interval"][1]
     counts = content["coverage"][0]
@@ -72,25 +72,25 @@ def test_json_is_one_object_with_a_version(call: Call, store: Store, scored: Sco
     assert route["coverage"] == counts
 
 
-def test_few_scores_are_not_enough_data(call: Call, store: Store, scored: Scored) -> None:
-    """No mean is shown that nobody should act on."""
+def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Nobody should act on it."""
     scored(store, GOOD[:7])
 
     ended = call("report")
 
-    assert "not enough data (n=7, need 20)" in ended.out
+    assert "not enough data (need 20)" in ended.out
     assert "0.8" not in ended.out
-    assert call("report", "--json").content["routes"][0]["enough"] is False
+    assert call("report", "--json").content["routes"][0]["has_min_samples"] is False
 
 
-def test_nothing_yet_is_said_so(call: Call, database: str) -> None:
-    """Silence is no data, never zero."""
+def test_empty_report_says_no_scores(call: Call, database: str) -> None:
+    """Missing data is never zero."""
     assert "No scores." in call("report").out
     assert call("report", "--json").content["routes"] == []
 
 
-def test_fingerprints_are_never_averaged_and_told_apart(call: Call, store: Store, scored: Scored) -> None:
-    """A judge that was changed makes a second line, and it is said which is newer."""
+def test_fingerprints_have_separate_rows(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """After a change of the judge, the newer row is marked."""
     old = datetime.now(UTC) - timedelta(hours=2)
     scored(store, BAD, fingerprint="old0", started_at=old)
     scored(store, GOOD, fingerprint="new0")
@@ -102,8 +102,8 @@ def test_fingerprints_are_never_averaged_and_told_apart(call: Call, store: Store
     assert ["0.250" in row for row in rows] == [False, True]
 
 
-def test_routes_of_two_services_are_told_apart(call: Call, store: Store, scored: Scored) -> None:
-    """The service is named where the route alone does not say which is meant."""
+def test_equal_routes_name_their_service(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The service is shown if the route alone is ambiguous."""
     scored(store, GOOD)
     scored(store, GOOD, service="help")
     scored(store, GOOD, route="other")
@@ -111,61 +111,61 @@ def test_routes_of_two_services_are_told_apart(call: Call, store: Store, scored:
     assert [cells(row)[0] for row in table(call("report").out)] == ["ask (help)", "ask (shop)", "other"]
 
 
-def test_what_was_dropped_before_a_scorer_was_known_is_told(call: Call, store: Store, scored: Scored) -> None:
-    """A process that only captures knows no scorer; what its queue or its limit dropped is told all the same."""
+def test_exchanges_dropped_before_a_scorer_was_known_are_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """A process that only captures knows no scorer. Its dropped exchanges are reported."""
     scored(store, [0.5])
-    store.declare("shop", ["never asked"])
-    for reason, count in ((Reason.CAPTURE_LIMIT, 9), (Reason.QUEUE_FULL, 2)):
-        store.count_dropped({("shop", "ask"): count}, [], reason)
+    store.exchanges.declare_routes("shop", ["never asked"])
+    for reason, count in ((UnscoredReason.EXCHANGE_LIMIT, 9), (UnscoredReason.QUEUE_FULL, 2)):
+        store.exchanges.count_dropped({("shop", "ask"): count}, [], reason)
 
     ended = call("report")
     dropped, known = call("report", "--json").content["coverage"]
 
-    assert "  ask, before any scorer was known: 9 skipped (capture_limit), 2 skipped (queue_full)\n" in ended.out
+    assert "  ask, before any scorer was known: 9 skipped (exchange_limit), 2 skipped (queue_full)\n" in ended.out
     assert "never asked" not in ended.out
-    assert (dropped["scorer"], dropped["seen"], dropped["skipped"]) == ("", 11, {"capture_limit": 9, "queue_full": 2})
+    assert (dropped["scorer"], dropped["seen"], dropped["skipped"]) == ("", 11, {"exchange_limit": 9, "queue_full": 2})
     assert (known["scorer"], known["seen"]) == ("answer_relevancy", 1)
 
 
-def test_candidates_that_wait_are_told(call: Call, store: Store, scored: Scored) -> None:
-    """What waits for the budget's picks is told apart from what waits for a judge, and so is what was not paid for."""
+def test_candidates_are_shown_apart_from_pending_tasks(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Candidates for the budget, pending tasks, and exchanges skipped because of the budget."""
     (exchange,) = scored(store, [0.5])
-    store.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
-    assert "  exchanges that no process has looked at yet: 3\n" in call("report").out
-    waiting = store.unsampled(10)
-    store.assign([Decision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"})
+    store.exchanges.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
+    assert "  exchanges not yet sampled: 3\n" in call("report").out
+    waiting = store.sampling.list_undecided(10)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"})
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET not_before = NULL WHERE state = 'pending'")
-    unpaid = {"answer_relevancy": Reason.BUDGET}
-    store.assign([Decision(waiting[2].id, 0.5, "budget", unpaid)], {"answer_relevancy": "f1"})
+    unpaid = {"answer_relevancy": UnscoredReason.BUDGET}
+    store.sampling.assign_tasks([SamplingDecision(waiting[2].id, 0.5, "budget", unpaid)], {"answer_relevancy": "f1"})
 
     ended, content = call("report"), call("report", "--json").content
 
-    assert "  ask, answer_relevancy: 1 skipped (budget), 2 pending (waiting)\n" in ended.out
-    assert "  2 of answer_relevancy are candidates: when their interval ends, the budget picks some\n" in ended.out
-    (task,) = content["waiting"]["tasks"]
-    assert (content["waiting"]["undecided"], task["candidates"], task["ready"]) == (0, 2, 0)
+    assert "  ask, answer_relevancy: 1 skipped (budget), 2 pending\n" in ended.out
+    assert "  2 candidates for answer_relevancy: the budget selects some at the end of the interval\n" in ended.out
+    (task,) = content["backlog"]["tasks"]
+    assert (content["backlog"]["unsampled"], task["candidates"], task["ready"]) == (0, 2, 0)
 
 
-def test_absences_are_told_with_their_reasons(call: Call, store: Store, scored: Scored) -> None:
-    """What has no score was skipped, failed or waits, and why."""
-    exchanges = scored(store, [0.9, Reason.JUDGE_TIMEOUT, Reason.JUDGE_TIMEOUT, Reason.UNPARSABLE])
+def test_unscored_exchanges_are_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Skipped, failed or pending."""
+    exchanges = scored(store, [0.9, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE])
     more = scored(store, [])
     assert more == []
-    store.add([type(exchanges[0])(**_again(exchanges[0], number)) for number in range(3)])
-    waiting = store.unsampled(10)
-    store.assign([Decision(waiting[0].id, 0.5, "drawn")], {"answer_relevancy": "f1"})
-    skipped = {"answer_relevancy": Reason.NOT_DRAWN}
-    store.assign([Decision(one.id, 0.5, "not_drawn", skipped) for one in waiting[1:]], {"answer_relevancy": "f1"})
+    store.exchanges.add([type(exchanges[0])(**_again(exchanges[0], number)) for number in range(3)])
+    waiting = store.sampling.list_undecided(10)
+    store.sampling.assign_tasks([SamplingDecision(waiting[0].id, 0.5, "sampled")], {"answer_relevancy": "f1"})
+    skipped = {"answer_relevancy": UnscoredReason.NOT_SAMPLED}
+    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "not_sampled", skipped) for one in waiting[1:]], {"answer_relevancy": "f1"})
 
     ended = call("report")
     (coverage,) = call("report", "--json").content["coverage"]
 
     assert (
-        "  ask, answer_relevancy: 2 skipped (not_drawn), 2 failed (judge_timeout), 1 failed (unparsable), "
-        "1 pending (waiting)\n"
+        "  ask, answer_relevancy: 2 skipped (not_sampled), 2 failed (judge_timeout), 1 failed (unparsable), "
+        "1 pending\n"
     ) in ended.out
-    assert coverage["skipped"] == {"not_drawn": 2}
+    assert coverage["skipped"] == {"not_sampled": 2}
     assert coverage["failed"] == {"judge_timeout": 2, "unparsable": 1}
     assert coverage["seen"] == 7
 
@@ -175,8 +175,8 @@ def _again(exchange: Any, number: int) -> dict[str, Any]:
     return values | {"id": f"{number:032x}"}
 
 
-def test_one_route_can_be_chosen(call: Call, store: Store, scored: Scored) -> None:
-    """`--route` shows that route alone."""
+def test_report_can_be_filtered_by_route(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """`--route` shows only that route."""
     scored(store, GOOD)
     scored(store, GOOD, route="search")
 
@@ -186,17 +186,17 @@ def test_one_route_can_be_chosen(call: Call, store: Store, scored: Scored) -> No
 
 
 @pytest.mark.parametrize(("least", "code"), [("0.8", 0), ("0.9", 3), ("-1", 0)])
-def test_a_mean_under_the_threshold_ends_with_3(
-    call: Call, store: Store, scored: Scored, least: str, code: int
+def test_mean_below_the_threshold_exits_with_3(
+    call: Call, store: TrackingStore, scored: Scored, least: str, code: int
 ) -> None:
-    """A pipeline can stop on it."""
+    """Pipelines can stop on it."""
     scored(store, GOOD)
 
     assert call("report", "--fail-under", least).code == code
 
 
-def test_too_few_scores_end_with_5(call: Call, store: Store, scored: Scored) -> None:
-    """Neither good nor bad is claimed of seven scores, or of none."""
+def test_too_few_scores_exit_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """No result is claimed from few or no scores."""
     assert call("report", "--fail-under", "0.5").code == 5
     scored(store, GOOD)
     assert call("report", "--fail-under", "0.5").code == 0
@@ -206,16 +206,16 @@ def test_too_few_scores_end_with_5(call: Call, store: Store, scored: Scored) -> 
     assert call("report", "--fail-under", "0.5").code == 3
 
 
-def test_a_route_whose_scores_all_failed_ends_with_5(call: Call, store: Store, scored: Scored) -> None:
-    """A judge that was away does not pass for answers that are good."""
+def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """An unreachable judge does not pass as good answers."""
     scored(store, GOOD)
-    scored(store, [Reason.JUDGE_UNREACHABLE] * 30, route="search")
+    scored(store, [UnscoredReason.JUDGE_UNREACHABLE] * 30, route="search")
 
     assert call("report", "--fail-under", "0.5").code == 5
 
 
-def test_only_the_newest_fingerprint_is_judged(call: Call, store: Store, scored: Scored) -> None:
-    """What another judge measured yesterday breaks no build today."""
+def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Scores of an earlier judge break no build."""
     scored(store, BAD, fingerprint="old", started_at=datetime.now(UTC) - timedelta(hours=2))
     scored(store, GOOD, fingerprint="new")
 
@@ -223,7 +223,7 @@ def test_only_the_newest_fingerprint_is_judged(call: Call, store: Store, scored:
 
 
 @pytest.mark.parametrize(("since", "routes"), [("30m", 0), ("7200s", 0), ("4h", 1), ("1d", 1), ("1w", 1)])
-def test_since_takes_a_span(call: Call, store: Store, scored: Scored, since: str, routes: int) -> None:
+def test_since_accepts_a_duration(call: Call, store: TrackingStore, scored: Scored, since: str, routes: int) -> None:
     """Answers count by the time at which they were given."""
     scored(store, GOOD, started_at=datetime.now(UTC) - timedelta(hours=3))
 
@@ -231,7 +231,7 @@ def test_since_takes_a_span(call: Call, store: Store, scored: Scored, since: str
 
 
 @pytest.mark.parametrize("zone", ["Z", "+05:30"])
-def test_since_takes_a_moment(call: Call, database: str, zone: str) -> None:
+def test_since_accepts_a_time(call: Call, database: str, zone: str) -> None:
     """ISO 8601, with its zone."""
     content = call("report", "--since", f"2026-03-01T12:00:00{zone}", "--json").content
 
@@ -239,26 +239,26 @@ def test_since_takes_a_moment(call: Call, database: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "h", "-3h", "\u00b2h", "9" * 30 + "d", "", "2026-13-01"])
-def test_a_time_that_is_none_is_wrong_usage(call: Call, database: str, since: str) -> None:
-    """The message shows what can be written."""
+def test_invalid_time_is_incorrect_usage(call: Call, database: str, since: str) -> None:
+    """The error shows valid values."""
     ended = call("report", "--since", since)
 
     assert ended.code == 2
-    assert "neither a span such as 24h or 7d nor a moment in ISO 8601" in ended.err
+    assert "neither a duration such as 24h or 7d nor an ISO 8601 time" in ended.err
 
 
 @pytest.mark.parametrize("verb", ["report", "trend"])
-def test_a_window_ends_after_it_begins(call: Call, database: str, verb: str) -> None:
-    """And not in the time to come."""
+def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
+    """And not in the future."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
 
     assert (turned.code, late.code) == (2, 2)
-    assert "it is not after --since" in turned.err
-    assert "still to come" in late.err
+    assert "must be after --since" in turned.err
+    assert "in the future" in late.err
 
 
-def test_answers_of_later_are_left_out(call: Call, store: Store, scored: Scored) -> None:
-    """What the report is of stands above it."""
+def test_until_excludes_later_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The window is stated above the table."""
     scored(store, GOOD)
 
     ended = call("report", "--since", "7d", "--until", "6d")
@@ -267,10 +267,10 @@ def test_answers_of_later_are_left_out(call: Call, store: Store, scored: Scored)
     assert re.search(r"since \S+ \S+ UTC and before \S+ \S+ UTC", ended.out)
 
 
-def test_reports_are_the_same_on_every_database(call: Call, migrated_url: str, scored: Scored) -> None:
-    """SQLite and PostgreSQL tell the same."""
-    store = Store(migrated_url)
-    scored(store, [*GOOD, Reason.JUDGE_REFUSED])
+def test_report_is_equal_on_both_databases(call: Call, migrated_url: str, scored: Scored) -> None:
+    """SQLite and PostgreSQL."""
+    store = TrackingStore(migrated_url)
+    scored(store, [*GOOD, UnscoredReason.JUDGE_REFUSED])
     store.close()
 
     content = call("report", "--database", migrated_url, "--json").content
@@ -279,7 +279,7 @@ def test_reports_are_the_same_on_every_database(call: Call, migrated_url: str, s
     assert content["coverage"][0]["failed"] == {"judge_refused": 1}
 
 
-def test_hostile_names_do_no_harm(call: Call, store: Store, scored: Scored) -> None:
+def test_hostile_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
     """A route named by a visitor cannot move the cursor."""
     scored(store, GOOD, route="a\x1b[2Jb\n\u202ec")
 

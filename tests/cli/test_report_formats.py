@@ -14,12 +14,11 @@ import pytest
 from rich.cells import cell_len
 from tests.cli.conftest import write
 
-from germane.annotation import Mark
-from germane.cli.commands.report import data as found
-from germane.cli.commands.report import text as plain
-from germane.cli.commands.report.data import Of
-from germane.cli.core.terminal import Terminal, fitted
-from germane.storage import Store
+from germane.annotation import Marker
+from germane.cli.commands.report import format_text
+from germane.cli.commands.report.data import load_report
+from germane.cli.core.terminal import Terminal, fit
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 GOOD, BAD = [0.9, 0.8, 0.85] * 10, [0.3, 0.2, 0.25] * 10
@@ -51,7 +50,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def week(store: Store) -> Store:
+def week(store: TrackingStore) -> TrackingStore:
     """Three routes, one of them bad since a mark."""
     now = datetime.now(UTC)
     write(store, GOOD, started_at=now - timedelta(hours=30))
@@ -59,12 +58,12 @@ def week(store: Store) -> Store:
     write(store, GOOD)
     write(store, BAD, route="search", answer="We are in Bern.")
     write(store, GOOD[:7], route="seldom")
-    store.add_marks([Mark(id="m1", name="index v42", service="shop", at=now - timedelta(hours=25))])
+    store.trends.add_markers([Marker(id="m1", name="index v42", service="shop", at=now - timedelta(hours=25))])
     return store
 
 
-def test_html_is_one_file_with_pictures(call: Call, week: Store, bare: Path) -> None:
-    """Sentence, table, chart, worst answers and comparison; no script, and nothing is asked for from outside."""
+def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Path) -> None:
+    """Verdict, table, charts, worst answers and comparison, without scripts or external resources."""
     file = bare / "report.html"
 
     ended = call("report", "--format", "html", "--since", "mark", "--output", str(file))
@@ -72,8 +71,8 @@ def test_html_is_one_file_with_pictures(call: Call, week: Store, bare: Path) -> 
     page = Page(text := file.read_text(encoding="utf-8"))
     assert (ended.code, ended.out, ended.err) == (0, "", f"Wrote {file}.\n")
     assert "Relevancy fell on search" in page.text
-    assert "Dropped for sure: search, answer_relevancy" in page.text
-    assert "not enough data (n=7, need 20)" in page.text
+    assert "Significant drop: search, answer_relevancy" in page.text
+    assert "not enough data (need 20)" in page.text
     assert "We are in Bern." in page.text
     assert page.tags.count("svg") >= 2
     assert not {"script", "link", "iframe", "object", "form", "a", "img"} & set(page.tags)
@@ -83,8 +82,8 @@ def test_html_is_one_file_with_pictures(call: Call, week: Store, bare: Path) -> 
     assert not re.findall(r"url\(|@import|https?://(?!www\.w3\.org)", text)
 
 
-def test_markdown_has_the_same(call: Call, week: Store) -> None:
-    """For a pull request, or a chat: to stdout where no file is named; md is short for it."""
+def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -> None:
+    """On standard output by default. md is short for markdown."""
     long, short = call("report", "--format", "markdown", "--compare"), call("report", "--format", "md", "--compare")
 
     assert (long.code, long.err) == (0, "")
@@ -95,8 +94,8 @@ def test_markdown_has_the_same(call: Call, week: Store) -> None:
     assert short.out.splitlines()[0] == long.out.splitlines()[0]
 
 
-def test_json_is_the_alias_that_it_was(call: Call, week: Store, bare: Path) -> None:
-    """`--json` and `--format json` are one; another format beside `--json` is wrong usage."""
+def test_json_option_equals_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
+    """`--json` with another format is incorrect usage."""
     plain = call("report", "--json", "--since", "2d").content
     named = call("report", "--format", "json", "--since", "2d", "-o", "r.json")
 
@@ -107,8 +106,8 @@ def test_json_is_the_alias_that_it_was(call: Call, week: Store, bare: Path) -> N
     assert (refused.code, refused.out) == (2, "")
 
 
-def test_text_may_go_to_a_file_too(call: Call, week: Store, bare: Path) -> None:
-    """With the same words as on a terminal."""
+def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, bare: Path) -> None:
+    """With the same content."""
     shown = call("report", "--since", "2026-01-01T00:00:00Z").out
     call("report", "--since", "2026-01-01T00:00:00Z", "--output", "r.txt")
 
@@ -116,26 +115,26 @@ def test_text_may_go_to_a_file_too(call: Call, week: Store, bare: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "markdown", "html", "json"])
-def test_exit_codes_do_not_depend_on_the_format(call: Call, week: Store, kind: str) -> None:
-    """3 for a broken threshold and for a drop, 5 where there is not enough data."""
+def test_exit_codes_do_not_depend_on_the_format(call: Call, week: TrackingStore, kind: str) -> None:
+    """3 for a violated threshold or a drop, 5 for too little data."""
     assert call("report", "--format", kind, "--fail-under", "0.5").code == 3
     assert call("report", "--format", kind, "--since", "mark", "--fail-on-drop").code == 3
     assert call("report", "--format", kind, "--route", "seldom", "--fail-under", "0.5").code == 5
 
 
 @pytest.mark.parametrize("kind", ["text", "markdown", "html"])
-def test_without_any_score_it_says_so(call: Call, database: str, kind: str) -> None:
-    """An empty database makes a report as well."""
+def test_empty_report_is_valid_in_every_format(call: Call, database: str, kind: str) -> None:
+    """An empty database is not an error."""
     ended = call("report", "--format", kind)
 
     assert ended.code == 0
     assert "No scores." in ended.out
 
 
-def test_answers_are_hostile_in_html(call: Call, store: Store) -> None:
-    """No tag, no attribute and no direction of theirs: scripts, 100 kB, letters from the right; names as well."""
+def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
+    """No tags, attributes or directions, at any length; names as well."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200], scorer="answer_relevancy")
-    store.add_marks([Mark(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
+    store.trends.add_markers([Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
 
     ended = call("report", "--format", "html", "--since", "2h", "--compare")
 
@@ -149,10 +148,10 @@ def test_answers_are_hostile_in_html(call: Call, store: Store) -> None:
     assert len(ended.out) < 300_000
 
 
-def test_answers_are_hostile_in_markdown(call: Call, store: Store) -> None:
-    """They make no tag, no picture, no link, no heading and no cell of their own."""
+def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> None:
+    """No tags, images, links, headings or cells."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200])
-    store.add_marks([Mark(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
+    store.trends.add_markers([Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
 
     ended = call("report", "--format", "md", "--since", "2h", "--compare")
 
@@ -164,28 +163,27 @@ def test_answers_are_hostile_in_markdown(call: Call, store: Store) -> None:
     assert headings[0] == "# germane report"
     assert "# heading" not in headings
     rows = [line for line in ended.out.splitlines() if line.startswith("| ")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {9}
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8, 9}
     assert len(ended.out) < 40_000
 
 
-def test_a_file_that_cannot_be_written_is_told(call: Call, database: str) -> None:
+def test_unwritable_output_is_reported(call: Call, database: str) -> None:
     """Cause, and no traceback."""
     ended = call("report", "--output", "/nowhere/at/all/r.html", "--format", "html")
 
     assert ended.code == 1
-    assert "cannot be written" in ended.err
+    assert "cannot write" in ended.err
 
 
-def test_on_a_terminal_it_fits(week: Store) -> None:
-    """A table for each scorer, and no line wider than the screen; routes of wide letters stand in their columns."""
+def test_report_fits_the_terminal(week: TrackingStore) -> None:
+    """One table per scorer, no line wider than the terminal, and aligned wide characters."""
     write(week, GOOD, route="\u5e97\u8217" * 4, scorer="a_scorer_with_quite_a_long_name")
 
-    text = plain.written(
-        found.read(week, datetime.now(UTC) - timedelta(hours=2), Of(None, None)), Terminal(watched=True)
-    )
+    report = load_report(week, datetime.now(UTC) - timedelta(hours=2), service=None, route=None)
+    text = format_text(report, Terminal(is_interactive=True))
 
     lines = text.splitlines()
-    assert all(fitted(line, 80).rstrip() == line for line in lines)
+    assert all(fit(line, 80).rstrip() == line for line in lines)
     assert "answer_relevancy" in lines
     wide = next(line for line in lines if line.startswith("\u5e97"))
     heading = lines[lines.index(wide) - 1]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage import Presence, Store
+from germane.score import Score, UnscoredReason
+from germane.storage import TrackingStore, WorkerHeartbeat
 
 Call = Callable[..., Any]
 Scored = Callable[..., list[Exchange]]
@@ -23,24 +23,24 @@ NOTHING = {"ready": 0, "waiting": 0, "erased": 0, "left_out": 0, "unknown": 0}
 
 
 @pytest.fixture(autouse=True)
-def worker(store: Store) -> None:
+def worker(store: TrackingStore) -> None:
     """A process that scores, and tells with what."""
-    store.beat(
-        Presence(id="w", host="h", pid=1, service="shop", version="1", scorers={"answer_relevancy": "f1"}),
+    store.workers.heartbeat(
+        WorkerHeartbeat(id="w", host="h", pid=1, service="shop", version="1", scorers={"answer_relevancy": "f1"}),
         [],
         lease=LEASE,
     )
 
 
-def ready(store: Store, fingerprint: str = "f1") -> set[str]:
+def ready(store: TrackingStore, fingerprint: str = "f1") -> set[str]:
     """Return which exchanges are to be scored."""
-    claims = store.claim("me", {"answer_relevancy": fingerprint}, limit=100, lease=LEASE)
+    claims = store.queue.claim_tasks("me", {"answer_relevancy": fingerprint}, limit=100, lease=LEASE)
     return {claim.exchange.id for claim in claims}
 
 
-def test_what_failed_is_scored_again(call: Call, store: Store, scored: Scored) -> None:
-    """All of it, or for one reason; scores are left alone."""
-    made = scored(store, [0.9, Reason.JUDGE_REJECTED, Reason.UNPARSABLE])
+def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """All, or those with one reason. Scores are not touched."""
+    made = scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.UNPARSABLE])
 
     one = call("rescore", "--failed", "judge_rejected", "--json").content
     assert (one["answers"], one["outcome"]) == (1, NOTHING | {"ready": 1})
@@ -49,13 +49,13 @@ def test_what_failed_is_scored_again(call: Call, store: Store, scored: Scored) -
     rest = call("rescore", "--failed", "--json").content
     assert (rest["answers"], rest["outcome"]) == (1, NOTHING | {"ready": 1})
     assert ready(store) == {made[2].id}
-    assert [one.value for one in store.scores_of([made[0].id])[made[0].id]] == [0.9]
+    assert [one.value for one in store.answers.get_scores([made[0].id])[made[0].id]] == [0.9]
 
 
-def test_without_an_option_all_are_scored_again(call: Call, store: Store, scored: Scored) -> None:
-    """What has a score, and what failed, since then; what waits already is counted."""
+def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Scores and failures since a time. Pending tasks are counted."""
     scored(store, [0.1], started_at=datetime.now(UTC) - timedelta(days=2))
-    made = scored(store, [0.9, 0.2, Reason.UNPARSABLE])
+    made = scored(store, [0.9, 0.2, UnscoredReason.UNPARSABLE])
 
     first = call("rescore")
     second = call("rescore", "--json").content
@@ -63,25 +63,25 @@ def test_without_an_option_all_are_scored_again(call: Call, store: Store, scored
     assert first.code == 0
     assert "3 to score again:" in first.out
     assert "answer_relevancy: 3 answers, about 3 requests" in first.out
-    assert "3 are scored by whoever scores next" in first.out
+    assert "3 queued for scoring" in first.out
     assert second["outcome"] == NOTHING | {"waiting": 2}
     assert ready(store) == {one.id for one in made}
 
 
-def test_scores_below_a_value_can_be_chosen(call: Call, store: Store, scored: Scored) -> None:
-    """Of a route and a scorer; and it is said that this bends the mean."""
+def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """By route and scorer, with a note about regression to the mean."""
     made = scored(store, [0.9, 0.2], route="ask")
     scored(store, [0.1], route="search")
 
     ended = call("rescore", "--below", "0.5", "--route", "ask", "--scorer", "answer_relevancy")
 
     assert "1 to score again" in ended.out
-    assert "the mean rises a little with them" in ended.out
+    assert "raises the mean slightly" in ended.out
     assert ready(store) == {made[1].id}
 
 
-def test_a_dry_run_changes_nothing(call: Call, store: Store, scored: Scored) -> None:
-    """It says what would be asked."""
+def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """It shows the estimated requests."""
     scored(store, [0.9, 0.2])
 
     content = call("rescore", "--dry-run", "--json").content
@@ -92,68 +92,68 @@ def test_a_dry_run_changes_nothing(call: Call, store: Store, scored: Scored) -> 
     assert (of_scorer["scorer"], of_scorer["fingerprint"], of_scorer["answers"]) == ("answer_relevancy", "f1", 2)
     assert of_scorer["requests"] == 2
     assert ready(store) == set()
-    assert "are scored by" not in call("rescore", "--dry-run").out
+    assert "queued for scoring" not in call("rescore", "--dry-run").out
 
 
-def test_another_judge_scores_beside_the_old_one(call: Call, store: Store, scored: Scored) -> None:
-    """Under the fingerprint that the running process tells of."""
+def test_new_fingerprint_is_added_to_the_old_score(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The fingerprint is that of the running process."""
     made = scored(store, [0.9], fingerprint="old")
 
     assert call("rescore", "--json").content["outcome"] == NOTHING | {"ready": 1}
 
-    (claim,) = store.claim("me", {"answer_relevancy": "f1"}, limit=9, lease=LEASE)
-    store.complete("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.4)) for task in claim.tasks])
-    assert sorted((one.fingerprint, one.value) for one in store.scores_of([made[0].id])[made[0].id]) == [
+    (claim,) = store.queue.claim_tasks("me", {"answer_relevancy": "f1"}, limit=9, lease=LEASE)
+    store.queue.complete_tasks("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.4)) for task in claim.tasks])
+    assert sorted((one.fingerprint, one.value) for one in store.answers.get_scores([made[0].id])[made[0].id]) == [
         ("f1", 0.4),
         ("old", 0.9),
     ]
 
 
-def test_a_limit_takes_the_newest(call: Call, store: Store, scored: Scored) -> None:
-    """And says that there are more."""
+def test_limit_selects_the_newest(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The output says that there are more."""
     now = datetime.now(UTC)
     made = [scored(store, [0.5], started_at=now - timedelta(minutes=minutes))[0] for minutes in (5, 3, 1)]
 
     content = call("rescore", "--limit", "2", "--json").content
 
-    assert (content["answers"], content["more"]) == (2, True)
+    assert (content["answers"], content["is_limited"]) == (2, True)
     assert ready(store) == {made[1].id, made[2].id}
 
 
-def test_erased_text_is_left_out_with_a_count(call: Call, store: Store, scored: Scored) -> None:
-    """There is nothing that a judge could be shown."""
+def test_erased_texts_are_skipped_and_counted(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """There is nothing to send to a judge."""
     scored(store, [0.5, 0.6])
-    store.prune(texts_before=datetime.now(UTC))
+    store.retention.prune(texts_before=datetime.now(UTC))
 
-    assert "2 have no text any more" in call("rescore").out
+    assert "2 skipped: the text was erased" in call("rescore").out
 
 
-def test_without_a_process_the_settings_say_what_is_in_force(
-    call: Call, store: Store, scored: Scored, monkeypatch: pytest.MonkeyPatch
+def test_without_a_worker_the_settings_determine_the_scorers(
+    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And it is said that nobody scores."""
-    store.dismiss("w")
+    """A note says that no process scores."""
+    store.workers.deregister_worker("w")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     made = scored(store, [0.5], fingerprint="of another judge")
 
     ended = call("rescore", "--scorer", "answer_relevancy")
 
-    assert "1 are scored by whoever scores next" in ended.out
-    assert "no process scores now. Start one: germane worker" in ended.out
-    sheet = store.sheet(made[0].id)
+    assert "1 queued for scoring" in ended.out
+    assert "no process scores at the moment; start one with: germane worker" in ended.out
+    sheet = store.answers.load_detail(made[0].id)
     assert sheet is not None
-    assert [one.state for one in sheet.works] == ["done", "pending"]
+    assert [one.state for one in sheet.tasks] == ["done", "pending"]
 
 
-def test_nothing_to_do_is_no_error(call: Call, store: Store) -> None:
-    """And what cannot be meant is refused."""
+def test_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) -> None:
+    """Invalid combinations of options are."""
     assert call("rescore").out == "Nothing to score again.\n"
     assert call("rescore", "--below", "0.5", "--failed").code == 2
     assert call("rescore", "--failed", "bored").code == 2
     unknown = call("rescore", "--scorer", "nobody")
     assert unknown.code == 1
-    assert "in force are answer_relevancy" in unknown.err
-    assert store.counts().pending == 0
+    assert "running: answer_relevancy" in unknown.err
+    assert store.answers.counts().pending == 0
 
 
 def _spoken(answer: str, environment: dict[str, str]) -> tuple[int, str]:
@@ -180,8 +180,8 @@ def _read(near: int) -> Iterator[str]:
         yield part.decode()
 
 
-def test_who_sits_at_a_terminal_is_asked_first(store: Store, scored: Scored, environment: dict[str, str]) -> None:
-    """After being told what it takes; programs are not asked, as the tests above show."""
+def test_rescore_asks_on_a_terminal(store: TrackingStore, scored: Scored, environment: dict[str, str]) -> None:
+    """After showing the estimate."""
     made = scored(store, [0.5])
 
     code, text = _spoken("n\n", environment)

@@ -48,8 +48,8 @@ def written(found: list[dict[str, Any]], name: str = "rows.jsonl") -> str:
     return name
 
 
-def test_a_file_is_scored(call: Call, judge: FakeJudge) -> None:
-    """With sample size, interval and coverage, the worst rows, and what it took."""
+def test_file_is_scored(call: Call, judge: FakeJudge) -> None:
+    """With n, interval, coverage, worst rows and usage."""
     bad = {"question": "When do you open?", "answer": f"By card {HOSTILE} 7."}
     ended = call("score", written([*rows(20), bad, {"question": "How?", "answer": ""}]))
 
@@ -58,13 +58,13 @@ def test_a_file_is_scored(call: Call, judge: FakeJudge) -> None:
     assert "21 of 22" in ended.out
     assert "answer_relevancy: 1 missing_input" in ended.out
     assert "rows.jsonl, line 21" in ended.out
-    assert "asked     When do you open?" in ended.out
+    assert "question  When do you open?" in ended.out
     assert "22 rows in " in ended.out
     assert " tokens" in ended.out
 
 
-def test_texts_of_rows_do_nothing_to_a_terminal(call: Call, judge: FakeJudge) -> None:
-    """Neither in the worst rows nor in what is said of a wrong one."""
+def test_row_texts_are_sanitized(call: Call, judge: FakeJudge) -> None:
+    """In the list of worst rows, and in errors."""
     shown = call("score", written([{"question": HOSTILE, "answer": "By card 1.", "id": HOSTILE}]))
     wrong = call("score", written([{HOSTILE: 1}]))
 
@@ -84,15 +84,15 @@ def test_texts_of_rows_do_nothing_to_a_terminal(call: Call, judge: FakeJudge) ->
         (0, [], 5),
     ],
 )
-def test_the_exit_code_says_how_it_went(
+def test_exit_code_reflects_the_thresholds(
     call: Call, judge: FakeJudge, count: int, options: list[str], code: int
 ) -> None:
-    """0 fine, 3 a threshold is broken, 5 not enough data."""
+    """0 success, 3 threshold violated, 5 not enough data."""
     assert call("score", written(rows(count)), *options).code == code
 
 
-def test_a_judge_that_is_away_is_not_enough_data(call: Call, judge: FakeJudge) -> None:
-    """And breaks a threshold of coverage; never a mean."""
+def test_unreachable_judge_is_not_enough_data(call: Call, judge: FakeJudge) -> None:
+    """It violates a coverage threshold, but never a mean."""
     judge.outage = Fault("refusal")
     file = written(rows(20))
 
@@ -103,8 +103,8 @@ def test_a_judge_that_is_away_is_not_enough_data(call: Call, judge: FakeJudge) -
     assert "20 judge_refused, mostly: " in ended.out
 
 
-def test_what_rows_have_in_common_is_said_once(call: Call, judge: FakeJudge) -> None:
-    """A judge that refuses all: one sentence and a count, in the list of the worst and in a report."""
+def test_equal_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
+    """One message and a count, in the list of worst rows and in reports."""
     judge.outage = Fault("status", status=401, message="no such key")
     file = written(rows(90))
 
@@ -112,26 +112,26 @@ def test_what_rows_have_in_common_is_said_once(call: Call, judge: FakeJudge) -> 
     report = call("score", file, "--scorer", "direct_relevancy", "--report", "markdown").out
 
     assert "Worst 90 of 90 low or failed" in shown
-    assert shown.partition("Worst")[2].count("because   not asked: the judge had rejected 20 requests in a row") == 1
-    assert "more rows likewise" in shown
+    assert shown.partition("Worst")[2].count("reason    not sent: the judge rejected 20 requests in a row") == 1
+    assert "more rows" in shown
     assert report.partition("## Worst 90 of 90")[2].count("not asked") == 1
 
 
-def test_json_is_one_object(call: Call, judge: FakeJudge) -> None:
-    """Summary, worst rows, what it took, and what the check says."""
+def test_score_json_is_one_object(call: Call, judge: FakeJudge) -> None:
+    """Summary, worst rows, usage and the result of the check."""
     file = written([*rows(20), {"question": "When do you open?", "answer": "By card 7."}])
     content = call("score", file, "--json", "--fail-under", "0.5").content
 
     (summary,) = content["summary"]
-    assert (content["rows"], summary["n"], summary["coverage"], summary["enough"]) == (21, 21, 1.0, True)
+    assert (content["rows"], summary["n"], summary["coverage"], summary["has_min_samples"]) == (21, 21, 1.0, True)
     assert content["check"]["passed"] is True
-    assert content["check"]["findings"][0]["sentence"].startswith("answer_relevancy: mean ")
-    assert content["spending"]["input_tokens"] > 0
+    assert content["check"]["findings"][0]["message"].startswith("answer_relevancy: mean ")
+    assert content["usage"]["input_tokens"] > 0
     assert "check" not in call("score", file, "--json").content
 
 
-def test_scorers_columns_and_limit_are_chosen(call: Call, judge: FakeJudge) -> None:
-    """On the command line, over those of the settings."""
+def test_scorers_columns_and_limit_can_be_given(call: Call, judge: FakeJudge) -> None:
+    """They override the settings."""
     found = [{"q": row["question"], "a": row["answer"]} for row in rows(5)]
     options = ["--scorer", "question_answer_similarity", "--scorer", "answer_relevancy", "--limit", "2"]
 
@@ -141,16 +141,16 @@ def test_scorers_columns_and_limit_are_chosen(call: Call, judge: FakeJudge) -> N
     assert content["rows"] == 2
 
 
-def test_another_judge_may_be_named(call: Call, judge: FakeJudge) -> None:
-    """And another embedder."""
+def test_judge_and_embedder_can_be_given(call: Call, judge: FakeJudge) -> None:
+    """They override the settings."""
     call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
 
     assert {request.body["model"] for request in judge.chats} == {"other"}
     assert {request.body["model"] for request in judge.embeddings} == {"other-embedder"}
 
 
-def test_a_cache_spares_the_second_run(call: Call, judge: FakeJudge) -> None:
-    """Nothing is asked twice."""
+def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
+    """A second run sends none."""
     file = written(rows(5))
     for _ in range(2):
         assert call("score", file, "--cache", "scores.db").code == 0
@@ -162,8 +162,8 @@ def test_a_cache_spares_the_second_run(call: Call, judge: FakeJudge) -> None:
     ("kind", "name", "start"),
     [("markdown", "r.md", "# Evaluation"), ("json", "r.json", '{"schema_version": 1'), ("html", "r.html", "<!doctype")],
 )
-def test_a_report_is_printed_or_written(call: Call, judge: FakeJudge, kind: str, name: str, start: str) -> None:
-    """Alone on stdout; or to a file, whose name says of what kind it is, with the summary on stdout."""
+def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, kind: str, name: str, start: str) -> None:
+    """The file's extension determines the format. The summary then goes to standard output."""
     file = written(rows(2))
 
     printed = call("score", file, "--report", kind)
@@ -177,26 +177,26 @@ def test_a_report_is_printed_or_written(call: Call, judge: FakeJudge, kind: str,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--output", "report.pdf"], "say which with --report"),
-        (["--output", "absent/report.md"], "there is no folder absent"),
-        (["--output", "rows.jsonl", "--report", "json"], "would overwrite what is read"),
-        (["--output", "c.json", "--cache", "c.json"], "would overwrite what is read"),
-        (["--json", "--report", "html"], "name a file with --output"),
-        (["--columns", "question"], "is not of the form question=q,answer=a"),
+        (["--output", "report.pdf"], "cannot tell the format of --output report.pdf"),
+        (["--output", "absent/report.md"], "the directory absent does not exist"),
+        (["--output", "rows.jsonl", "--report", "json"], "would overwrite an input file"),
+        (["--output", "c.json", "--cache", "c.json"], "would overwrite an input file"),
+        (["--json", "--report", "html"], "add --output FILE"),
+        (["--columns", "question"], "does not have the form question=q,answer=a"),
         (["--min-coverage", "90"], "is not in the range 0<=x<=1"),
         (["--limit", "0"], "is not in the range"),
     ],
 )
-def test_wrong_usage_ends_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
-    """Before anything is asked of a judge."""
+def test_incorrect_usage_exits_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+    """The error is reported before any work is done."""
     ended = call("score", written(rows(1)), *options)
 
     assert (ended.code, ended.out, judge.requests) == (2, "", [])
     assert said in " ".join(ended.err.split())
 
 
-def test_a_file_that_is_not_there_ends_with_2(call: Call, judge: FakeJudge) -> None:
-    """As click says it."""
+def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
+    """With click's message."""
     assert call("score", "absent.jsonl").code == 2
 
 
@@ -207,11 +207,11 @@ def test_a_file_that_is_not_there_ends_with_2(call: Call, judge: FakeJudge) -> N
         (["--limit", "1", "--scorer", "relevance"], "there is no scorer 'relevance'"),
         (["--limit", "1", "--columns", "qestion=q"], "knows no qestion"),
         (["--limit", "1", "--fail-under", "nan"], "min_mean is nan"),
-        (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is no cache of germane's"),
+        (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is not a score cache"),
     ],
 )
-def test_what_cannot_be_scored_ends_with_1(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
-    """In one line that names the place and the fix; nothing is asked of a judge."""
+def test_unscorable_file_exits_with_1(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+    """One line names location and fix. No request is sent."""
     ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
 
     assert (ended.code, ended.out, judge.requests) == (1, "", [])
@@ -228,8 +228,8 @@ def all_of(leader: int) -> str:
     return told.decode()
 
 
-def test_progress_is_shown_on_a_terminal_only(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
-    """On stderr; what is piped holds the result alone."""
+def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
+    """On standard error."""
     leader, follower = pty.openpty()
     settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
     process = subprocess.Popen(
@@ -247,8 +247,8 @@ def test_progress_is_shown_on_a_terminal_only(bare: Path, judge: FakeJudge, envi
     assert "rows/s" in told
 
 
-def test_an_interrupt_says_what_is_kept(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
-    """Ctrl-C ends it with 130, and no traceback."""
+def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
+    """Ctrl-C exits with 130 and no traceback."""
     judge.outage = Fault("hang")
     settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
     process = subprocess.Popen(
@@ -263,12 +263,12 @@ def test_an_interrupt_says_what_is_kept(bare: Path, judge: FakeJudge, environmen
     out, err = process.communicate(timeout=100)
 
     assert (process.returncode, out) == (130, "")
-    assert err.strip() == "germane: interrupted; what was scored is in scores.db: run again to go on"
+    assert err.strip() == "germane: interrupted; the scores so far are in scores.db; run again to continue"
 
 
 @pytest.mark.parametrize("safe_path", ["", "1"])
-def test_modules_of_the_current_folder_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
-    """By the installed command, as by `python -m germane`; not where Python was told to keep off that folder."""
+def test_modules_of_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
+    """By the installed command as by `python -m germane`, unless Python runs in safe-path mode."""
     (bare / "our_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange):\n    return 0.5\n")
     done = subprocess.run(
         [str(Path(sys.executable).with_name("germane")), "score", written(rows(3)), "--scorer", "half", "--json"],

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from germane.cli.worker import _without_numbers
-from germane.storage import Decision, Store
+from germane.cli.worker import strip_counts
+from germane.storage import SamplingDecision, TrackingStore
 from germane.testing import FakeJudge, OTLPReceiver
 
 Call = Callable[..., Any]
@@ -26,7 +26,7 @@ Process = subprocess.Popen[str]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker looks often."""
-    monkeypatch.setenv("GERMANE_TICK", "0.1")
+    monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
 
 
 @pytest.fixture
@@ -72,10 +72,10 @@ def until() -> Callable[[Callable[[], Any]], None]:
     return wait
 
 
-def captured(store: Store, make: Callable[..., Any], count: int) -> list[Any]:
+def captured(store: TrackingStore, make: Callable[..., Any], count: int) -> list[Any]:
     """Write exchanges that nobody has decided on, as an application does that captures."""
     exchanges = [make(question=f"How do I pay {number}?", answer=f"By card {number}.") for number in range(count)]
-    store.add(exchanges)
+    store.exchanges.add(exchanges)
     return exchanges
 
 
@@ -87,31 +87,31 @@ def make() -> Callable[..., Any]:
     return an_exchange
 
 
-def states(store: Store) -> tuple[int, int, int]:
+def states(store: TrackingStore) -> tuple[int, int, int]:
     """Return how many tasks are done, pending and running."""
-    counts = store.counts()
+    counts = store.answers.counts()
     return counts.done, counts.pending, counts.running
 
 
-def test_a_worker_scores_until_nothing_is_left(call: Call, judge: FakeJudge, store: Store, make: Any) -> None:
-    """It says what it is about to do in one line that tells no secret, scores all of it, and exits with 0."""
+def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
+    """The first line describes the worker without secrets, and the exit code is 0."""
     captured(store, make, 25)
-    ended = call("worker", "--until-empty", "--concurrency", "4")
+    ended = call("worker", "--drain", "--concurrency", "4")
 
     assert (ended.code, ended.out) == (0, "")
     models = "fake-judge and fake-embedder"
-    said = f"germane worker scores answer_relevancy with {models}, 4 requests at a time, in {store.name}\n"
+    said = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
     assert ended.err == said
     assert states(store) == (25, 0, 0)
-    assert not store.outstanding()
+    assert not store.queue.load_outstanding()
 
 
-def test_one_round_scores_what_is_ready(call: Call, judge: FakeJudge, store: Store, make: Any) -> None:
-    """Candidates of a pool and tasks of others are no part of it; the judge is asked once for each exchange."""
+def test_once_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
+    """Candidates and tasks of other scorers are not included. Each exchange takes one request."""
     captured(store, make, 5)
     other = make()
-    store.add([other])
-    store.assign([Decision(other.id, 1.0, "drawn")], {"theirs": "f9"})
+    store.exchanges.add([other])
+    store.sampling.assign_tasks([SamplingDecision(other.id, 1.0, "sampled")], {"theirs": "f9"})
     ended = call("worker", "--once")
 
     assert ended.code == 0
@@ -119,10 +119,10 @@ def test_one_round_scores_what_is_ready(call: Call, judge: FakeJudge, store: Sto
     assert len(judge.chats) == 5
 
 
-def test_a_worker_scores_where_the_environment_says_capture(
-    call: Call, judge: FakeJudge, store: Store, make: Any, monkeypatch: pytest.MonkeyPatch
+def test_worker_ignores_the_capture_role(
+    call: Call, judge: FakeJudge, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One environment serves the applications, which capture, and the worker beside them."""
+    """Applications and workers may share one environment."""
     monkeypatch.setenv("GERMANE_ROLE", "capture")
     captured(store, make, 2)
 
@@ -130,10 +130,10 @@ def test_a_worker_scores_where_the_environment_says_capture(
     assert states(store) == (2, 0, 0)
 
 
-def test_scorers_of_an_imported_module_run(
-    call: Call, store: Store, make: Any, monkeypatch: pytest.MonkeyPatch, bare: Path
+def test_imported_scorers_run(
+    call: Call, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch, bare: Path
 ) -> None:
-    """A module of the current folder that registers a scorer is found, beside those of the setting."""
+    """Modules of --import are added to those of the setting."""
     for name in ("first", "second"):
         (bare / f"{name}_scorers.py").write_text(
             f"import germane\n\n@germane.scorer\ndef {name}_worker_scorer(exchange):\n    return 0.5\n"
@@ -141,42 +141,42 @@ def test_scorers_of_an_imported_module_run(
     monkeypatch.setenv("GERMANE_IMPORTS", "first_scorers")
     monkeypatch.setenv("GERMANE_SCORERS", "first_worker_scorer,second_worker_scorer")
     captured(store, make, 3)
-    ended = call("worker", "--until-empty", "--import", "second_scorers")
+    ended = call("worker", "--drain", "--import", "second_scorers")
 
     assert (ended.code, states(store)) == (0, (6, 0, 0)), ended.err
-    assert ended.err.startswith("germane worker scores first_worker_scorer, second_worker_scorer, ")
+    assert ended.err.startswith("germane worker: scorers first_worker_scorer, second_worker_scorer, ")
 
 
-def test_without_a_scorer_there_is_no_worker(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing to score with ends it at once, with the reason."""
+def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, it ends at once with the reason."""
     monkeypatch.setenv("GERMANE_SCORERS", "[]")
     ended = call("worker")
 
     assert (ended.code, ended.err) == (1, "germane: nothing will be scored: the setting scorers is empty\n")
 
 
-def test_a_worker_waits_for_what_another_one_holds(
-    start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, tmp_path: Path
+def test_drain_waits_for_tasks_of_other_workers(
+    start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, tmp_path: Path
 ) -> None:
-    """Until that one is done it says once that it waits, and for what; then it exits."""
+    """It logs once what it waits for, and exits when they are done."""
     (exchange,) = captured(store, make, 1)
-    store.assign([Decision(exchange.id, 1.0, "drawn")], {"theirs": "f9"})
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"theirs": "f9"})
     _tell(tmp_path, "UPDATE scoring_task SET state = 'running', not_before = '2999-01-01', lease_owner = 'another'")
-    worker = start("--until-empty")
+    worker = start("--drain")
     assert worker.stderr is not None
     worker.stderr.readline()
 
-    assert worker.stderr.readline() == "waiting for 1 task that others are at work on\n"
+    assert worker.stderr.readline() == "waiting for 1 task in progress in other processes\n"
     _tell(tmp_path, "UPDATE scoring_task SET state = 'done', not_before = NULL, lease_owner = NULL")
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 
 
-def test_one_task_is_no_news_after_two() -> None:
-    """What a worker waits for is said again when it is something else, not when it is fewer."""
-    several, one = "waiting for 12 tasks that others are at work on", "waiting for 1 task that others are at work on"
+def test_changed_counts_are_not_logged_again() -> None:
+    """A different reason is."""
+    several, one = "waiting for 12 tasks in progress in other processes", "waiting for 1 task in progress in other processes"
 
-    assert _without_numbers(several) == _without_numbers(one)
-    assert _without_numbers(one) != _without_numbers("waiting for 1 task to be tried again later")
+    assert strip_counts(several) == strip_counts(one)
+    assert strip_counts(one) != strip_counts("waiting for 1 task to be retried later")
 
 
 def _tell(folder: Path, statement: str) -> None:
@@ -186,14 +186,14 @@ def _tell(folder: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_worker_that_is_told_to_stop_leaves_nothing_half_done(
-    number: int, code: int, start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, until: Any
+def test_shutdown_leaves_no_task_in_progress(
+    number: int, code: int, start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
-    """What it holds is finished or handed back, without any use of its tries; the rest waits for the next worker."""
+    """Tasks are finished or released without using up retries."""
     judge.latency, judge.embedding_latency = 0.3, 0.0
     captured(store, make, 100)
     worker = start("--concurrency", "4")
-    until(lambda: store.counts().done)
+    until(lambda: store.answers.counts().done)
     worker.send_signal(number)
 
     assert worker.wait(60) == code
@@ -205,13 +205,13 @@ def test_a_worker_that_is_told_to_stop_leaves_nothing_half_done(
     assert len(judge.chats) == done
 
 
-def test_a_second_signal_ends_a_worker_at_once(
-    start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, until: Any
+def test_second_signal_ends_the_worker_immediately(
+    start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
-    """Whoever does not want to wait for a slow judge asks twice."""
+    """Without waiting for a slow judge."""
     judge.latency = 300
     captured(store, make, 2)
-    worker = start("--grace", "600")
+    worker = start("--shutdown-timeout", "600")
     until(lambda: judge.chats)
     worker.send_signal(signal.SIGTERM)
     until(lambda: signal.SIGTERM not in _caught(worker.pid))
@@ -227,26 +227,26 @@ def _caught(pid: int) -> set[int]:
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
-def test_what_takes_longer_than_the_grace_is_left_to_others(
-    start: Callable[..., Process], judge: FakeJudge, store: Store, make: Any, until: Any
+def test_shutdown_timeout_releases_tasks(
+    start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
-    """A stop that was cut short says so, exits with 1, and hands back what it could not finish."""
+    """The worker says so and exits with 1."""
     judge.latency = 300
     captured(store, make, 2)
-    worker = start("--grace", "3")
+    worker = start("--shutdown-timeout", "3")
     until(lambda: judge.chats)
     worker.send_signal(signal.SIGTERM)
 
     assert worker.wait(60) == 1
     assert worker.stderr is not None
-    assert worker.stderr.read().splitlines()[1:] == ["not all was finished in time; others take it up within 60 s"]
+    assert worker.stderr.read().splitlines()[1:] == ["shutdown timed out with tasks in progress; other workers claim them after at most 60 s"]
     assert states(store) == (0, 2, 0)
 
 
-def test_a_worker_waits_for_tables_and_says_so_once(
+def test_worker_waits_for_tables(
     start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
 ) -> None:
-    """A job ends with the error; a lasting worker begins as soon as the tables are there. No line tells a password."""
+    """Drain ends with the error; a permanent worker starts when the tables exist. Passwords are not logged."""
     url = postgresql.url(postgresql.create()).replace("postgres@", "postgres:hush@")
     ended = call("worker", "--once", "--database", url)
     assert (ended.code, ended.out) == (1, "")
@@ -255,10 +255,10 @@ def test_a_worker_waits_for_tables_and_says_so_once(
     worker = start("--database", url)
     assert worker.stderr is not None
     waiting = worker.stderr.readline()
-    store = Store(url)
+    store = TrackingStore(url)
     store.migrate()
-    store.add([make()])
-    until(lambda: store.counts().done == 1)
+    store.exchanges.add([make()])
+    until(lambda: store.answers.counts().done == 1)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
     store.close()
@@ -270,10 +270,10 @@ def test_a_worker_waits_for_tables_and_says_so_once(
     assert "hush" not in waiting + begun + ended.err
 
 
-def test_scores_of_a_worker_reach_the_spans_of_the_application(
-    call: Call, judge: FakeJudge, store: Store, make: Any, monkeypatch: pytest.MonkeyPatch
+def test_worker_scores_reach_the_application_spans(
+    call: Call, judge: FakeJudge, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A span that links to the handler's carries the score, and has left when the worker exits."""
+    """A linked span carries the score, and is exported before the worker exits."""
     with OTLPReceiver() as receiver:
         for name, value in receiver.environment().items():
             monkeypatch.setenv(name, value)
@@ -282,4 +282,4 @@ def test_scores_of_a_worker_reach_the_spans_of_the_application(
         (span,) = receiver.spans
 
     assert [link.span_id for link in span.links] == [exchange.span_id]
-    assert span.attributes["rag.evaluation.answer_relevancy"] == pytest.approx(store.worst()[0].score.value, abs=1e-9)
+    assert span.attributes["germane.evaluation.answer_relevancy"] == pytest.approx(store.answers.worst()[0].score.value, abs=1e-9)

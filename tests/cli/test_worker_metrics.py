@@ -19,7 +19,7 @@ import pytest
 from tests.cli.conftest import an_exchange
 from tests.dashboard.scrape import Scraped, scraped
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 Call = Callable[..., Any]
@@ -31,7 +31,7 @@ SHOWN = re.compile(r"(?:germane serves on|metrics are shown at) (http://[^/\s]+)
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
     """A judge that the settings name; a worker looks often."""
-    monkeypatch.setenv("GERMANE_TICK", "0.1")
+    monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
     with FakeJudge() as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -76,9 +76,9 @@ def read(url: str, **headers: str) -> Scraped:
     return scraped(answer.text)
 
 
-def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, store: Store) -> None:
-    """One page has the process's own counters and histograms beside gauges by the time of the answer; it is closed."""
-    store.add([an_exchange(question=f"How do I pay {number}?") for number in range(25)])
+def test_worker_metrics_include_process_and_database(start: Any, store: TrackingStore) -> None:
+    """Counters and histograms of the process, and gauges by the time of the answer."""
+    store.exchanges.add([an_exchange(question=f"How do I pay {number}?") for number in range(25)])
     worker, url = start("worker", "--metrics", "0")
     runs = {"gen_ai_evaluation_name": "answer_relevancy", "gen_ai_workflow_name": "ask", "outcome": "scored"}
 
@@ -87,15 +87,15 @@ def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, stor
         return found if sum(found.all(name, **labels).values()) == total else None
 
     assert url.startswith("http://127.0.0.1:")
-    until(lambda: store.counts().done == 25)
-    found = until(lambda: once("rag_evaluation_score_count", 25, gen_ai_workflow_name="ask"))
-    assert found.one("rag_evaluation_runs_total", **runs) == 25
-    assert found.kinds["rag_evaluation_duration_seconds"] == "histogram"
+    until(lambda: store.answers.counts().done == 25)
+    found = until(lambda: once("germane_evaluation_score_count", 25, gen_ai_workflow_name="ask"))
+    assert found.one("germane_evaluation_runs_total", **runs) == 25
+    assert found.kinds["germane_evaluation_duration_seconds"] == "histogram"
     window = {
         part: datetime.fromtimestamp(found.one(f"germane_window_{end}_timestamp_seconds", window="24h"), UTC)
         for part, end in (("since", "begin"), ("until", "end"))
     }
-    (one,) = store.summary(**window)
+    (one,) = store.trends.summary(**window)
     assert found.one("germane_score_mean", window="24h") == pytest.approx(one.mean, abs=1e-9)
     assert found.one("germane_scores", window="24h") == one.n == 25
 
@@ -105,22 +105,22 @@ def test_a_worker_shows_what_it_does_and_what_the_database_says(start: Any, stor
         httpx2.get(url, timeout=5)
 
 
-def test_pages_with_a_worker_show_its_instruments_too(start: Any, store: Store) -> None:
-    """One process that serves and scores has one page of metrics; one that only serves has gauges alone."""
-    store.add([an_exchange()])
+def test_dashboard_with_worker_serves_its_metrics(start: Any, store: TrackingStore) -> None:
+    """A process that only serves the dashboard has gauges only."""
+    store.exchanges.add([an_exchange()])
     _, with_worker = start("serve", "--port", "0", "--with-worker")
     _, alone = start("serve", "--port", "0")
 
-    until(lambda: read(with_worker).all("rag_evaluation_runs_total", outcome="scored"))
+    until(lambda: read(with_worker).all("germane_evaluation_runs_total", outcome="scored"))
     found = read(alone)
     assert found.one("germane_up") == 1
-    assert not [name for name in found.samples if name.startswith("rag_")]
+    assert not [name for name in found.samples if name.startswith(("germane_evaluation", "germane_capture"))]
 
 
-def test_a_worker_without_a_database_says_that_it_has_none(
+def test_worker_metrics_show_a_missing_database(
     start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it waits it answers: germane_up is 0; once the database is there it is 1."""
+    """germane_up is 0 until the database exists."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{tmp_path / 'not yet' / 'germane.db'}")
     worker, url = start("worker", "--metrics", "localhost:0")
 
@@ -131,15 +131,15 @@ def test_a_worker_without_a_database_says_that_it_has_none(
     assert worker.wait(60) == 130
 
 
-def test_others_read_it_with_a_token_alone(
+def test_public_metrics_require_a_token(
     start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On an address that others reach a worker refuses to begin without a token, and asks for it with one."""
+    """On a public address, the worker refuses to start without a token."""
     refused = call("worker", "--metrics", "0.0.0.0:0")
     assert refused.code == 2
-    assert "GERMANE_TOKEN" in refused.err
+    assert "GERMANE_DASHBOARD_TOKEN" in refused.err
 
-    monkeypatch.setenv("GERMANE_TOKEN", TOKEN)
+    monkeypatch.setenv("GERMANE_DASHBOARD_TOKEN", TOKEN)
     _, url = start("worker", "--metrics", "0.0.0.0:0")
     url = url.replace("0.0.0.0", "127.0.0.1")
     shown = {
@@ -153,8 +153,8 @@ def test_others_read_it_with_a_token_alone(
     assert shown == {"none": 401, "wrong": 401, "right": 200}
 
 
-def test_an_address_that_is_taken_ends_it(call: Call, judge: FakeJudge, database: str) -> None:
-    """Nothing is scored by a worker that cannot show what it was told to show."""
+def test_worker_ends_if_metrics_cannot_be_served(call: Call, judge: FakeJudge, database: str) -> None:
+    """Nothing is scored."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = call("worker", "--once", "--metrics", str(taken.getsockname()[1]))
 
@@ -163,9 +163,9 @@ def test_an_address_that_is_taken_ends_it(call: Call, judge: FakeJudge, database
 
 
 @pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
-def test_what_is_no_address_is_refused(given: str, call: Call, database: str) -> None:
-    """A host without a port, a port that is none, and an address of six parts without brackets."""
+def test_invalid_metrics_address_is_rejected(given: str, call: Call, database: str) -> None:
+    """A host without a port, an invalid port, or an IPv6 address without brackets."""
     ended = call("worker", "--metrics", given)
 
     assert ended.code == 2
-    assert "is no address such as 9464" in ended.err
+    assert "is not an address such as 9464" in ended.err

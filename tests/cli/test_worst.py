@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import an_exchange
 
-from germane.annotation import Recorded
-from germane.cli.commands.worst import describe
-from germane.storage import Store
+from germane.annotation import RecordedScore
+from germane.cli.commands.worst import describe_answer
+from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -28,58 +28,58 @@ HOSTILE = [
 ]
 
 
-def test_the_lowest_come_first_with_what_they_were_made_from(call: Call, store: Store, scored: Scored) -> None:
-    """An answer, its score, and the questions that the judge thought it answers."""
+def test_lowest_answers_come_first_with_generated_questions(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Answer, score and the questions that the judge generated."""
     scored(store, [0.9, 0.1, 0.5])
     reads_as = {"questions": [{"text": "What colour?", "similarity": 0.05}, {"text": "unused", "similarity": None}]}
     scored(store, [0.05], details=reads_as, question="How do I pay?", answer="It is blue.")
 
     lines = call("worst", "-n", "2").out.splitlines()
 
-    assert lines[0].startswith(" 0.05  off  ask  ")
+    assert lines[0].startswith(" 0.05  irrelevant  ask  ")
     assert lines[1:4] == [
-        "       asked     How do I pay?",
-        "       answered  It is blue.",
+        "       question  How do I pay?",
+        "       answer    It is blue.",
         "       reads as  What colour?  (0.05)",
     ]
-    assert lines[4].startswith("       scored    by answer_relevancy, exchange ")
-    assert lines[6].startswith(" 0.10  off  ask  ")
+    assert lines[4].startswith("       scorer    answer_relevancy, exchange ")
+    assert lines[6].startswith(" 0.10  irrelevant  ask  ")
     assert len(lines) == 11
 
 
-def test_a_calibrated_label_comes_with_the_value_that_it_stands_for(call: Call, store: Store, scored: Scored) -> None:
-    """Else a reader could not tell why two answers of one value have two labels."""
+def test_calibrated_label_shows_the_calibrated_value(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Otherwise, equal values with different labels would be confusing."""
     scored(store, [0.62], details={"calibrated": 0.51})
 
-    assert call("worst").out.startswith(" 0.62  partly (calibrated 0.51)  ask  ")
+    assert call("worst").out.startswith(" 0.62  partly_relevant (calibrated 0.51)  ask  ")
 
 
-def test_text_that_is_gone_is_said_to_be_gone(call: Call, store: Store, scored: Scored) -> None:
-    """The score stays, and so does its place in the list."""
+def test_erased_text_is_marked(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The score stays in the list."""
     scored(store, [0.1], details={"questions": [{"text": "What colour?", "similarity": 0.05}]})
-    store.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
+    store.retention.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
 
     out = call("worst").out
 
-    assert out.count("(erased, or never kept)") == 3
+    assert out.count("(erased or not stored)") == 3
     assert "None" not in out
 
 
-def test_json_holds_the_whole_answer(call: Call, store: Store, scored: Scored) -> None:
-    """Nothing is cut or replaced for a program."""
+def test_json_contains_the_complete_answer(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Nothing is truncated or replaced."""
     (exchange,) = scored(store, [0.1], question=HOSTILE[1], answer=HOSTILE[3], details={"questions": []})
 
     (answer,) = call("worst", "--json").content["answers"]
 
     assert (answer["exchange_id"], answer["trace_id"]) == (exchange.id, exchange.trace_id)
     assert (answer["question"], answer["answer"]) == (HOSTILE[1], HOSTILE[3])
-    assert (answer["value"], answer["label"], answer["scorer"]) == (0.1, "off", "answer_relevancy")
+    assert (answer["value"], answer["label"], answer["scorer"]) == (0.1, "irrelevant", "answer_relevancy")
     assert datetime.fromisoformat(answer["started_at"]) == exchange.started_at
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_captured_text_cannot_trick_a_terminal(call: Call, store: Store, scored: Scored, text: str) -> None:
-    """Each text stays on its line; no control or direction mark gets through; a long one is cut."""
+def test_captured_text_is_sanitized(call: Call, store: TrackingStore, scored: Scored, text: str) -> None:
+    """One line per text, no control or direction characters, and long texts are truncated."""
     scored(
         store, [0.1], question=text, answer=text, route=text, details={"questions": [{"text": text, "similarity": 0.1}]}
     )
@@ -92,27 +92,27 @@ def test_captured_text_cannot_trick_a_terminal(call: Call, store: Store, scored:
     assert {kind for kind in kinds if kind.startswith("C")} == set()
 
 
-def test_an_id_cannot_trick_a_terminal(store: Store) -> None:
-    """It may have come with a file. click takes colours away only where nobody looks: at a terminal nothing does."""
+def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
+    """They may come from an imported file."""
     exchange = an_exchange(id="\x1b[31mred\x07")
-    store.add([exchange])
-    store.record([Recorded(exchange_id=exchange.id, name="mine", value=0.1, recorded_at=datetime.now(UTC))])
-    found = "\n".join(describe(store.worst(limit=1)[0]))
+    store.exchanges.add([exchange])
+    store.exchanges.record_scores([RecordedScore(exchange_id=exchange.id, name="mine", value=0.1, recorded_at=datetime.now(UTC))])
+    found = "\n".join(describe_answer(store.answers.worst(limit=1)[0]))
     assert "exchange \ufffd[31mred\ufffd" in found
 
 
 @pytest.mark.parametrize(
     "questions", ["text", [1], {"a": 1}, None, [{"similarity": 0.5}], [{"text": "x", "similarity": "y"}]]
 )
-def test_a_scorer_of_a_users_own_may_keep_anything(call: Call, store: Store, scored: Scored, questions: Any) -> None:
-    """Details of another shape are no error."""
+def test_custom_score_details_may_have_any_shape(call: Call, store: TrackingStore, scored: Scored, questions: Any) -> None:
+    """Unknown details are not an error."""
     scored(store, [0.1], details={"questions": questions})
 
     assert call("worst").code == 0
 
 
-def test_filters_and_limits(call: Call, store: Store, scored: Scored) -> None:
-    """By route, scorer and time."""
+def test_worst_can_be_filtered(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """By route, scorer, time and number."""
     scored(store, [0.1, 0.2])
     scored(store, [0.3], route="search")
     scored(store, [0.4], scorer="other")
@@ -128,8 +128,8 @@ def test_filters_and_limits(call: Call, store: Store, scored: Scored) -> None:
     assert values("--since", "7d") == [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_no_scores_are_said_so(call: Call, database: str) -> None:
-    """An empty list is no error."""
+def test_empty_list_says_no_scores(call: Call, database: str) -> None:
+    """It is not an error."""
     assert call("worst").out.startswith("No scores since ")
-    assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, by x, route y.\n")
+    assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, scorer x, route y.\n")
     assert call("worst", "--json").content["answers"] == []

@@ -17,8 +17,8 @@ from tests.conftest import PostgreSQL
 from tests.dashboard.seeding import NOW, Seeded, seed
 
 from germane.dashboard import create_app
-from germane.settings import load
-from germane.storage import Store
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 HERE = ("127.0.0.1", 50_000)
 """Whence requests come: without a token this machine alone is answered."""
@@ -30,9 +30,9 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def store(migrated_url: str, bare: Path) -> Iterator[Store]:
+def store(migrated_url: str, bare: Path) -> Iterator[TrackingStore]:
     """A migrated and empty database of either kind, whose clock shows the end of the week."""
-    with closing(Store(migrated_url, clock=now)) as opened:
+    with closing(TrackingStore(migrated_url, clock=now)) as opened:
         yield opened
 
 
@@ -40,7 +40,7 @@ def store(migrated_url: str, bare: Path) -> Iterator[Store]:
 class Week:
     """A database with a week in it, and what was written."""
 
-    store: Store
+    store: TrackingStore
     seeded: Seeded
 
 
@@ -53,7 +53,7 @@ class Original:
 
 
 def _written(url: str) -> Seeded:
-    with closing(Store(url, clock=now)) as opened:
+    with closing(TrackingStore(url, clock=now)) as opened:
         opened.migrate()
         return seed(opened, NOW)
 
@@ -110,7 +110,7 @@ def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: Original) -> 
 def week(request: pytest.FixtureRequest, tmp_path: Path, bare: Path) -> Iterator[Week]:
     """A week in a database of either kind; the next test does not see what a test writes into it."""
     original: Original = request.getfixturevalue(f"week_on_{request.param}")
-    with closing(Store(_copied(request, original, tmp_path), clock=now)) as opened:
+    with closing(TrackingStore(_copied(request, original, tmp_path), clock=now)) as opened:
         yield Week(opened, original.seeded)
     (tmp_path / "week.db").unlink(missing_ok=True)
 
@@ -124,14 +124,14 @@ def _copied(request: pytest.FixtureRequest, original: Original, folder: Path) ->
 
 
 @pytest.fixture
-def seeded(week: Week) -> Store:
+def seeded(week: Week) -> TrackingStore:
     """The store of that week."""
     return week.store
 
 
 @pytest.fixture
-def page(seeded: Store) -> Iterator[TestClient]:
+def page(seeded: TrackingStore) -> Iterator[TestClient]:
     """Asks for pages over the week. It follows no redirect."""
-    app = create_app(load(database="sqlite://"), store=seeded, now=now)
+    app = create_app(load_settings(database="sqlite://"), store=seeded, now=now)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
-from germane.annotation import Feedback, Mark
-from germane.exchange import Context, Exchange, draw_of
-from germane.score import Score, band
-from germane.storage import Decision, Store
+from germane.annotation import Feedback, Marker
+from germane.exchange import Context, Exchange, sampling_key_for
+from germane.score import Score, band_of
+from germane.storage import SamplingDecision, TrackingStore
 
 SERVICE = 'h"ost<ile>'
 OWNER = "hostile-1"
@@ -44,13 +44,13 @@ ROUTES = (
 )
 
 
-def hostile(store: Store, now: datetime = NOW) -> list[Exchange]:
+def hostile(store: TrackingStore, now: datetime = NOW) -> list[Exchange]:
     """Write exchanges with the worst of texts, all scored; return them, the oldest first."""
     exchanges = [_exchange(number, name, text, now) for number, (name, text) in enumerate(TEXTS.items())]
-    store.add(exchanges)
+    store.exchanges.add(exchanges)
     only = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}
-    store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], only)
-    claims = store.claim(OWNER, only, limit=1_000, lease=LEASE)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], only)
+    claims = store.queue.claim_tasks(OWNER, only, limit=1_000, lease=LEASE)
     mine = {one.id for one in exchanges}
     results = [
         (task, _score(claim.exchange, task.fingerprint, number))
@@ -58,8 +58,8 @@ def hostile(store: Store, now: datetime = NOW) -> list[Exchange]:
         for task in claim.tasks
         if claim.exchange.id in mine
     ]
-    store.complete(OWNER, results)
-    store.release(OWNER)
+    store.queue.complete_tasks(OWNER, results)
+    store.queue.release_tasks(OWNER)
     labels = [
         Feedback(
             id=f"hostile-{one.id}",
@@ -71,11 +71,11 @@ def hostile(store: Store, now: datetime = NOW) -> list[Exchange]:
         )
         for one in exchanges
     ]
-    store.add_feedback(labels)
-    mark = Mark(
+    store.labels.add_feedback(labels)
+    mark = Marker(
         id="hostile", name=TEXTS["script"], service=SERVICE, at=now - timedelta(hours=1), attributes={"a": "<b>"}
     )
-    store.add_marks([mark])
+    store.trends.add_markers([mark])
     return exchanges
 
 
@@ -98,7 +98,7 @@ def _exchange(number: int, name: str, text: str, now: datetime) -> Exchange:
         attributes={TEXTS["script"]: TEXTS["attribute"]},
         started_at=at,
         duration=0.5,
-        sampling_key=draw_of(trace),
+        sampling_key=sampling_key_for(trace),
     )
 
 
@@ -109,7 +109,7 @@ def _score(exchange: Exchange, fingerprint: str, number: int) -> Score:
         scorer="answer_relevancy",
         fingerprint=fingerprint,
         value=value,
-        label=band(value),
+        label=band_of(value),
         explanation=text[:300],
         details={"questions": list(near), "requested": 3, "usable": 3, "similarity": "embedding"},
         judge=TEXTS["script"],

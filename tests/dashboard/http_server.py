@@ -1,4 +1,4 @@
-"""A dashboard to be knocked at: over an empty file, with one screen more, which takes a form and shows one."""
+"""A dashboard to be knocked at: over an empty file, with one page_route more, which takes a form and shows one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 
 from germane.dashboard import create_app
 from germane.dashboard.web.forms import csrf, form
-from germane.dashboard.web.urls import screen
-from germane.insights.context import Desk
-from germane.settings import load
-from germane.storage import Store
+from germane.dashboard.web.urls import page_route
+from germane.insights.context import InsightContext
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 TOKEN = "correct-horse-battery-staple"
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
@@ -37,17 +37,17 @@ class Clock:
         self.now += timedelta(**span)
 
 
-def a_dashboard(store: Store, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
-    """Return a dashboard with the screen ``/written``; what was written stands in ``app.state.written``."""
-    app = create_app(load(database="sqlite://"), store=store, **{"now": Clock(), **given})
+def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
+    """Return a dashboard with the page_route ``/written``; what was written stands in ``app.state.written``."""
+    app = create_app(load_settings(database="sqlite://"), store=store, **{"now": Clock(), **given})
     app.state.written = []
 
-    def written(request: Request, desk: Desk) -> Response:
+    def written(request: Request, context: InsightContext) -> Response:
         if request.method == "POST":
             request.app.state.written.append(form(request))
         return HTMLResponse(f"<form>{csrf(request)}</form>")
 
-    app.router.routes.insert(0, screen("/written", answer or written, methods=("GET", "POST"), name="written"))
+    app.router.routes.insert(0, page_route("/written", answer or written, methods=("GET", "POST"), name="written"))
     return app
 
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from tests.dashboard import seeding_alerts, seeding_scores
 from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, on
 
-from germane.exchange import Context, Exchange, draw_of
-from germane.score import Reason, Score
-from germane.storage import Claim, Decision, Store
+from germane.exchange import Context, Exchange, sampling_key_for
+from germane.score import Score, UnscoredReason
+from germane.storage import SamplingDecision, TaskClaim, TrackingStore
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 SERVICE = "handbook"
@@ -74,47 +74,49 @@ class Seeded:
         ]
 
 
-def seed(store: Store, now: datetime = NOW) -> Seeded:
+def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
     """Write a week into a migrated and empty database; it ends at ``now``, which the store's clock should show."""
     chance = random.Random(20)
     made = _week(now, chance)
     exchanges = [one.exchange for one in made]
-    store.declare(SERVICE, SHARES)
-    store.add(exchanges)
-    store.assign(_decisions(made[: -UNTOUCHED - PENDING]), FINGERPRINTS)
+    store.exchanges.declare_routes(SERVICE, SHARES)
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks(_decisions(made[: -UNTOUCHED - PENDING]), FINGERPRINTS)
     scored = _score(store, [one for one in made if one.exchange.started_at < now - TOLD], chance)
     seeding_alerts.learn_baseline(store, SERVICE, FINGERPRINTS["answer_relevancy"], now)
     seeding_alerts.look(store, now - TOLD)
     scored += _score(store, [one for one in made if one.exchange.started_at >= now - TOLD], chance, busy=2)
     seeding_alerts.look(store, now)
     seeding_alerts.tell(store)
-    store.assign(_decisions(made[-UNTOUCHED - PENDING : -UNTOUCHED], rate=1.0), FINGERPRINTS)
-    store.count_dropped({(SERVICE, ASK): 4}, FINGERPRINTS, Reason.QUEUE_FULL, at=now - timedelta(hours=40))
+    store.sampling.assign_tasks(_decisions(made[-UNTOUCHED - PENDING : -UNTOUCHED], rate=1.0), FINGERPRINTS)
+    store.exchanges.count_dropped(
+        {(SERVICE, ASK): 4}, FINGERPRINTS, UnscoredReason.QUEUE_FULL, at=now - timedelta(hours=40)
+    )
     seeding_alerts.feedback(store, scored, random.Random(3))
     seeding_alerts.marks(store, SERVICE, now)
     resolved = seeding_alerts.over(store, SERVICE, now)
     seeding_alerts.worker(store, SERVICE, FINGERPRINTS)
-    store.roll(trend_by=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED)
-    opened = next(alert.id for alert in store.open_alerts() if alert.kind == "drop")
+    store.rollups.update(breakdowns=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED)
+    opened = next(alert.id for alert in store.alerts.list_open() if alert.type == "drop")
     return Seeded(now, exchanges, scored, opened, resolved)
 
 
-def another_service(store: Store, now: datetime = NOW, count: int = 60) -> list[Exchange]:
+def another_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:
     """Write a few answers of a second service with a route of the same name, all scored, by relevancy alone."""
     chance = random.Random(5)
     began = sorted(now - timedelta(hours=46) * chance.random() for _ in range(count))
     made = [_one(number, at, ASK, now, chance, service="mobile") for number, at in enumerate(began, start=10_000)]
     only = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}
-    store.add([one.exchange for one in made])
-    store.assign([Decision(one.exchange.id, 1.0, "drawn") for one in made], only)
+    store.exchanges.add([one.exchange for one in made])
+    store.sampling.assign_tasks([SamplingDecision(one.exchange.id, 1.0, "sampled") for one in made], only)
     by_id = {one.exchange.id: one for one in made}
-    claims = store.claim(OWNER, only, limit=2 * count, lease=LEASE)
+    claims = store.queue.claim_tasks(OWNER, only, limit=2 * count, lease=LEASE)
     claims = [claim for claim in claims if claim.exchange.id in by_id]
     results = [
         (task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for claim in claims for task in claim.tasks
     ]
-    store.complete(OWNER, results)
-    store.release(OWNER)
+    store.queue.complete_tasks(OWNER, results)
+    store.queue.release_tasks(OWNER)
     return [one.exchange for one in made]
 
 
@@ -155,7 +157,7 @@ def _one(number: int, at: datetime, route: str, now: datetime, chance: random.Ra
         error="UpstreamError: the search index did not answer" if kind == "broken" else None,
         started_at=at,
         duration=round(chance.uniform(0.6, 3.2), 3),
-        sampling_key=draw_of(trace),
+        sampling_key=sampling_key_for(trace),
     )
     return Made(exchange, kind, topic, reads_as)
 
@@ -196,36 +198,40 @@ def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, 
     )
 
 
-def _decisions(made: Sequence[Made], rate: float = RATE) -> list[Decision]:
+def _decisions(made: Sequence[Made], rate: float = RATE) -> list[SamplingDecision]:
     """Draw at a rate; what ended with an error is scored whatever the draw says."""
     decisions = []
     for one in made:
         exchange = one.exchange
         drawn = exchange.sampling_key <= rate
-        skip = {} if drawn or exchange.error else dict.fromkeys(FINGERPRINTS, Reason.NOT_DRAWN)
+        skip = {} if drawn or exchange.error else dict.fromkeys(FINGERPRINTS, UnscoredReason.NOT_SAMPLED)
         always = exchange.error is not None
-        decisions.append(Decision(exchange.id, 1.0 if always else rate, "always" if always else "drawn", skip))
+        decisions.append(
+            SamplingDecision(exchange.id, 1.0 if always else rate, "always" if always else "sampled", skip)
+        )
     return decisions
 
 
-def _score(store: Store, made: Sequence[Made], chance: random.Random, busy: int = 0) -> list[tuple[Exchange, Score]]:
+def _score(
+    store: TrackingStore, made: Sequence[Made], chance: random.Random, busy: int = 0
+) -> list[tuple[Exchange, Score]]:
     """Have a worker score those that were drawn, the ``busy`` newest of which meet a judge that is busy."""
     by_id = {one.exchange.id: one for one in made}
     drawn = [one for one in made if one.exchange.sampling_key <= RATE or one.exchange.error]
-    claims = store.claim(OWNER, FINGERPRINTS, limit=len(drawn), lease=LEASE)
+    claims = store.queue.claim_tasks(OWNER, FINGERPRINTS, limit=len(drawn), lease=LEASE)
     claims = [claim for claim in claims if claim.exchange.id in by_id]
     done, late = claims[: len(claims) - busy], claims[len(claims) - busy :]
     pairs = [(claim, task) for claim in done for task in claim.tasks]
     results = [(task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for _, task in pairs]
-    store.complete(OWNER, results)
+    store.queue.complete_tasks(OWNER, results)
     if late:
         _postpone(store, late, store.now() + timedelta(minutes=4))
-    store.release(OWNER)
+    store.queue.release_tasks(OWNER)
     scores = zip(pairs, results, strict=True)
     return [(claim.exchange, score) for (claim, _), (_, score) in scores if score.value is not None]
 
 
-def _postpone(store: Store, late: Sequence[Claim], until: datetime) -> None:
+def _postpone(store: TrackingStore, late: Sequence[TaskClaim], until: datetime) -> None:
     tasks = [task for claim in late for task in claim.tasks]
     said = "Error code: 429 - requests per minute of larch-judge are used up, try again in 20 s"
-    store.postpone(OWNER, tasks, until=until, reason=Reason.JUDGE_RATE_LIMITED, error=said)
+    store.queue.postpone_tasks(OWNER, tasks, until=until, reason=UnscoredReason.JUDGE_RATE_LIMITED, error=said)

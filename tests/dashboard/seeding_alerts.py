@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from germane.alert import Alert, Change, Event, What, key_of
-from germane.alerting.drop.history import learned
-from germane.alerting.evaluator import Lookout
-from germane.alerting.messages import sentence
-from germane.annotation import Feedback, Mark
+from germane.alert import Alert, AlertChange, AlertEvent, AlertEventType, alert_key
+from germane.alerting.drop.history import learn_from_store
+from germane.alerting.evaluator import AlertEvaluator
+from germane.alerting.messages import alert_message
+from germane.annotation import Feedback, Marker
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.settings import BudgetExhausted, Drop, NoData, ScorerError, load
-from germane.storage import Advance, Key, Outcome, Presence, Store
+from germane.settings import BudgetExhausted, Drop, NoData, ScorerError, load_settings
+from germane.storage import AlertTransaction, BaselineKey, DeliveryOutcome, TrackingStore, WorkerHeartbeat
 
 RELEVANCY = "answer_relevancy"
 BASELINE = (timedelta(days=7), timedelta(days=2))
@@ -29,7 +29,7 @@ _SAID = {
 }
 
 
-def feedback(store: Store, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
+def feedback(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
     """Have people label one answer of fifteen; one label of six disagrees with the judge."""
     relevancy = [pair for pair in scored if pair[1].scorer == RELEVANCY]
     given = []
@@ -45,37 +45,39 @@ def feedback(store: Store, scored: Sequence[tuple[Exchange, Score]], chance: ran
                 created_at=exchange.started_at + timedelta(minutes=2),
             )
         )
-    store.add_feedback(given)
+    store.labels.add_feedback(given)
 
 
-def marks(store: Store, service: str, now: datetime) -> None:
+def marks(store: TrackingStore, service: str, now: datetime) -> None:
     """Mark two deploys: a prompt three days ago, and the index that was rebuilt before the drop."""
     at = {"prompt 7": timedelta(days=3), "index v42": timedelta(hours=29, minutes=10)}
     more = {"prompt 7": {"commit": "4f2a9c1"}, "index v42": {"chunks": 512}}
-    store.add_marks(
+    store.trends.add_markers(
         [
-            Mark(id=f"mark-{name}", name=name, service=service, at=now - before, attributes=more[name])
+            Marker(id=f"mark-{name}", name=name, service=service, at=now - before, attributes=more[name])
             for name, before in at.items()
         ]
     )
 
 
-def learn_baseline(store: Store, service: str, fingerprint: str, now: datetime) -> None:
+def learn_baseline(store: TrackingStore, service: str, fingerprint: str, now: datetime) -> None:
     """Have a baseline in force that was learned from the first five days, and an older one that it replaced."""
-    key = Key(service, RELEVANCY, fingerprint)
+    key = BaselineKey(service, RELEVANCY, fingerprint)
     since, until = (now - before for before in BASELINE)
-    store.supersede(key, "imported", learned(store, key, since, since + timedelta(days=1)), ("larch-1", "6"))
-    version = store.begin_learning(key, "first", since=since, until=until)
+    store.baselines.replace_baseline(
+        key, "imported", learn_from_store(store, key, since, since + timedelta(days=1)), ("larch-1", "6")
+    )
+    version = store.baselines.begin_learning(key, "first", since=since, until=until)
     assert version is not None
-    assert store.freeze(version.id, learned(store, key, since, until), ("larch-1", "6"))
+    assert store.baselines.activate_baseline(version.id, learn_from_store(store, key, since, until), ("larch-1", "6"))
 
 
-def look(store: Store, now: datetime) -> None:
+def look(store: TrackingStore, now: datetime) -> None:
     """Have the rule ``drop`` look at what has come, as it would have then."""
-    assert store.elect(*OFFICE, ttl=LEASE)
+    assert store.workers.acquire_lease(*OFFICE, ttl=LEASE)
     ids = (f"{int(now.timestamp()):x}-{number}" for number in range(1000))
-    settings = load(database="sqlite://", rules=_ONLY_DROPS)
-    watch = Lookout(
+    settings = load_settings(database="sqlite://", rules=_ONLY_DROPS)
+    watch = AlertEvaluator(
         store,
         settings,
         holder=OFFICE,
@@ -84,27 +86,30 @@ def look(store: Store, now: datetime) -> None:
         clock=lambda: now,
         new_id=ids.__next__,
     )
-    watch.look()
+    watch.evaluate()
 
 
-def tell(store: Store) -> None:
+def tell(store: TrackingStore) -> None:
     """Have one channel told, and another refuse."""
-    outcomes = {"slack": Outcome(http_status=200), "oncall": Outcome(http_status=404, error="status 404")}
+    outcomes = {
+        "slack": DeliveryOutcome(http_status=200),
+        "oncall": DeliveryOutcome(http_status=404, error="status 404"),
+    }
     for channel, outcome in outcomes.items():
-        taken = store.take_notification(channel, OFFICE[1], lease=LEASE)
+        taken = store.notifications.claim(channel, OFFICE[1], lease=LEASE)
         if taken is not None:
-            store.settle_notification(taken.id, OFFICE[1], outcome)
+            store.notifications.record_attempt(taken.id, OFFICE[1], outcome)
 
 
-def over(store: Store, service: str, now: datetime) -> str:
+def over(store: TrackingStore, service: str, now: datetime) -> str:
     """Write an alert that is over: the judge of faithfulness was away for two hours; return its id."""
     labels = {"service": service, "scorer": "faithfulness"}
     began, ended = now - timedelta(days=4, hours=2), now - timedelta(days=4)
     first = Alert(
         id="over",
-        key=key_of("scorer_error", labels),
+        key=alert_key("scorer_error", labels),
         rule="scorer_error",
-        kind="scorer_error",
+        type="scorer_error",
         labels=labels,
         state="firing",
         value=0.62,
@@ -119,28 +124,28 @@ def over(store: Store, service: str, now: datetime) -> str:
     resolved = replace(
         first, state="resolved", resolved_at=ended, evaluated_at=ended, resolve_reason="recovered", value=0.0
     )
-    told = [replace(one, message=sentence(one)) for one in (first, resolved)]
-    assert store.advance(Advance(changes=[_change(told[0], None, "fired", began)]))
-    assert store.advance(Advance(changes=[_change(told[1], told[0], "resolved", ended)]))
+    told = [replace(one, message=alert_message(one)) for one in (first, resolved)]
+    assert store.alerts.commit(AlertTransaction(changes=[_change(told[0], None, "fired", began)]))
+    assert store.alerts.commit(AlertTransaction(changes=[_change(told[1], told[0], "resolved", ended)]))
     return first.id
 
 
-def _change(alert: Alert, before: Alert | None, what: What, at: datetime) -> Change:
-    event = Event(
+def _change(alert: Alert, before: Alert | None, what: AlertEventType, at: datetime) -> AlertChange:
+    event = AlertEvent(
         id=f"{alert.id}-{what}",
         alert_id=alert.id,
         at=at,
-        what=what,
+        type=what,
         before=None if before is None else before.state,
         after=alert.state,
     )
-    return Change(alert=alert, before=before, event=event)
+    return AlertChange(alert=alert, before=before, event=event)
 
 
-def worker(store: Store, service: str, scorers: Mapping[str, str]) -> None:
+def worker(store: TrackingStore, service: str, scorers: Mapping[str, str]) -> None:
     """Have one process that scores tell of itself."""
-    presence = Presence(
+    presence = WorkerHeartbeat(
         id="worker-1", host="lighthouse", pid=4711, service=service, version="0.1.0", scorers=scorers, concurrency=16,
         in_flight=2,
     )  # fmt: skip
-    store.beat(presence, [], lease=LEASE)
+    store.workers.heartbeat(presence, [], lease=LEASE)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from germane.score import Reason, Score, band
-from germane.storage import Task
+from germane.score import Score, UnscoredReason, band_of
+from germane.storage import ScoringTask
 
 if TYPE_CHECKING:
     from tests.dashboard.seeding import Made
@@ -17,17 +17,17 @@ JUDGE, EMBEDDER = "larch-judge", "text-embedding-3-small"
 AROUND = {"direct": (0.85, 0.055), "partly": (0.62, 0.06), "aside": (0.3, 0.08)}
 """Mean and standard deviation of the relevancy by kind of answer."""
 FAILURES = {
-    Reason.JUDGE_TIMEOUT: "the judge did not reply within 60 s",
-    Reason.UNPARSABLE: "the reply holds no question: 'Sure! Here you go'",
+    UnscoredReason.JUDGE_TIMEOUT: "the judge did not reply within 60 s",
+    UnscoredReason.UNPARSABLE: "the reply holds no question: 'Sure! Here you go'",
 }
 
 
-def of(made: Made, task: Task, chance: random.Random) -> Score:
+def of(made: Made, task: ScoringTask, chance: random.Random) -> Score:
     """Return the score, or the absence, that one scorer has of an exchange."""
     at = made.exchange.started_at + timedelta(seconds=chance.uniform(15, 90))
     common: dict[str, Any] = {"scorer": task.scorer, "fingerprint": task.fingerprint, "scored_at": at}
     if made.exchange.answer is None and task.scorer != "context_relevance":
-        return Score(**common, reason=Reason.MISSING_INPUT, explanation="there is no answer")
+        return Score(**common, reason=UnscoredReason.MISSING_INPUT, explanation="there is no answer")
     if chance.random() < 0.012:
         reason, said = chance.choice(sorted(FAILURES.items()))
         return Score(**common, reason=reason, explanation=said)
@@ -70,7 +70,7 @@ def _relevancy(made: Made, chance: random.Random, common: Mapping[str, Any]) -> 
     return Score(
         **common,
         value=value,
-        label=band(value),
+        label=band_of(value),
         explanation=explanation,
         details={"questions": questions, **more, "requests": 1},
         embedder=EMBEDDER,
@@ -92,7 +92,7 @@ def _meaning(value: float) -> str:
 def _faithfulness(made: Made, chance: random.Random, common: Mapping[str, Any]) -> Score:
     if made.kind == "refusal":
         said = "the answer claims nothing: it does not commit itself"
-        return Score(**common, reason=Reason.MISSING_INPUT, explanation=said)
+        return Score(**common, reason=UnscoredReason.MISSING_INPUT, explanation=said)
     sentences = [one.strip() for one in (made.exchange.answer or "").split(". ") if one.strip()]
     sure = {"direct": 0.92, "partly": 0.85, "aside": 0.35}[made.kind]
     claims = []
@@ -104,7 +104,7 @@ def _faithfulness(made: Made, chance: random.Random, common: Mapping[str, Any]) 
     return Score(
         **common,
         value=value,
-        label=band(value),
+        label=band_of(value),
         explanation=f"The contexts support {count} of {len(claims)} claims.",
         details={"supported": count, "total": len(claims), "claims": claims, "requests": 1},
         **_judged(chance, 900),
@@ -123,7 +123,7 @@ def _context_relevance(made: Made, chance: random.Random, common: Mapping[str, A
     return Score(
         **common,
         value=weighted,
-        label=band(weighted),
+        label=band_of(weighted),
         explanation=f"{relevant} of {len(chunks)} chunks have 0.5 or more.",
         details={**details, "ratings": points, "reading": "list parsed", "requests": 1},
         **_judged(chance, 700),

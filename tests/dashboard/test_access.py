@@ -19,10 +19,10 @@ from tests.conftest import migrated_file
 from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
 from tests.dashboard.populated import seal_of
 
-from germane.dashboard.web.hosts import comes_from_here, is_foreign, is_loopback, name_of
+from germane.dashboard.auth.hosts import is_cross_site, is_from_this_machine, is_loopback, parse_host
 from germane.errors import SettingsError
-from germane.insights.context import Desk
-from germane.storage import Store
+from germane.insights.context import InsightContext
+from germane.storage import TrackingStore
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -32,9 +32,9 @@ EVIL = "evil.example"
 
 
 @pytest.fixture
-def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
     """A migrated and empty file; nothing here depends on which database it is."""
-    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+    with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
@@ -55,7 +55,7 @@ def bearer(token: str = TOKEN) -> dict[str, str]:
         ("/login", 303),
     ],
 )
-def test_every_answer_carries_the_headers(store: Store, path: str, status: int) -> None:
+def test_every_answer_carries_the_headers(store: TrackingStore, path: str, status: int) -> None:
     """Pages, files, errors and redirects alike: no foreign script, no frame, no guessing of types, no referrer."""
     answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
 
@@ -66,10 +66,10 @@ def test_every_answer_carries_the_headers(store: Store, path: str, status: int) 
     assert "server" not in answer.headers
 
 
-def test_refusals_and_faults_carry_them_too(store: Store) -> None:
+def test_refusals_and_faults_carry_them_too(store: TrackingStore) -> None:
     """401, 403 and 500 are answers like others."""
 
-    def fails(request: Request, desk: Desk) -> Response:
+    def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("what somebody asked")
 
     app = a_dashboard(store, fails, token=TOKEN)
@@ -85,7 +85,7 @@ def test_refusals_and_faults_carry_them_too(store: Store) -> None:
     assert "what somebody asked" not in answers[2].text
 
 
-def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: Store) -> None:
+def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: TrackingStore) -> None:
     """A file whose address does not name its version is asked for again, and not sent again."""
     page = knocking(a_dashboard(store))
     shown = page.get("/", headers=PAGE)
@@ -101,13 +101,13 @@ def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: St
 @pytest.mark.parametrize(
     "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
 )
-def test_no_path_leads_out_of_the_files(store: Store, path: str) -> None:
+def test_no_path_leads_out_of_the_files(store: TrackingStore, path: str) -> None:
     """However it is written: what is not in the folder is not there."""
     assert knocking(a_dashboard(store)).get(path).status_code == 404
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
-def test_without_a_token_this_machine_is_let_in_under_its_own_names(store: Store, host: str) -> None:
+def test_without_a_token_this_machine_is_let_in_under_its_own_names(store: TrackingStore, host: str) -> None:
     """Any port will do: a tunnel has another than the server."""
     assert knocking(a_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
@@ -115,7 +115,7 @@ def test_without_a_token_this_machine_is_let_in_under_its_own_names(store: Store
 @pytest.mark.parametrize(
     "host", [EVIL, "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "localhost@evil.example", "evil:80:80", ""]
 )
-def test_without_a_token_no_other_name_is_answered(store: Store, host: str) -> None:
+def test_without_a_token_no_other_name_is_answered(store: TrackingStore, host: str) -> None:
     """A name that somebody points at this machine reads nothing (DNS rebinding)."""
     answer = knocking(a_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
 
@@ -125,7 +125,7 @@ def test_without_a_token_no_other_name_is_answered(store: Store, host: str) -> N
 
 
 @pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
-def test_without_a_token_nobody_else_is_let_in(store: Store, client: str) -> None:
+def test_without_a_token_nobody_else_is_let_in(store: TrackingStore, client: str) -> None:
     """Whatever name they ask for; it says how to change that."""
     answer = knocking(a_dashboard(store), client=client).get("/written")
 
@@ -134,19 +134,19 @@ def test_without_a_token_nobody_else_is_let_in(store: Store, client: str) -> Non
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
-def test_without_a_token_a_proxy_is_somebody_else(store: Store, header: str) -> None:
+def test_without_a_token_a_proxy_is_somebody_else(store: TrackingStore, header: str) -> None:
     """It asks for whoever reaches it, though it runs on this machine."""
     assert knocking(a_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
-def test_the_pulse_of_the_process_is_told_to_anybody(store: Store) -> None:
+def test_the_pulse_of_the_process_is_told_to_anybody(store: TrackingStore) -> None:
     """A probe asks under any name and from anywhere, and learns nothing but that the process answers."""
     answer = knocking(a_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
     assert (answer.status_code, answer.text) == (200, "ok\n")
 
 
-def test_with_a_token_names_must_be_told(store: Store) -> None:
+def test_with_a_token_names_must_be_told(store: TrackingStore) -> None:
     """Addresses in numbers cannot be pointed anywhere; a name is answered once it is known."""
     told, untold = a_dashboard(store, token=TOKEN, hosts=["germane.example"]), a_dashboard(store, token=TOKEN)
 
@@ -157,7 +157,7 @@ def test_with_a_token_names_must_be_told(store: Store) -> None:
     assert "--host-name" in refused.text
 
 
-def test_who_mounts_it_and_asks_who_comes_decides(store: Store) -> None:
+def test_who_mounts_it_and_asks_who_comes_decides(store: TrackingStore) -> None:
     """``trusted`` lets in whom the application lets in; without it only this machine is."""
 
     def mounted(**given: Any) -> TestClient:
@@ -169,7 +169,7 @@ def test_who_mounts_it_and_asks_who_comes_decides(store: Store) -> None:
     assert mounted(trusted=True, hosts=["other.example"]).get("/germane/written").status_code == 403
 
 
-def test_links_hold_under_a_prefix(store: Store) -> None:
+def test_links_hold_under_a_prefix(store: TrackingStore) -> None:
     """Every link and file of a mounted page begins with where it is mounted, and cookies stay there."""
     app = Starlette(routes=[Mount("/germane", a_dashboard(store, token=TOKEN))])
     page = knocking(app)
@@ -183,7 +183,7 @@ def test_links_hold_under_a_prefix(store: Store) -> None:
     assert "; Path=/germane; " in shown.headers["set-cookie"]
 
 
-def test_an_address_that_no_page_makes_is_too_long(store: Store) -> None:
+def test_an_address_that_no_page_makes_is_too_long(store: TrackingStore) -> None:
     """4 kB hold all filters there are."""
     page = knocking(a_dashboard(store))
 
@@ -193,17 +193,17 @@ def test_an_address_that_no_page_makes_is_too_long(store: Store) -> None:
 
 def test_tables_of_another_version_are_told_as_such(bare: Path) -> None:
     """Older ones can be brought up to date; newer ones no command of this version helps."""
-    with closing(Store(f"sqlite:///{bare}/newer.db")) as newer:
+    with closing(TrackingStore(f"sqlite:///{bare}/newer.db")) as newer:
         newer.migrate()
         with closing(sqlite3.connect(bare / "newer.db")) as file, file:
             file.execute("UPDATE germane_version SET version_num = '9999'")
         answer = knocking(a_dashboard(newer)).get("/worker", headers=PAGE)
 
     assert answer.status_code == 503
-    assert "germane db upgrade. Newer ones need the newer germane that made them." in answer.text
+    assert "germane db upgrade. Tables of a newer version need that version of germane." in answer.text
 
 
-def test_head_is_answered_as_get_is(store: Store) -> None:
+def test_head_is_answered_as_get_is(store: TrackingStore) -> None:
     """Monitors look at pages so, and it changes nothing."""
     app = a_dashboard(store)
 
@@ -211,18 +211,18 @@ def test_head_is_answered_as_get_is(store: Store) -> None:
     assert app.state.written == []
 
 
-def test_nothing_is_written_where_it_is_read_only(store: Store) -> None:
+def test_nothing_is_written_where_it_is_read_only(store: TrackingStore) -> None:
     """Not even with the token and a good form; it says so in a sentence."""
     app = a_dashboard(store, read_only=True, token=TOKEN)
     page = knocking(app)
     answers = [page.post("/written", data={"a": "1"}, headers=bearer()), page.delete("/written", headers=bearer())]
 
     assert [one.status_code for one in answers] == [403, 403]
-    assert "read only" in answers[0].text
+    assert "read-only" in answers[0].text
     assert app.state.written == []
 
 
-def test_a_form_of_ours_is_accepted(store: Store) -> None:
+def test_a_form_of_ours_is_accepted(store: TrackingStore) -> None:
     """Its fields arrive as they were filled in, letters of all kinds."""
     app = a_dashboard(store)
     page = knocking(app)
@@ -235,23 +235,23 @@ def test_a_form_of_ours_is_accepted(store: Store) -> None:
 
 def test_names_and_origins_are_told_apart() -> None:
     """The few functions that decide, on what attackers send."""
-    assert [name_of(host) for host in ("a.b:80", "[::1]", "a b", "a/b", "a,b", "A.", "a:b")] == [
+    assert [parse_host(host) for host in ("a.b:80", "[::1]", "a b", "a/b", "a,b", "A.", "a:b")] == [
         "a.b", "::1", None, None, None, "a", None,
     ]  # fmt: skip
     assert is_loopback("::ffff:127.0.0.1")
     assert not is_loopback("::ffff:10.0.0.1")
-    assert not comes_from_here(None, [])
-    assert is_foreign(None, "cross-site", "here")
-    assert is_foreign("http://here", "same-site", "here")
-    assert not is_foreign("http://other", "same-origin", "here")
-    assert is_foreign("http://there", None, "here")
-    assert is_foreign("https://here:444", None, "here")
-    assert not is_foreign("null", None, "here")
-    assert is_foreign("http://[", None, "here")
+    assert not is_from_this_machine(None, [])
+    assert is_cross_site(None, "cross-site", "here")
+    assert is_cross_site("http://here", "same-site", "here")
+    assert not is_cross_site("http://other", "same-origin", "here")
+    assert is_cross_site("http://there", None, "here")
+    assert is_cross_site("https://here:444", None, "here")
+    assert not is_cross_site("null", None, "here")
+    assert is_cross_site("http://[", None, "here")
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
-def test_a_token_that_anybody_could_guess_is_none(store: Store, token: str) -> None:
+def test_a_token_that_anybody_could_guess_is_none(store: TrackingStore, token: str) -> None:
     """What code gives is held to what the setting is: an empty variable does not open the door."""
     for given in (token, SecretStr(token)):
         with pytest.raises(SettingsError, match="at least 16 ASCII characters") as raised:
@@ -259,7 +259,7 @@ def test_a_token_that_anybody_could_guess_is_none(store: Store, token: str) -> N
         assert not token or token not in str(raised.value)
 
 
-def test_one_name_is_a_name(store: Store) -> None:
+def test_one_name_is_a_name(store: TrackingStore) -> None:
     """Not a heap of letters."""
     page = knocking(a_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
 

@@ -16,11 +16,11 @@ from tests.dashboard.populated import send
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
 from germane.dashboard import create_app
-from germane.dashboard.pages.answers.answer_detail import Trace, sampled, trace_of
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.settings import load
-from germane.storage import AnswerFilter, Store
+from germane.insights.answers import TraceLink, describe_answer_sampling, trace_link
+from germane.score import Score, UnscoredReason
+from germane.settings import load_settings
+from germane.storage import AnswerFilter, TrackingStore
 
 HTML = {"Accept": "text/html"}
 RELEVANCY = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}
@@ -61,7 +61,7 @@ def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
     text = text_of(page, f"/a/{exchange.id}")
 
     assert f"{score.value:.2f} Answer relevancy low" in text
-    assert re.search(r"lower than \d+ % of answers in the week around it \(n=\d+\)", text)
+    assert re.search(r"lower than \d+ % of answers in the surrounding week \(n=\d+\)", text)
     assert f"Question {exchange.question} Answer {exchange.answer}" in text
     for question in score.details["questions"]:
         assert f"{question['text']} {question['similarity']:.2f}" in text
@@ -69,9 +69,9 @@ def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
     assert f"Judge {score.judge}" in text
     assert f"Embedder {score.embedder}" in text
     assert f"Fingerprint {score.fingerprint}" in text
-    assert f"Tokens {score.input_tokens} read, {score.output_tokens} written" in text
+    assert f"Tokens {score.input_tokens} input, {score.output_tokens} output" in text
     assert "Prompt version 7" in text
-    assert "Drawn by lot, with a probability of 0.80: it stands for 1.25 answers." in text
+    assert "Sampled, with probability 0.80: it represents 1.25 answers." in text
 
 
 def test_its_percentile_is_that_of_its_route(page: TestClient, week: Week) -> None:
@@ -99,9 +99,9 @@ def test_a_refusal_shows_as_a_refusal(page: TestClient, week: Week) -> None:
     text, raw = text_of(page, f"/a/{exchange.id}"), page.get(f"/a/{exchange.id}", headers=HTML).text
 
     assert "refusal Answer relevancy" in text
-    assert f"The words that decided it: {exchange.answer}" in text.replace("\u201c", "").replace("\u201d", "")
+    assert f"Matched text: {exchange.answer}" in text.replace("\u201c", "").replace("\u201d", "")
     assert "Generated question" not in text
-    assert "of answers in the week around it are refusals" in text
+    assert "of answers in the surrounding week are refusals" in text
     head, _, _ = raw.partition("Retrieved texts")
     assert 'class="meter' not in head
 
@@ -121,21 +121,21 @@ def test_other_scores_say_why_too(page: TestClient, week: Week) -> None:
 
 def test_what_is_not_scored_says_why(page: TestClient, week: Week) -> None:
     """What failed is no zero: reason, what was said, how often it was tried and when it is tried next."""
-    (failed,) = week.store.answers(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
+    (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
     waiting = next(
         one
-        for one in week.store.answers(AnswerFilter(state="waiting", scorer="answer_relevancy"), limit=50).answers
-        if one.work and one.work.reason
+        for one in week.store.answers.search(AnswerFilter(state="waiting", scorer="answer_relevancy"), limit=50).answers
+        if one.task and one.task.reason
     )
-    assert failed.work is not None
-    assert failed.work.reason is not None
+    assert failed.task is not None
+    assert failed.task.reason is not None
 
     text, other = text_of(page, f"/a/{failed.exchange.id}"), text_of(page, f"/a/{waiting.exchange.id}")
 
     assert text.count("not scored") == 1
-    assert f"Answer relevancy : failed: {failed.work.reason.value} {failed.work.error}" in text
+    assert f"Answer relevancy : failed: {failed.task.reason.value} {failed.task.error}" in text
     assert "Answer relevancy : not scored: judge_rate_limited" in other
-    assert re.search(r", tried 1 time ?, next try in \d min", other), other
+    assert re.search(r", 1 failed attempt ?, next attempt in \d min", other), other
 
 
 def test_the_drawer_is_the_same_without_the_frame(page: TestClient, week: Week) -> None:
@@ -184,7 +184,7 @@ def test_nobody_of_that_id(page: TestClient) -> None:
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
         assert response.status_code == 404
-        assert "There is no answer of this id." in response.text
+        assert "There is no answer with this id." in response.text
 
 
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
@@ -192,32 +192,32 @@ def test_a_person_can_disagree_and_is_counted(page: TestClient, week: Week, verd
     """The label is there at once; a second one of the same visitors takes its place, and says so."""
     exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
-    (before,) = week.store.disagreements(scorer="answer_relevancy")
+    (before,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
 
     sent = send(
         page, address, f"/a/{exchange.id}/feedback", verdict=verdict, comment=" <b>no</b> ", back="route=docs-search"
     )
     text = text_of(page, sent.headers["location"])
-    (after,) = week.store.disagreements(scorer="answer_relevancy")
+    (after,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
 
     assert sent.status_code == 303
-    assert sent.headers["location"] == f"/a/{exchange.id}?route=docs-search&told={verdict}#people"
-    assert "Kept: it does" in text
+    assert sent.headers["location"] == f"/a/{exchange.id}?route=docs-search&result={verdict}#people"
+    assert "Label stored: the answer " in text
     assert "<b>no</b>" in text
-    assert (after.labelled, after.count) == (before.labelled + 1, before.count + (verdict == "good"))
-    assert f"People disagree with this judge on {after.count} of {after.labelled} labelled answers" in text
+    assert (after.labeled, after.count) == (before.labeled + 1, before.count + (verdict == "good"))
+    assert f"People disagree with this judge on {after.count} of {after.labeled} labeled answers" in text
     (label,) = _labels(week.store, exchange)
     assert (label.score, label.comment, label.user, label.created_at) == (score, "<b>no</b>", "dashboard", NOW)
 
     send(page, address, f"/a/{exchange.id}/feedback", verdict="good")
     assert len(_labels(week.store, exchange)) == 2
-    assert "replaced by a later one" in text_of(page, address)
-    (last,) = week.store.disagreements(scorer="answer_relevancy")
-    assert last.labelled == before.labelled + 1
+    assert "replaced by a later label" in text_of(page, address)
+    (last,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
+    assert last.labeled == before.labeled + 1
 
 
-def _labels(store: Store, exchange: Exchange) -> Any:
-    sheet = store.sheet(exchange.id)
+def _labels(store: TrackingStore, exchange: Exchange) -> Any:
+    sheet = store.answers.load_detail(exchange.id)
     assert sheet is not None
     return sheet.feedback
 
@@ -233,7 +233,7 @@ def test_a_form_that_says_nothing_is_refused(page: TestClient, week: Week) -> No
 
     assert refused.status_code == 400
     assert len(_labels(week.store, exchange)) == 1
-    assert elsewhere.headers["location"] == f"/a/{exchange.id}?told=bad#people"
+    assert elsewhere.headers["location"] == f"/a/{exchange.id}?result=bad#people"
 
 
 def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
@@ -244,13 +244,15 @@ def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
     text = text_of(page, sent.headers["location"])
 
     assert sent.status_code == 303
-    assert "It is scored again. The score that is here stands until the new one takes its place." in text
+    assert "Queued for scoring. The current score stays until the new one replaces it." in text
     assert "Answer relevancy is being scored again" in text
     assert f"{score.value:.2f} Answer relevancy" in text
 
-    claims = week.store.claim("me", RELEVANCY, limit=999, lease=LEASE)
+    claims = week.store.queue.claim_tasks("me", RELEVANCY, limit=999, lease=LEASE)
     (task,) = (task for claim in claims for task in claim.tasks if task.exchange_id == exchange.id)
-    week.store.complete("me", [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.875))])
+    week.store.queue.complete_tasks(
+        "me", [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.875))]
+    )
 
     text = text_of(page, f"/a/{exchange.id}")
     assert "0.88 Answer relevancy" in text
@@ -259,34 +261,34 @@ def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
 
 def test_what_failed_and_is_scored_again_has_no_score_yet(page: TestClient, week: Week) -> None:
     """None stands until then, and none of another scorer takes its place."""
-    (failed,) = week.store.answers(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
+    (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
     send(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
     text = text_of(page, f"/a/{failed.exchange.id}")
 
-    assert "Answer relevancy : waits to be scored" in text
-    assert "the score here stands" not in text
+    assert "Answer relevancy : waiting to be scored" in text
+    assert "this score stays" not in text
     assert "not scored" in text
 
 
 def test_an_answer_that_was_not_drawn_can_be_scored(page: TestClient, week: Week) -> None:
     """It is asked for then, whatever the draw said, and its weight says so."""
-    found = week.store.answers(AnswerFilter(state="skipped", reason=Reason.NOT_DRAWN), limit=1)
+    found = week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
     exchange = found.answers[0].exchange
 
     sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
-    sheet = week.store.sheet(exchange.id)
+    sheet = week.store.answers.load_detail(exchange.id)
 
-    assert "told=ready" in sent.headers["location"]
+    assert "result=ready" in sent.headers["location"]
     assert sheet is not None
-    assert {one.state for one in sheet.works} == {"pending"}
+    assert {one.state for one in sheet.tasks} == {"pending"}
     assert (sheet.sampling_reason, sheet.sampling_probability) == ("always", 1.0)
 
 
 def test_a_page_that_may_not_be_written_has_no_forms(week: Week) -> None:
     """Nothing stands there that would be refused."""
     exchange, _ = picked(week, low)
-    app = create_app(load(database="sqlite://"), store=week.store, now=now, read_only=True)
+    app = create_app(load_settings(database="sqlite://"), store=week.store, now=now, read_only=True)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
         raw = page.get(f"/a/{exchange.id}", headers=HTML).text
 
@@ -297,12 +299,12 @@ def test_a_page_that_may_not_be_written_has_no_forms(week: Week) -> None:
 def test_erased_text_is_said_to_be_erased(page: TestClient, week: Week) -> None:
     """Numbers stay, and there is nothing to score again."""
     exchange, score = picked(week, low)
-    week.store.prune(texts_before=NOW)
+    week.store.retention.prune(texts_before=NOW)
 
     text = text_of(page, f"/a/{exchange.id}")
 
     assert f"{score.value:.2f} Answer relevancy" in text
-    assert "Question (erased, or never kept) Answer (erased, or never kept)" in text
+    assert "Question (erased or not stored) Answer (erased or not stored)" in text
     assert "Text erased" in text
     assert "Score again" not in text
 
@@ -321,8 +323,8 @@ def test_hostile_answers_are_shown_whole_and_do_nothing(page: TestClient, week: 
 def test_a_link_leads_to_the_trace(week: Week) -> None:
     """Into the template go ids and nothing else; who opens it takes no address of ours along."""
     exchange, _ = picked(week, low)
-    settings_ = load(
-        database="sqlite://", trace_link="https://phoenix.example.com/projects/x/traces/{trace_id}#{span_id}"
+    settings_ = load_settings(
+        database="sqlite://", trace_url="https://phoenix.example.com/projects/x/traces/{trace_id}#{span_id}"
     )
     with TestClient(
         create_app(settings_, store=week.store, now=now), base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)
@@ -336,22 +338,22 @@ def test_a_link_leads_to_the_trace(week: Week) -> None:
 @pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
 def test_no_link_is_made_of_what_is_no_id(trace_id: str) -> None:
     """Rows may come from a file."""
-    exchange = Exchange.of("q", "a")
+    exchange = Exchange.from_texts("q", "a")
     odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
 
-    assert trace_of("https://x.example/{trace_id}", odd) is None
-    assert trace_of(None, exchange) is None
-    assert trace_of("https://x.example/{trace_id}", exchange) == Trace(
-        host="x.example", address=f"https://x.example/{'0' * 32}"
+    assert trace_link("https://x.example/{trace_id}", odd) is None
+    assert trace_link(None, exchange) is None
+    assert trace_link("https://x.example/{trace_id}", exchange) == TraceLink(
+        host="x.example", url=f"https://x.example/{'0' * 32}"
     )
 
 
 def test_sampling_is_told_in_words(week: Week) -> None:
     """Also of what nobody has looked at, and for a reason of another version."""
-    undecided = week.store.sheet(week.seeded.exchanges[-1].id)
-    drawn = week.store.sheet(picked(week, low)[0].id)
+    undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
+    drawn = week.store.answers.load_detail(picked(week, low)[0].id)
     assert undecided is not None
     assert drawn is not None
 
-    assert sampled(undecided) == "Nobody has decided yet whether it is scored."
-    assert sampled(drawn) == "Drawn by lot, with a probability of 0.80: it stands for 1.25 answers."
+    assert describe_answer_sampling(undecided) == "Not decided yet."
+    assert describe_answer_sampling(drawn) == "Sampled, with probability 0.80: it represents 1.25 answers."

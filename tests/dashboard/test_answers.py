@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, hostile
 
-from germane.dashboard.pages.answers import answer_list
-from germane.dashboard.pages.answers.serialize import COLUMNS
+from germane.dashboard.pages.answers import CSV_COLUMNS
+from germane.insights import answers as module
 
 HTML = {"Accept": "text/html"}
 
@@ -68,16 +68,16 @@ FILTERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "below=0.5": lambda row: row["value"] < 0.5,
     "at_least=0.6&below=0.7": lambda row: 0.6 <= row["value"] < 0.7,
     "label=noncommittal": lambda row: row["label"] == "noncommittal",
-    "low=1": lambda row: row["label"] in {"off", "noncommittal"},
+    "low=1": lambda row: row["label"] in {"irrelevant", "noncommittal"},
     "model=larch-2": lambda row: row["model"] == "larch-2",
     "prompt_version=6": lambda row: row["prompt_version"] == "6",
     "scorer=faithfulness": lambda row: row["scorer"] == "faithfulness",
     "text=WEBHOOK": lambda row: "webhook" in f"{row['question']} {row['answer']}".lower(),
-    "labelled=yes": lambda row: bool(row["labels"]),
-    "labelled=no&route=ask": lambda row: not row["labels"],
+    "labeled=yes": lambda row: bool(row["labels"]),
+    "labeled=no&route=ask": lambda row: not row["labels"],
     "state=failed": lambda row: row["state"] == "failed" and row["value"] is None and row["reason"],
     "state=failed&reason=judge_timeout": lambda row: row["reason"] == "judge_timeout",
-    "state=skipped&reason=not_drawn": lambda row: row["reason"] == "not_drawn",
+    "state=skipped&reason=not_sampled": lambda row: row["reason"] == "not_sampled",
     "state=waiting": lambda row: row["state"] in {"pending", "running"},
 }
 
@@ -108,14 +108,14 @@ def test_headings_sort(page: TestClient) -> None:
 
 def test_a_mean_stands_only_where_it_is_one(page: TestClient, week: Week) -> None:
     """With interval and n, and the one that the store has for the window; never of answers picked by their score."""
-    window = week.store.overall(since=week.seeded.exchanges[0].started_at, until=week.seeded.now)
+    window = week.store.trends.window_summary(since=week.seeded.exchanges[0].started_at, until=week.seeded.now)
     (line,) = (one for one in window.routes if (one.route, one.scorer) == ("ask", "answer_relevancy"))
 
     text = page.get("/answers?route=ask", headers=HTML).text
 
     assert f"<b>{line.mean:.2f}</b>" in text
     assert f"n={line.n}" in text
-    for picked in ("below=0.5", "text=a", "labelled=yes", "state=failed", "label=off", "low=1"):
+    for picked in ("below=0.5", "text=a", "labeled=yes", "state=failed", "label=off", "low=1"):
         assert "95 % interval" not in page.get(f"/answers?route=ask&{picked}", headers=HTML).text, picked
     assert "n=" in page.get("/answers?route=ask&model=larch-2", headers=HTML).text
 
@@ -141,7 +141,7 @@ UNREADABLE = (
     "after=0~0001-01-01T00:00:00%2B14:00~1",
     "scorer=%00",
     "service=a%00",
-    "labelled=perhaps",
+    "labeled=perhaps",
     "text=%00",
     "route=%00",
     "reason=%27",
@@ -160,17 +160,17 @@ def test_what_cannot_be_read_is_taken_as_not_given(page: TestClient) -> None:
 
 def test_a_state_is_asked_for_what_it_can_tell(page: TestClient) -> None:
     """What has no score has no value, label or order of scores; a reason leads to what has one."""
-    assert rest(page, "state=any&below=0.1&sort=highest")["asked"]["filter"] == {"state": "any"}
+    assert rest(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}
     assert {row["reason"] for row in rest(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
-    assert {row["state"] for row in rest(page, "state=any&reason=not_drawn")["answers"]} == {"skipped"}
+    assert {row["state"] for row in rest(page, "state=any&reason=not_sampled")["answers"]} == {"skipped"}
 
 
 def test_nothing_that_fits_says_what_to_do(page: TestClient) -> None:
-    """Take the filter off, or look at a longer window."""
+    """Clear the filter, or look at a longer window."""
     text = page.get("/answers?text=nothing+like+it", headers=HTML).text
 
-    assert "No answer fits." in text
-    assert 'href="/answers">Take the filter off' in text
+    assert "No matching answers." in text
+    assert 'href="/answers">Clear the filter' in text
 
 
 def test_a_file_holds_the_same_answers_and_no_formula(page: TestClient, week: Week) -> None:
@@ -183,7 +183,7 @@ def test_a_file_holds_the_same_answers_and_no_formula(page: TestClient, week: We
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert "answers.csv" in response.headers["content-disposition"]
     assert len(found) == len(TEXTS)
-    assert tuple(found[0]) == COLUMNS
+    assert tuple(found[0]) == CSV_COLUMNS
     cells = [cell for row in found for cell in row.values()]
     assert not [cell for cell in cells if cell[:1] in {"=", "+", "-", "@", "\t"} and not _is_number(cell)]
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]", "".join(cells))
@@ -197,8 +197,8 @@ def _is_number(text: str) -> bool:
 def test_a_file_has_an_end_and_says_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many answers as one file holds; JSON tells whether these were all."""
     whole = rest(page, "route=docs-search")
-    monkeypatch.setattr(answer_list, "MOST", 30)
-    monkeypatch.setattr(answer_list, "AT_ONCE", 20)
+    monkeypatch.setattr(module, "MAX_EXPORTED", 30)
+    monkeypatch.setattr(module, "EXPORT_BATCH", 20)
 
     part = rest(page, "route=docs-search")
     lines = page.get("/answers.csv?route=docs-search").text.splitlines()

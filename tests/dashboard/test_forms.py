@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message
@@ -19,22 +20,21 @@ from tests.conftest import migrated_file
 from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
 from tests.dashboard.populated import seal_of, send
 
-from germane.dashboard.server import Server
-from germane.dashboard.web.concurrency_limit import AT_ONCE, Crowd
-from germane.dashboard.web.forms import Visit
-from germane.dashboard.web.http_error import Refusal
-from germane.insights.context import Desk
-from germane.storage import Store
+from germane.dashboard.server import DashboardServer
+from germane.dashboard.web.concurrency_limit import MAX_CONCURRENT, ConcurrencyLimit
+from germane.dashboard.web.forms import LoginSession
+from germane.insights.context import InsightContext
+from germane.storage import TrackingStore
 
 
 @pytest.fixture
-def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
     """A migrated and empty file; nothing here depends on which database it is."""
-    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+    with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
-def test_a_form_without_its_seal_is_refused(store: Store) -> None:
+def test_a_form_without_its_seal_is_refused(store: TrackingStore) -> None:
     """Another site can send a form, but cannot read what stands in ours."""
     app = a_dashboard(store)
     page = knocking(app)
@@ -46,7 +46,7 @@ def test_a_form_without_its_seal_is_refused(store: Store) -> None:
     assert len(app.state.written) == 1
 
 
-def test_a_seal_belongs_to_one_visit(store: Store) -> None:
+def test_a_seal_belongs_to_one_visit(store: TrackingStore) -> None:
     """What one visitor was shown does not open another's forms, nor those of another process."""
     app = a_dashboard(store)
     mine, other = knocking(app), knocking(app)
@@ -59,7 +59,7 @@ def test_a_seal_belongs_to_one_visit(store: Store) -> None:
     assert again.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
 
 
-def test_a_visit_that_somebody_else_chose_opens_nothing(store: Store) -> None:
+def test_a_visit_that_somebody_else_chose_opens_nothing(store: TrackingStore) -> None:
     """Another application on this machine can set our cookie; the seal of it is not its own to make."""
     page = knocking(a_dashboard(store))
     page.cookies.set("germane_visit", "a" * 32)
@@ -80,7 +80,9 @@ def test_a_visit_that_somebody_else_chose_opens_nothing(store: Store) -> None:
         ({}, 200),
     ],
 )
-def test_a_browser_that_names_another_site_is_believed(store: Store, headers: dict[str, str], status: int) -> None:
+def test_a_browser_that_names_another_site_is_believed(
+    store: TrackingStore, headers: dict[str, str], status: int
+) -> None:
     """Even a form with a good seal is refused then. Our pages send no referrer, so theirs is ``null``."""
     page = knocking(a_dashboard(store))
     seal = seal_of(page, "/written")
@@ -88,7 +90,7 @@ def test_a_browser_that_names_another_site_is_believed(store: Store, headers: di
     assert page.post("/written", data={"csrf": seal}, headers=headers).status_code == status
 
 
-def test_the_token_itself_needs_no_seal(store: Store) -> None:
+def test_the_token_itself_needs_no_seal(store: TrackingStore) -> None:
     """No page of another site can have a browser send it; programs may write."""
     app = a_dashboard(store, token=TOKEN)
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -98,7 +100,7 @@ def test_the_token_itself_needs_no_seal(store: Store) -> None:
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
-def test_a_body_that_no_form_has_is_not_read(store: Store, length: bool) -> None:
+def test_a_body_that_no_form_has_is_not_read(store: TrackingStore, length: bool) -> None:
     """64 kB, whether its length is told before or not."""
     app = a_dashboard(store)
     page = knocking(app)
@@ -113,7 +115,7 @@ def test_a_body_that_no_form_has_is_not_read(store: Store, length: bool) -> None
 
 
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
-def test_only_forms_are_read(store: Store, kind: str) -> None:
+def test_only_forms_are_read(store: TrackingStore, kind: str) -> None:
     """What a script of another site can send without asking is none."""
     app = a_dashboard(store)
     sent = knocking(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
@@ -121,7 +123,7 @@ def test_only_forms_are_read(store: Store, kind: str) -> None:
     assert (sent.status_code, app.state.written) == (415, [])
 
 
-def test_a_form_of_too_many_fields_is_refused(store: Store) -> None:
+def test_a_form_of_too_many_fields_is_refused(store: TrackingStore) -> None:
     """200 are more than any page has."""
     page = knocking(a_dashboard(store))
     fields = {f"f{number}": "1" for number in range(300)}
@@ -129,7 +131,7 @@ def test_a_form_of_too_many_fields_is_refused(store: Store) -> None:
     assert page.post("/written", data=fields).status_code == 400
 
 
-def test_a_header_cannot_be_made_of_what_is_sent(store: Store) -> None:
+def test_a_header_cannot_be_made_of_what_is_sent(store: TrackingStore) -> None:
     """Lines in an address or in a name of a visit end no header, and begin none."""
     page = knocking(a_dashboard(store, token=TOKEN))
     answers = [
@@ -146,7 +148,7 @@ def test_a_header_cannot_be_made_of_what_is_sent(store: Store) -> None:
         assert "\n" not in answer.headers.get("location", "")
 
 
-def test_a_page_without_a_form_sets_no_cookie(store: Store) -> None:
+def test_a_page_without_a_form_sets_no_cookie(store: TrackingStore) -> None:
     """Who only looks is not remembered; who may write is, out of reach of scripts and of other sites."""
     page = knocking(a_dashboard(store))
 
@@ -157,10 +159,10 @@ def test_a_page_without_a_form_sets_no_cookie(store: Store) -> None:
     assert "set-cookie" not in page.get("/written").headers
 
 
-def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: Store) -> None:
+def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: TrackingStore) -> None:
     """The page has no trace and none of the words of the exception."""
 
-    def fails(request: Request, desk: Desk) -> Response:
+    def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
     page = knocking(a_dashboard(store, fails))
@@ -173,23 +175,23 @@ def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: Store) -> None:
     assert 'href="/"' in answer.text
 
 
-def test_a_fault_of_ours_is_logged_by_its_place_alone(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_ours_is_logged_by_its_place_alone(store: TrackingStore, caplog: pytest.LogCaptureFixture) -> None:
     """The log names the kind of exception and the line; its words may be somebody's question."""
 
-    def fails(request: Request, desk: Desk) -> Response:
+    def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
-    server = Server(a_dashboard(store, fails), host="127.0.0.1", port=0)
+    server = DashboardServer(a_dashboard(store, fails), host="127.0.0.1", port=0)
     with server.running():
         answer = httpx2.get(f"{server.address}/written", headers=PAGE)
 
     assert answer.status_code == 500
-    assert re.search(r"a page could not be made: ValueError at test_forms\.py:\d+", caplog.text)
+    assert re.search(r"request failed: ValueError at test_forms\.py:\d+", caplog.text)
     assert "hide" not in caplog.text
     assert "Traceback" not in caplog.text
 
 
-def test_a_form_that_was_sent_is_read_from_a_page(store: Store) -> None:
+def test_a_form_that_was_sent_is_read_from_a_page(store: TrackingStore) -> None:
     """The helper of these tests does what a person does."""
     app = a_dashboard(store)
 
@@ -197,17 +199,17 @@ def test_a_form_that_was_sent_is_read_from_a_page(store: Store) -> None:
     assert app.state.written == [{"a": "1", "b": ""}]
 
 
-def test_no_more_than_a_few_pages_are_made_at_once(store: Store) -> None:
+def test_no_more_than_a_few_pages_are_made_at_once(store: TrackingStore) -> None:
     """Beyond them one waits for a short while, and is then asked to come again; then there is room as before."""
 
     async def crowd() -> list[Any]:
-        turns, told = Crowd(at_once=2, patience=0.01), list[Any]()
-        async with turns.turn(_nowhere), turns.turn(_nowhere):
-            with pytest.raises(Refusal) as refused:
-                async with turns.turn(_nowhere):
+        turns, told = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
+        async with turns.slot(_nowhere), turns.slot(_nowhere):
+            with pytest.raises(HTTPException) as refused:
+                async with turns.slot(_nowhere):
                     pass
-            told.append((refused.value.status, refused.value.headers))
-        async with turns.turn(_nowhere):
+            told.append((refused.value.status_code, refused.value.headers))
+        async with turns.slot(_nowhere):
             told.append("room")
         return told
 
@@ -222,29 +224,29 @@ def test_who_takes_a_page_slowly_keeps_nobody_from_theirs() -> None:
     """While something is sent the turn is another's; before more is made it is waited for again."""
 
     async def crowd() -> list[str]:
-        turns, told, taken = Crowd(at_once=1, patience=0.01), list[str](), anyio.Event()
+        turns, told, taken = ConcurrencyLimit(limit=1, max_wait=0.01), list[str](), anyio.Event()
 
         async def slowly(message: Message) -> None:
             await taken.wait()
             told.append(message["type"])
 
         async def stream() -> None:
-            async with turns.turn(slowly) as send:
+            async with turns.slot(slowly) as send:
                 await send({"type": "http.response.start", "status": 200})
                 await send({"type": "http.response.body", "body": b"a", "more_body": True})
                 told.append("more is made")
-                with pytest.raises(Refusal):
-                    async with turns.turn(_nowhere):
+                with pytest.raises(HTTPException):
+                    async with turns.slot(_nowhere):
                         pass
                 await send({"type": "http.response.body", "body": b"b"})
 
         async with anyio.create_task_group() as group:
             group.start_soon(stream)
             await anyio.wait_all_tasks_blocked()
-            async with turns.turn(_nowhere):
+            async with turns.slot(_nowhere):
                 told.append("another")
             taken.set()
-        async with turns.turn(_nowhere):
+        async with turns.slot(_nowhere):
             told.append("room")
         return told
 
@@ -254,21 +256,21 @@ def test_who_takes_a_page_slowly_keeps_nobody_from_theirs() -> None:
 
 def test_a_visit_tells_nothing_of_itself() -> None:
     """Wherever one is written out: it holds a session, and what was typed."""
-    assert "secret" not in repr(Visit("secret", "secret", {"token": "secret"}))
+    assert "secret" not in repr(LoginSession("secret", "secret", {"token": "secret"}))
 
 
-def test_a_crowd_is_told_to_come_again(store: Store) -> None:
+def test_a_crowd_is_told_to_come_again(store: TrackingStore) -> None:
     """While as many pages are made as may be, another request ends as 503, and files are still served."""
     going, inside = threading.Event(), threading.Semaphore(0)
 
-    def slow(request: Request, desk: Desk) -> Response:
+    def slow(request: Request, context: InsightContext) -> Response:
         inside.release()
         going.wait(60)
         return PlainTextResponse("made")
 
     app = a_dashboard(store, slow)
     with knocking(app) as page:
-        threads = [threading.Thread(target=page.get, args=["/written"]) for _ in range(AT_ONCE)]
+        threads = [threading.Thread(target=page.get, args=["/written"]) for _ in range(MAX_CONCURRENT)]
         try:
             for thread in threads:
                 thread.start()

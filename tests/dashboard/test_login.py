@@ -15,20 +15,20 @@ from tests.dashboard.http_server import NOW, PAGE, TOKEN, Clock, a_dashboard, kn
 from tests.dashboard.populated import send
 
 import germane.dashboard.auth.signing as module
-from germane.dashboard.auth.login_throttle import ALL, EACH, Attempts
-from germane.dashboard.auth.middleware import Access
-from germane.dashboard.auth.signing import Seals
-from germane.dashboard.web.urls import is_local
-from germane.settings import load
-from germane.storage import Store
+from germane.dashboard.auth.login_throttle import MAX_FAILURES, MAX_FAILURES_PER_ADDRESS, LoginThrottle
+from germane.dashboard.auth.middleware import AccessRules
+from germane.dashboard.auth.signing import Signer
+from germane.dashboard.web.urls import is_local_path
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 SESSION = "germane_session"
 
 
 @pytest.fixture
-def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
     """A migrated and empty file; nothing here depends on which database it is."""
-    with closing(Store(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
+    with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
@@ -39,7 +39,7 @@ def entered(page: TestClient, onward: str = "") -> TestClient:
     return page
 
 
-def test_without_the_token_a_program_is_refused_and_a_person_asked(store: Store) -> None:
+def test_without_the_token_a_program_is_refused_and_a_person_asked(store: TrackingStore) -> None:
     """A program is told how to show it; a person is led to a form, and back to where they were going."""
     page = knocking(a_dashboard(store, token=TOKEN))
     program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
@@ -50,7 +50,7 @@ def test_without_the_token_a_program_is_refused_and_a_person_asked(store: Store)
     assert answer.headers["location"] == "/answers?route=a%26b"
 
 
-def test_a_program_shows_the_token_with_each_request(store: Store) -> None:
+def test_a_program_shows_the_token_with_each_request(store: TrackingStore) -> None:
     """Prometheus does so; it gets no cookie."""
     page = knocking(a_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -61,7 +61,7 @@ def test_a_program_shows_the_token_with_each_request(store: Store) -> None:
     assert page.get(f"/metrics?token={TOKEN}").status_code == 401
 
 
-def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: Store) -> None:
+def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: TrackingStore) -> None:
     """No script reads it, no other site sends it, over https it goes nowhere else; it does not tell the token."""
     plain, safe = (knocking(a_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
     given = [send(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
@@ -72,7 +72,7 @@ def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: Store) -> None:
     assert plain.get("/written").status_code == 200
 
 
-def test_another_process_with_the_token_knows_the_cookie(store: Store) -> None:
+def test_another_process_with_the_token_knows_the_cookie(store: TrackingStore) -> None:
     """A restart signs nobody out; another token does."""
     page = entered(knocking(a_dashboard(store, token=TOKEN)))
     again, other = (knocking(a_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
@@ -86,14 +86,14 @@ def test_another_process_with_the_token_knows_the_cookie(store: Store) -> None:
     "cookie",
     ["", ".", "..", "9999999999.a.b", TOKEN, "9999999999..", "a" * 5_000, "9999999999.a." + "0" * 64, "\u00e9"],
 )
-def test_a_cookie_that_was_not_made_here_admits_nobody(store: Store, cookie: str) -> None:
+def test_a_cookie_that_was_not_made_here_admits_nobody(store: TrackingStore, cookie: str) -> None:
     """Whatever stands in it, and no error comes of it."""
     headers = {"Cookie": f"{SESSION}={cookie}".encode()}
 
     assert knocking(a_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
 
 
-def test_a_cookie_ends_after_a_week(store: Store) -> None:
+def test_a_cookie_ends_after_a_week(store: TrackingStore) -> None:
     """Then the token is asked for again; nobody can make it last longer."""
     clock = Clock()
     page = entered(knocking(a_dashboard(store, token=TOKEN, now=clock)))
@@ -102,13 +102,13 @@ def test_a_cookie_ends_after_a_week(store: Store) -> None:
     clock.advance(seconds=1)
     assert page.get("/written").status_code == 401
 
-    seals = Seals(load(token=TOKEN).token)
-    made = seals.admission(NOW)
-    assert seals.admits(made, NOW)
-    assert not seals.admits(made.replace(made[:4], "9999", 1), NOW)
+    seals = Signer(load_settings(dashboard_token=TOKEN).dashboard_token)
+    made = seals.create_session(NOW)
+    assert seals.is_valid_session(made, NOW)
+    assert not seals.is_valid_session(made.replace(made[:4], "9999", 1), NOW)
 
 
-def test_signing_out_takes_the_cookie_away(store: Store) -> None:
+def test_signing_out_takes_the_cookie_away(store: TrackingStore) -> None:
     """By a form, so that no other site can do it."""
     page = entered(knocking(a_dashboard(store, token=TOKEN)))
 
@@ -117,7 +117,7 @@ def test_signing_out_takes_the_cookie_away(store: Store) -> None:
     assert page.get("/written").status_code == 401
 
 
-def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: Store) -> None:
+def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: TrackingStore) -> None:
     """Signing in changes nothing of the data."""
     page = entered(knocking(a_dashboard(store, token=TOKEN, read_only=True)))
 
@@ -137,18 +137,18 @@ def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: Store) 
         "/\t/evil",
     ],
 )
-def test_nobody_is_led_elsewhere_after_signing_in(store: Store, onward: str) -> None:
+def test_nobody_is_led_elsewhere_after_signing_in(store: TrackingStore, onward: str) -> None:
     """A link to our form that names another place leads to the overview."""
     app = a_dashboard(store, token=TOKEN)
     answer = send(knocking(app), "/login", "/login", token=TOKEN, next=onward)
 
-    assert not is_local(onward)
+    assert not is_local_path(onward)
     assert answer.headers["location"] == "/"
     shown = knocking(app).get("/login", params={"next": onward}).text
     assert '<input type="hidden" name="next" value="">' in shown
 
 
-def test_wrong_tokens_are_bounded(store: Store) -> None:
+def test_wrong_tokens_are_bounded(store: TrackingStore) -> None:
     """Ten a minute from one address, by form or by header; then not even the right one counts, for a while."""
     clock = Clock()
     app = a_dashboard(store, token=TOKEN, now=clock)
@@ -158,7 +158,7 @@ def test_wrong_tokens_are_bounded(store: Store) -> None:
     wrong += [page.get("/written", headers={"Authorization": "Bearer wrong"}).status_code for _ in range(5)]
     late = [send(page, "/login", "/login", token=TOKEN), page.get("/", headers={"Authorization": f"Bearer {TOKEN}"})]
 
-    assert wrong == [401] * EACH
+    assert wrong == [401] * MAX_FAILURES_PER_ADDRESS
     assert [one.status_code for one in late] == [429, 429]
     assert late[0].headers["retry-after"] == "60"
     assert inside.get("/written").status_code == 200
@@ -170,15 +170,15 @@ def test_wrong_tokens_are_bounded(store: Store) -> None:
 def test_wrong_tokens_from_many_addresses_are_bounded_together() -> None:
     """Who has many addresses has no more tries than a hundred a minute, and fills no memory."""
     clock = Clock()
-    attempts = Attempts(clock)
-    for number in range(ALL):
-        assert attempts.wait(f"10.0.{number}.1") == 0
-        attempts.note(f"10.0.{number}.1")
-    assert attempts.wait("10.9.9.9") == 60
+    attempts = LoginThrottle(clock)
+    for number in range(MAX_FAILURES):
+        assert attempts.seconds_to_wait(f"10.0.{number}.1") == 0
+        attempts.record_failure(f"10.0.{number}.1")
+    assert attempts.seconds_to_wait("10.9.9.9") == 60
 
     for number in range(5_000):
-        attempts.note(str(number))
-    assert len(attempts._failed) <= 1_000
+        attempts.record_failure(str(number))
+    assert len(attempts._by_address) <= 1_000
 
 
 def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,16 +194,16 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
             return hmac.compare_digest(shown, own)
 
     monkeypatch.setattr(module, "hmac", Watched)
-    seals = Seals(load(token=TOKEN).token)
+    seals = Signer(load_settings(dashboard_token=TOKEN).dashboard_token)
 
-    assert not seals.fits("\ud800x")
-    assert not seals.admits("1.a.b", NOW)
-    assert not seals.is_form_seal("visit", "no")
+    assert not seals.is_token("\ud800x")
+    assert not seals.is_valid_session("1.a.b", NOW)
+    assert not seals.is_form_token("visit", "no")
     assert [shown for shown, _ in compared] == [b"?x", b"b", b"no"]
 
 
 def test_the_token_is_told_nowhere(
-    store: Store, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    store: TrackingStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Not in a log, a page, an error or what an object says of itself, whether it was shown rightly or wrongly."""
     caplog.set_level(logging.DEBUG)
@@ -211,8 +211,11 @@ def test_the_token_is_told_nowhere(
     page = knocking(app)
     told = [send(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
     told += [page.get("/login", headers=PAGE).text, page.get("/nowhere", headers=PAGE).text]
-    settings = load(token=TOKEN)
-    told += [repr(one) for one in (app.state.seals, settings, Access(token=settings.token), app.state.desk)]
+    settings = load_settings(dashboard_token=TOKEN)
+    told += [
+        repr(one)
+        for one in (app.state.signer, settings, AccessRules(token=settings.dashboard_token), app.state.context)
+    ]
     told += [settings.model_dump_json(), caplog.text, *capfd.readouterr()]
 
     assert [one for one in told if TOKEN in one] == []

@@ -21,42 +21,47 @@ from tests.dashboard.scrape import Scraped, scraped
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.dashboard import create_app
-from germane.dashboard.metrics.families import LINES, ROUTES, SCORERS
-from germane.dashboard.metrics.gauges import AGE, Gauges
-from germane.dashboard.metrics.snapshot import WINDOWS
-from germane.score import Reason, Score
-from germane.settings import Budget, Settings, load
-from germane.storage import Decision, Expense, Store
+from germane.dashboard.metrics.collector import MAX_AGE, WINDOWS, DatabaseCollector
+from germane.dashboard.metrics.families import MAX_ROUTE_SCORERS, MAX_ROUTES, MAX_SCORERS
+from germane.score import Score, UnscoredReason
+from germane.settings import Budget, Settings, load_settings
+from germane.storage import RequestUsage, SamplingDecision, TrackingStore
 
 MINUTE = NOW.replace(second=0, microsecond=0)
 CLOSE = 1e-9
 
 
 @pytest.fixture
-def scrape(store: Store) -> Callable[..., Scraped]:
+def scrape(store: TrackingStore) -> Callable[..., Scraped]:
     """Reads the gauges of the store once, at the end of the week or when it is told."""
 
     def read(at: datetime = NOW, **given: Any) -> Scraped:
         registry = CollectorRegistry()
-        registry.register(Gauges(store, settings(**given), now=lambda: at))
+        registry.register(DatabaseCollector(store, settings(**given), now=lambda: at))
         return scraped(generate_latest(registry).decode())
 
     return read
 
 
 def settings(**given: Any) -> Settings:
-    return load(database="sqlite://", **given)
+    return load_settings(database="sqlite://", **given)
 
 
-def write(store: Store, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any) -> None:
+def write(store: TrackingStore, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any) -> None:
     """Write exchanges that began so long ago, with one score each."""
     made = [an_exchange(started_at=NOW - ago, **given) for _ in values]
-    store.add(made)
-    store.assign([Decision(one.id, 1.0, "drawn") for one in made], {"answer_relevancy": fingerprint})
-    claims = store.claim("test", {"answer_relevancy": fingerprint}, limit=len(values), lease=timedelta(minutes=1))
+    store.exchanges.add(made)
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "sampled") for one in made], {"answer_relevancy": fingerprint}
+    )
+    claims = store.queue.claim_tasks(
+        "test", {"answer_relevancy": fingerprint}, limit=len(values), lease=timedelta(minutes=1)
+    )
     tasks = [task for claim in claims for task in claim.tasks]
     score = Score(scorer="answer_relevancy", fingerprint=fingerprint, scored_at=NOW, value=0.0)
-    store.complete("test", [(task, replace(score, value=value)) for task, value in zip(tasks, values, strict=True)])
+    store.queue.complete_tasks(
+        "test", [(task, replace(score, value=value)) for task, value in zip(tasks, values, strict=True)]
+    )
 
 
 def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
@@ -68,21 +73,21 @@ def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> No
         until = datetime.fromtimestamp(found.one("germane_window_end_timestamp_seconds", window=name), UTC)
         since = datetime.fromtimestamp(found.one("germane_window_begin_timestamp_seconds", window=name), UTC)
         assert (since, until) == (MINUTE - span, MINUTE)
-        summaries = week.store.summary(since=since, until=until)
+        summaries = week.store.trends.summary(since=since, until=until)
         assert summaries or name == "1h"
         for one in summaries:
             labels = {"service": one.service, "route": one.route, "scorer": one.scorer, "window": name}
             labels |= {"fingerprint": one.fingerprint, "newest": str(one.newest).lower()}
             shown = {
                 "germane_score_mean": one.mean,
-                "germane_score_mean_lower": one.interval[0] if one.interval else None,
-                "germane_score_mean_upper": one.interval[1] if one.interval else None,
+                "germane_score_mean_ci_lower": one.interval[0] if one.interval else None,
+                "germane_score_mean_ci_upper": one.interval[1] if one.interval else None,
                 "germane_low_ratio": one.low_share,
                 "germane_noncommittal_ratio": one.noncommittal_share,
             }
             assert found.one("germane_scores", **labels) == one.n
             for gauge, value in shown.items():
-                expected = [pytest.approx(value, abs=CLOSE)] if one.enough and value is not None else []
+                expected = [pytest.approx(value, abs=CLOSE)] if one.has_min_samples and value is not None else []
                 assert list(found.all(gauge, **labels).values()) == expected
         assert len(found.all("germane_scores", window=name)) == len(summaries)
     assert any(found.all("germane_score_mean", route=SEARCH, window="24h"))
@@ -93,21 +98,21 @@ def test_a_service_has_a_mean_over_all_its_routes(week: Week, page: TestClient) 
     found = scraped(page.get("/metrics").text)
 
     for name, span in WINDOWS.items():
-        services = week.store.overall(since=MINUTE - span, until=MINUTE).services
+        services = week.store.trends.window_summary(since=MINUTE - span, until=MINUTE).services
         for one in services:
             labels = {"service": one.service, "scorer": one.scorer, "fingerprint": one.fingerprint, "window": name}
-            expected = [pytest.approx(one.mean, abs=CLOSE)] if one.enough else []
+            expected = [pytest.approx(one.mean, abs=CLOSE)] if one.has_min_samples else []
             assert found.one("germane_service_scores", **labels) == one.n
             assert list(found.all("germane_service_score_mean", **labels).values()) == expected
         assert len(found.all("germane_service_scores", window=name)) == len(services)
-    assert found.all("germane_service_score_mean_lower", window="7d", newest="true")
+    assert found.all("germane_service_score_mean_ci_lower", window="7d", newest="true")
 
 
 def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
     """Scored, skipped, failed and pending of a window are all that were seen, with the store's own counts."""
     found = scraped(page.get("/metrics").text)
 
-    coverage = [one for one in week.store.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
+    coverage = [one for one in week.store.trends.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
     assert coverage
     for one in coverage:
         labels = {"service": one.service, "route": one.route, "scorer": one.scorer, "window": "7d"}
@@ -123,21 +128,21 @@ def test_baseline_alerts_queue_and_workers_are_shown(week: Week, page: TestClien
     """What was normal, what is wrong, what waits and who scores stand beside the means."""
     found, store = scraped(page.get("/metrics").text), week.store
 
-    (version,) = [one for one in store.baselines() if one.status == "active"]
+    (version,) = [one for one in store.baselines.list_versions() if one.status == "active"]
     assert version.baseline is not None
     known = version.baseline.routes[SEARCH].mean
     assert found.one("germane_baseline_mean", service=SERVICE, route=SEARCH) == pytest.approx(known, abs=CLOSE)
-    alert = store.alert(week.seeded.open_alert)
+    alert = store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     labels = {"rule": "drop", "severity": alert.severity, "state": alert.state}
     assert sum(found.all("germane_alerts_open", **labels).values()) == 1
-    backlog = store.backlog(lately=timedelta(minutes=1))
-    assert found.one("germane_queue_depth", state="undecided") == backlog.left.undecided > 0
+    backlog = store.queue.load_backlog(alive_within=timedelta(minutes=1))
+    assert found.one("germane_queue_depth", state="undecided") == backlog.outstanding.undecided > 0
     assert found.one("germane_queue_lag_seconds") == pytest.approx(backlog.lag.total_seconds(), abs=CLOSE)
     assert found.one("germane_workers") == backlog.workers
 
 
-def test_a_mean_of_few_scores_is_no_number(store: Store, scrape: Any) -> None:
+def test_a_mean_of_few_scores_is_no_number(store: TrackingStore, scrape: Any) -> None:
     """Under 20 scores there is n and no mean; from 20 on there is one. A window without scores has no series at all."""
     write(store, [0.5] * 19, ago=timedelta(minutes=90))
     assert scrape().one("germane_scores", window="24h") == 19
@@ -150,7 +155,7 @@ def test_a_mean_of_few_scores_is_no_number(store: Store, scrape: Any) -> None:
     assert not found.all("germane_exchanges_seen", window="1h")
 
 
-def test_fingerprints_are_never_averaged(store: Store, scrape: Any) -> None:
+def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
     """Each judge has a mean of its own; only that of the latest answer is the newest."""
     write(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
@@ -164,7 +169,7 @@ def test_fingerprints_are_never_averaged(store: Store, scrape: Any) -> None:
     )
 
 
-def test_only_the_newest_fingerprints_are_shown(store: Store, scrape: Any) -> None:
+def test_only_the_newest_fingerprints_are_shown(store: TrackingStore, scrape: Any) -> None:
     """A judge that changes every hour fills nobody's memory: the newest and the one before are shown."""
     for number in range(4):
         write(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
@@ -175,7 +180,7 @@ def test_only_the_newest_fingerprints_are_shown(store: Store, scrape: Any) -> No
 HOSTILE = 'a"}\ngermane_up 0\n# TYPE x \\n {évil="1"} \u202e<script>alert(1)</script> 😈'
 
 
-def test_a_hostile_name_stays_one_label(store: Store, scrape: Any) -> None:
+def test_a_hostile_name_stays_one_label(store: TrackingStore, scrape: Any) -> None:
     """Quotes, line ends and backslashes in a route are read back as they were, and nothing else on the page changes."""
     write(store, [0.5], route=HOSTILE, service='s"\\', ago=timedelta(minutes=5))
     found = scrape()
@@ -184,40 +189,44 @@ def test_a_hostile_name_stays_one_label(store: Store, scrape: Any) -> None:
     assert found.one("germane_scores", route=HOSTILE, service='s"\\', window="1h") == 1
 
 
-def test_routes_are_bounded_and_the_rest_is_counted(store: Store, scrape: Any) -> None:
+def test_routes_are_bounded_and_the_rest_is_counted(store: TrackingStore, scrape: Any) -> None:
     """The busiest 200 routes have series; how many have none is a gauge, those with endless names among them."""
-    busy = {("shop", f"route-{number}"): 2 for number in range(ROUTES)}
+    busy = {("shop", f"route-{number}"): 2 for number in range(MAX_ROUTES)}
     more = {("shop", f"quiet-{number}"): 1 for number in range(9)} | {("shop", "r" * 100_000): 7}
-    store.count_dropped(busy | more, ["answer_relevancy"], Reason.QUEUE_FULL, at=NOW - timedelta(minutes=3))
+    store.exchanges.count_dropped(
+        busy | more, ["answer_relevancy"], UnscoredReason.QUEUE_FULL, at=NOW - timedelta(minutes=3)
+    )
     found = scrape()
 
     assert found.labels("germane_exchanges_seen", "route") == {route for _, route in busy}
-    assert found.one("germane_left_out", what="routes") == len(more)
+    assert found.one("germane_series_dropped", what="routes") == len(more)
     assert found.one("germane_exchanges", route="route-7", window="1h", outcome="skipped", reason="queue_full") == 2
 
 
-def test_lines_are_bounded_too(store: Store, scrape: Any) -> None:
+def test_lines_are_bounded_too(store: TrackingStore, scrape: Any) -> None:
     """Many routes with many scorers are no more than 600 lines; the scorers with most exchanges come first."""
     routes = {("shop", f"route-{number}"): 1 + number for number in range(50)}
-    store.count_dropped(routes, [f"s{number}" for number in range(25)], Reason.QUEUE_FULL, at=NOW - timedelta(hours=2))
+    store.exchanges.count_dropped(
+        routes, [f"s{number}" for number in range(25)], UnscoredReason.QUEUE_FULL, at=NOW - timedelta(hours=2)
+    )
     found = scrape()
 
-    assert len(found.all("germane_exchanges_seen", window="24h")) == LINES
-    assert len(found.labels("germane_exchanges_seen", "scorer")) == SCORERS
-    left = {what: found.one("germane_left_out", what=what) for what in ("routes", "scorers", "routes_of_scorers")}
-    assert left == {"routes": 0, "scorers": 5, "routes_of_scorers": 50 * 25 - LINES}
+    assert len(found.all("germane_exchanges_seen", window="24h")) == MAX_ROUTE_SCORERS
+    assert len(found.labels("germane_exchanges_seen", "scorer")) == MAX_SCORERS
+    left = {what: found.one("germane_series_dropped", what=what) for what in ("routes", "scorers", "routes_of_scorers")}
+    assert left == {"routes": 0, "scorers": 5, "routes_of_scorers": 50 * 25 - MAX_ROUTE_SCORERS}
 
 
-def test_the_share_of_the_budget_that_is_spent(store: Store, scrape: Any) -> None:
+def test_the_share_of_the_budget_that_is_spent(store: TrackingStore, scrape: Any) -> None:
     """Of each limit of the day, beside requests, tokens and dollars; without a budget there is no sample."""
     assert not scrape().samples.get("germane_budget_used_ratio")
-    assert not scrape().samples.get("germane_spent_today_dollars")
+    assert not scrape().samples.get("germane_judge_cost_today_usd")
 
-    store.reserve_budget(Budget(calls_per_day=10**6), [Expense(12, 500.0, 6.0)])
-    found = scrape(budget=Budget(calls_per_day=100, calls_per_hour=2, usd_per_day=24.0))
-    assert found.one("germane_budget_used_ratio", limit="calls") == pytest.approx(12 / 48, abs=CLOSE)
+    store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(12, 500.0, 6.0)])
+    found = scrape(budget=Budget(requests_per_day=100, requests_per_hour=2, usd_per_day=24.0))
+    assert found.one("germane_budget_used_ratio", limit="requests") == pytest.approx(12 / 48, abs=CLOSE)
     assert found.one("germane_budget_used_ratio", limit="usd") == pytest.approx(6 / 24, abs=CLOSE)
-    assert found.one("germane_spent_today_dollars") == pytest.approx(6.0, abs=CLOSE)
+    assert found.one("germane_judge_cost_today_usd") == pytest.approx(6.0, abs=CLOSE)
 
 
 class Timer:
@@ -235,21 +244,21 @@ class Timer:
         return NOW
 
 
-def test_many_scrapers_cost_one_reading(store: Store) -> None:
+def test_many_scrapers_cost_one_reading(store: TrackingStore) -> None:
     """However many ask at once, and again for some seconds: the database is read once."""
     timer = Timer()
-    gauges = Gauges(store, settings(), now=timer.now, timer=timer)
+    gauges = DatabaseCollector(store, settings(), now=timer.now, timer=timer)
     pages: list[list[Any]] = []
     threads = [Thread(target=lambda: pages.append(list(gauges.collect()))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    timer.seconds = AGE - 0.001
+    timer.seconds = MAX_AGE - 0.001
     list(gauges.collect())
 
     assert (len(pages), timer.readings) == (8, 1)
-    timer.seconds = AGE
+    timer.seconds = MAX_AGE
     list(gauges.collect())
     assert timer.readings == 2
 
@@ -257,12 +266,12 @@ def test_many_scrapers_cost_one_reading(store: Store) -> None:
 def test_a_database_that_is_away_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
     """The process still answers: germane_up is 0 and nothing of the database is told, until it is back."""
     timer, path = Timer(), tmp_path / "there.db"
-    store = Store(f"sqlite:///{path}")
+    store = TrackingStore(f"sqlite:///{path}")
     registry = CollectorRegistry()
-    registry.register(Gauges(store, settings(), now=timer.now, timer=timer))
+    registry.register(DatabaseCollector(store, settings(), now=timer.now, timer=timer))
 
     def read() -> Scraped:
-        timer.seconds += AGE
+        timer.seconds += MAX_AGE
         return scraped(generate_latest(registry).decode())
 
     away = read()
@@ -298,7 +307,7 @@ def test_the_page_is_as_who_asks_can_take_it(page: TestClient) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_who_has_no_token_sees_no_metrics(seeded: Store) -> None:
+def test_who_has_no_token_sees_no_metrics(seeded: TrackingStore) -> None:
     """A scraper shows the token as programs do; without it there is neither a number nor a name."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:

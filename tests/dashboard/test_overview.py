@@ -19,12 +19,11 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, another_service
 
 from germane.baseline import Baseline
 from germane.dashboard import create_app
-from germane.insights.context import Desk
-from germane.insights.overview import Overview, read
-from germane.insights.text import interval, number, percent, signed
-from germane.insights.window import View
-from germane.settings import load
-from germane.storage import Comparison, Key, Store
+from germane.insights.context import InsightContext, ViewParams
+from germane.insights.formatting import format_interval, format_number, format_percent, format_signed
+from germane.insights.overview import Overview, load_overview
+from germane.settings import load_settings
+from germane.storage import BaselineKey, Comparison, TrackingStore
 
 DAY = timedelta(days=1)
 HALF = timedelta(minutes=30)
@@ -38,11 +37,11 @@ def words(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
-def reading(store: Store, **given: Any) -> Overview:
+def reading(store: TrackingStore, **given: Any) -> Overview:
     """Read what the page shows."""
-    view = View(**{"span": "7d", "since": NOW - 7 * DAY, "until": NOW} | given)
-    desk = Desk(store=store, settings=load(database="sqlite://"), now=lambda: NOW)
-    return read(desk, view)
+    view = ViewParams(**{"window": "7d", "since": NOW - 7 * DAY, "until": NOW} | given)
+    desk = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
+    return load_overview(desk, view)
 
 
 @pytest.fixture
@@ -50,8 +49,8 @@ def opened() -> Iterator[Open]:
     """Opens the pages of a store, at some moment and under some prefix."""
     with ExitStack() as stack:
 
-        def open_(store: Store, now: datetime = NOW, root: str = "", **settings: Any) -> TestClient:
-            app = create_app(load(database="sqlite://", **settings), store=store, now=lambda: now)
+        def open_(store: TrackingStore, now: datetime = NOW, root: str = "", **settings: Any) -> TestClient:
+            app = create_app(load_settings(database="sqlite://", **settings), store=store, now=lambda: now)
             client = TestClient(app, base_url="http://127.0.0.1", client=HERE, root_path=root, follow_redirects=False)
             return stack.enter_context(client)
 
@@ -61,21 +60,23 @@ def opened() -> Iterator[Open]:
 def test_the_first_sentence_names_the_route_that_fell(page: TestClient, week: Week) -> None:
     """With the numbers of the report for the same window, since when, and the alert."""
     (now,) = [
-        one for one in week.store.summary(since=NOW - DAY) if (one.route, one.scorer) == ("docs-search", RELEVANCY)
+        one
+        for one in week.store.trends.summary(since=NOW - DAY)
+        if (one.route, one.scorer) == ("docs-search", RELEVANCY)
     ]
     page.cookies.set("germane_zone", "UTC")
     found = words(page.get("/").text)
 
     assert "Relevancy fell on docs-search" in found
-    assert f"Last 24 h: {number(now.mean)} (95 % interval {interval(now.interval)}, n={now.n})" in found
-    assert "usually (baseline 2, 13 Nov to 18 Nov" in found
+    assert f"Last 24 h: {format_number(now.mean)} (95 % interval {format_interval(now.interval)}, n={now.n})" in found
+    assert "in baseline 2 (13 Nov to 18 Nov" in found
     assert "since about 19 Nov 0" in found
     assert f'href="/alerts/{week.seeded.open_alert}"' in page.get("/").text
 
 
 def test_the_mean_of_the_service_is_that_of_its_rows(week: Week) -> None:
     """Each weighted by 1 / its probability: those that ended with an error were scored whatever the draw said."""
-    found = reading(week.store).recent.current
+    found = reading(week.store).last_day.current
     rows = [
         (score.value, 1.0 if exchange.error else 1 / 0.8)
         for exchange, score in week.seeded.scores
@@ -89,10 +90,10 @@ def test_the_mean_of_the_service_is_that_of_its_rows(week: Week) -> None:
     assert found.low_share == pytest.approx(sum(one for value, one in rows if value < 0.5) / weight, abs=1e-9)
 
 
-def test_tiles_show_what_was_read(page: TestClient, seeded: Store) -> None:
+def test_tiles_show_what_was_read(page: TestClient, seeded: TrackingStore) -> None:
     """Every mean with interval and n, shares as shares, counts as counts."""
     found = reading(seeded)
-    current, second, change = found.recent.current, found.recent.second, found.change
+    current, second, change = found.last_day.current, found.last_day.second, found.change
     text = words(page.get("/").text)
 
     assert current is not None
@@ -100,10 +101,16 @@ def test_tiles_show_what_was_read(page: TestClient, seeded: Store) -> None:
     assert change is not None
     assert change.interval is not None
     coverage = current.coverage
-    assert f"Relevancy, 24 h {number(current.mean)} 95 % interval {interval(current.interval)}, n={current.n}" in text
-    assert f"Faithfulness, 24 h {number(second.mean)} 95 % interval {interval(second.interval)}, n={second.n}" in text
-    assert f"Change \u25bc {signed(change.difference)} 95 % interval {interval(change.interval)}" in text
-    assert f"Low answers, 24 h {percent(current.low_share)} in the lowest band, n={current.n}" in text
+    assert (
+        f"Relevancy, 24 h {format_number(current.mean)} 95 % interval {format_interval(current.interval)}, n={current.n}"
+        in text
+    )
+    assert (
+        f"Faithfulness, 24 h {format_number(second.mean)} 95 % interval {format_interval(second.interval)}, n={second.n}"
+        in text
+    )
+    assert f"Change \u25bc {format_signed(change.difference)} 95 % interval {format_interval(change.interval)}" in text
+    assert f"Low answers, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
     assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
     assert "Worker running" in text
 
@@ -111,17 +118,17 @@ def test_tiles_show_what_was_read(page: TestClient, seeded: Store) -> None:
 def test_the_change_is_from_what_the_baseline_has_kept(week: Week) -> None:
     """The level that alerts name and ``germane baseline show`` prints; what fell is what a comparison finds."""
     found = reading(week.store)
-    before = found.recent.before
+    before = found.last_day.reference_period
     assert before is not None
     windows: dict[str, Any] = {"since": NOW - DAY, "until": NOW, "before": (before.since, before.until)}
 
-    expected = week.store.compare(**windows, service=SERVICE, scorer=RELEVANCY)
-    (kept,) = [one.baseline for one in week.store.baselines() if one.status == "active"]
+    expected = week.store.trends.compare(**windows, service=SERVICE, scorer=RELEVANCY)
+    (kept,) = [one.baseline for one in week.store.baselines.list_versions() if one.status == "active"]
 
     assert (before.baseline, before.until) == (2, NOW - 2 * DAY + HALF)
     assert kept is not None
-    assert found.recent.usual is not None
-    assert (found.recent.usual.mean, found.recent.usual.n) == (kept.mean, kept.n)
+    assert found.last_day.reference is not None
+    assert (found.last_day.reference.mean, found.last_day.reference.n) == (kept.mean, kept.n)
     assert found.change is not None
     assert found.change.finding == expected.services[0].finding
     assert found.change.before is not None
@@ -136,7 +143,7 @@ def test_the_change_is_from_what_the_baseline_has_kept(week: Week) -> None:
 
 
 def _lines(found: Overview) -> list[Comparison]:
-    return [card.line for card in found.cards if card.line is not None]
+    return [card.comparison for card in found.cards if card.comparison is not None]
 
 
 def test_the_route_that_fell_comes_first_and_each_leads_to_its_own_page(page: TestClient) -> None:
@@ -174,18 +181,18 @@ def test_of_another_scorer_no_questions_are_shown(page: TestClient) -> None:
     """They exist for relevancy alone, and its name is never given to another mean."""
     found = words(page.get("/?scorer=faithfulness").text)
 
-    assert "reads like it was asked" in words(page.get("/").text)
-    assert "reads like it was asked" not in found
+    assert "Reads like an answer to" in words(page.get("/").text)
+    assert "Reads like an answer to" not in found
     assert "Faithfulness, 24 h" in found
     assert "Relevancy fell" not in found
 
 
-def test_the_window_changes_the_trend_and_not_the_last_day(seeded: Store) -> None:
+def test_the_window_changes_the_trend_and_not_the_last_day(seeded: TrackingStore) -> None:
     """What is called the last 24 hours stays so."""
-    week, month = reading(seeded), reading(seeded, span="30d", since=NOW - 30 * DAY)
+    week, month = reading(seeded), reading(seeded, window="30d", since=NOW - 30 * DAY)
 
-    assert (week.recent.current, week.worst, week.verdict.text) == (
-        month.recent.current,
+    assert (week.last_day.current, week.worst, week.verdict.text) == (
+        month.last_day.current,
         month.worst,
         month.verdict.text,
     )
@@ -193,18 +200,18 @@ def test_the_window_changes_the_trend_and_not_the_last_day(seeded: Store) -> Non
     assert sum(one.n for one in week.buckets) == sum(one.n for one in month.buckets)
 
 
-def test_the_trend_has_marks_of_deploys_and_alerts(seeded: Store) -> None:
+def test_the_trend_has_marks_of_deploys_and_alerts(seeded: TrackingStore) -> None:
     """Those of the window, with the alert's page."""
     found = reading(seeded)
-    short = reading(seeded, span="24h", since=NOW - DAY)
+    short = reading(seeded, window="24h", since=NOW - DAY)
 
-    assert [one.label for one in found.marks] == ["prompt 7", "index v42", "alert: drop on docs-search"]
-    assert [one.kind for one in found.marks] == ["deploy", "deploy", "alert"]
-    assert found.marks[2].href.startswith("/alerts/")
-    assert not short.marks
+    assert [one.label for one in found.markers] == ["prompt 7", "index v42", "alert: drop on docs-search"]
+    assert [one.kind for one in found.markers] == ["deploy", "deploy", "alert"]
+    assert found.markers[2].href.startswith("/alerts/")
+    assert not short.markers
 
 
-def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open, seeded: Store) -> None:
+def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open, seeded: TrackingStore) -> None:
     """The one with most scores, unless the address names another."""
     another_service(seeded)
     page = opened(seeded)
@@ -224,56 +231,56 @@ def test_what_nobody_knows_is_not_said_to_be_unscored(page: TestClient) -> None:
     """An address that asks for another scorer or service shows what it would without."""
     for query in ("scorer=nope", "service=nope"):
         assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
-    assert "Against baseline" in words(page.get("/r/docs-search?scorer=nope").text)
+    assert "vs. baseline" in words(page.get("/r/docs-search?scorer=nope").text)
 
 
-def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: Store) -> None:
+def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: TrackingStore) -> None:
     """It is named for what it is."""
-    (version,) = [one for one in seeded.baselines() if one.status == "active"]
-    seeded.learn_anew(version.key, "accepted", since=NOW, until=NOW + DAY)
+    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
+    seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
-    found = reading(seeded).recent.before
+    found = reading(seeded).last_day.reference_period
 
     assert found is not None
     assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
 
 
-def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: Store) -> None:
+def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: TrackingStore) -> None:
     """One that was imported says nothing that this database can show."""
-    (version,) = [one for one in seeded.baselines() if one.status == "active"]
+    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
     earlier = Baseline(**fields | {"since": NOW - 90 * DAY, "until": NOW - 60 * DAY})
-    key = Key(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
-    assert seeded.supersede(key, "imported", earlier, (None, None))
+    key = BaselineKey(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
+    assert seeded.baselines.replace_baseline(key, "imported", earlier, (None, None))
 
-    found = reading(seeded).recent.before
+    found = reading(seeded).last_day.reference_period
 
     assert found is not None
     assert found.baseline is None
 
 
-def test_erased_text_is_said_to_be(opened: Open, seeded: Store) -> None:
+def test_erased_text_is_said_to_be(opened: Open, seeded: TrackingStore) -> None:
     """Its numbers stay."""
-    seeded.prune(texts_before=NOW)
+    seeded.retention.prune(texts_before=NOW)
 
     found = words(opened(seeded).get("/").text)
 
-    assert "(question erased, or never kept)" in found
+    assert "(question erased or not stored)" in found
     assert "Relevancy fell on docs-search" in found
 
 
-def test_old_data_is_called_old(opened: Open, seeded: Store) -> None:
+def test_old_data_is_called_old(opened: Open, seeded: TrackingStore) -> None:
     """Three days later nobody is told how the last day was; the open alert is still named."""
     later = NOW + 3 * DAY
     found = words(opened(seeded, now=later).get("/").text)
 
     assert "Relevancy, 24 h \u2013 no score" in found
-    assert "No answer of the last 24 h has a score." in found
+    assert "No scored answers in the last 24 h." in found
     assert "Relevancy fell on docs-search. Since then:" in found.replace(" .", ".")
 
 
-def test_an_empty_database_leads_to_the_first_step(opened: Open, store: Store) -> None:
+def test_an_empty_database_leads_to_the_first_step(opened: Open, store: TrackingStore) -> None:
     """There is no error, and no number yet."""
     found = opened(store).get("/")
 
@@ -281,7 +288,7 @@ def test_an_empty_database_leads_to_the_first_step(opened: Open, store: Store) -
     assert "<h1>First steps</h1>" in found.text
 
 
-def test_hostile_texts_stay_texts(opened: Open, store: Store) -> None:
+def test_hostile_texts_stay_texts(opened: Open, store: TrackingStore) -> None:
     """Whatever is asked, answered, or named a route; and the page stays small."""
     hostile(store)
     found = opened(store).get("/").text
@@ -295,7 +302,7 @@ def test_hostile_texts_stay_texts(opened: Open, store: Store) -> None:
     assert 'href="/r/%2F%2Fevil.example%2F"' in found
 
 
-def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, seeded: Store) -> None:
+def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, seeded: TrackingStore) -> None:
     """Not one leads out of it."""
     found = opened(seeded, root="/insights").get("/insights/").text
     hrefs = set(re.findall(r'(?:href|action|src)="(/[^"]*)"', found))
@@ -307,22 +314,25 @@ def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, s
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"budget": {"calls_per_day": 400}}, "picked by what they tell, within the budget: 400 calls a day"),
         (
-            {"budget": {"usd_per_hour": 0.5, "calls_per_day": 1000}},
-            "within the budget: 1,000 calls a day, $0.50 an hour",
+            {"budget": {"requests_per_day": 400}},
+            "picked by expected information, within the budget: 400 requests per day",
+        ),
+        (
+            {"budget": {"usd_per_hour": 0.5, "requests_per_day": 1000}},
+            "within the budget: 1,000 requests per day, $0.50 per hour",
         ),
     ],
 )
 def test_the_sampling_rule_is_said_in_words(
-    opened: Open, seeded: Store, settings: dict[str, Any], expected: str
+    opened: Open, seeded: TrackingStore, settings: dict[str, Any], expected: str
 ) -> None:
     """Beside how many of how many were scored."""
     assert expected in words(opened(seeded, **settings).get("/").text)
 
 
 def test_few_questions_are_asked_of_the_database(week: Week, tmp_path: Path) -> None:
-    """However many routes there are: the page is read in a few snapshots."""
+    """However many routes there are: the page is load_overview in a few snapshots."""
     from sqlalchemy import event
 
     asked: list[str] = []

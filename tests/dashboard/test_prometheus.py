@@ -20,8 +20,8 @@ from tests.dashboard.seeding import SEARCH, SERVICE
 from germane.cli.commands.grafana import command as grafana
 from germane.cli.commands.grafana.dashboard import dashboard
 from germane.dashboard import create_app
-from germane.dashboard.server import Server
-from germane.settings import load
+from germane.dashboard.server import DashboardServer
+from germane.settings import load_settings
 
 LISTENS = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)')
 RELEVANCY = "answer_relevancy"
@@ -42,7 +42,9 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
     """The address of a Prometheus that scrapes a served page, with the rules that germane ships."""
     path = shutil.which("prometheus") or pytest.skip("prometheus is not installed: no real scrape is tried")
     assert grafana.main([str(tmp_path / "out")], standalone_mode=False) is None
-    server = Server(create_app(load(database="sqlite://"), store=week.store, now=now), host="127.0.0.1", port=0)
+    server = DashboardServer(
+        create_app(load_settings(database="sqlite://"), store=week.store, now=now), host="127.0.0.1", port=0
+    )
     target = {"job_name": "germane", "static_configs": [{"targets": [server.address.removeprefix("http://")]}]}
     times = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config = {"global": times, "scrape_configs": [target], "rule_files": [str(tmp_path / "out" / "rules.yaml")]}
@@ -77,7 +79,7 @@ def test_what_prometheus_scrapes_is_what_the_store_says(week: Week, scraping: st
     ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}
     moments = {name: float(ask(scraping, query)[0]["value"][1]) for name, query in ends.items()}
     since, until_ = (datetime.fromtimestamp(moments[name], UTC) for name in ("begin", "end"))
-    (mean,) = week.store.means(scorer=RELEVANCY, route=SEARCH, since=since, until=until_)
+    (mean,) = week.store.trends.means(scorer=RELEVANCY, route=SEARCH, since=since, until=until_)
 
     assert float(found["value"][1]) == pytest.approx(mean.mean, abs=1e-9)
     assert found["metric"]["fingerprint"] == mean.fingerprint

@@ -11,20 +11,21 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import ROUTES, hostile
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
-from germane.dashboard.pages.route import RoutePage, read_route
-from germane.insights.context import Desk
-from germane.insights.text import route_path
-from germane.insights.window import View
-from germane.settings import load
-from germane.storage import Store
+from germane.insights.context import InsightContext, ViewParams
+from germane.insights.formatting import route_path
+from germane.insights.route import RouteInsight, load_route
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 DAYS = timedelta(days=7)
-VIEW = View(span="7d", since=NOW - DAYS, until=NOW)
+VIEW = ViewParams(window="7d", since=NOW - DAYS, until=NOW)
 
 
-def reading(store: Store, route: str = SEARCH, view: View = VIEW) -> RoutePage:
+def reading(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) -> RouteInsight:
     """Return what the page of a route shows."""
-    found = read_route(Desk(store=store, settings=load(database="sqlite://"), now=lambda: NOW), view, route)
+    found = load_route(
+        InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW), view, route
+    )
     assert found is not None
     return found
 
@@ -44,7 +45,7 @@ def test_the_numbers_are_those_of_the_summary(week: Week) -> None:
     shown = reading(week.store)
     known = {
         one.scorer: one
-        for one in week.store.summary(since=VIEW.since, until=VIEW.until, histograms=False)
+        for one in week.store.trends.summary(since=VIEW.since, until=VIEW.until, histograms=False)
         if one.route == SEARCH and one.newest
     }
     assert {one.scorer for one in shown.lines} == set(known)
@@ -59,11 +60,11 @@ def test_the_baseline_is_that_of_the_route(week: Week) -> None:
     """What a drop is found by is what the page compares with, with the days that it was learned from."""
     first = reading(week.store).first
     assert first is not None
-    assert first.usual is not None
-    (version,) = [one for one in week.store.baselines() if one.status == "active" and one.baseline]
+    assert first.baseline is not None
+    (version,) = [one for one in week.store.baselines.list_versions() if one.status == "active" and one.baseline]
     assert version.baseline is not None
-    assert first.usual.mean == version.baseline.routes[SEARCH].mean
-    assert first.change == pytest.approx(first.summary.mean - first.usual.mean, abs=1e-9)
+    assert first.baseline.mean == version.baseline.routes[SEARCH].mean
+    assert first.change == pytest.approx(first.summary.mean - first.baseline.mean, abs=1e-9)
     assert "baseline 2, 13 Nov to 18 Nov" in first.chart
 
 
@@ -81,7 +82,7 @@ def test_what_was_not_scored_is_told_with_its_reason(week: Week, page: TestClien
     for one in reading(week.store).coverage:
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
-    assert re.search(r"\d+ skipped: not drawn", text)
+    assert re.search(r"\d+ skipped: not sampled", text)
     assert re.search(r"<b>\d+</b> of \d+<small>8\d % drawn</small>", text)
 
 
@@ -100,7 +101,7 @@ def test_alerts_and_marks_are_on_the_line_and_in_a_list(week: Week, page: TestCl
     """What happened to the route or to its service, with links to the alerts."""
     shown = reading(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
-    assert {one.name for one in shown.marks} == {"index v42", "prompt 7"}
+    assert {one.name for one in shown.markers} == {"index v42", "prompt 7"}
     text = page.get("/r/docs-search").text
     assert f'href="/alerts/{week.seeded.open_alert}"' in text
     assert re.search(r'<text class="alert"[^>]*>alert: drop</text>', text)
@@ -126,7 +127,7 @@ def test_a_window_without_scores_says_so(page: TestClient) -> None:
     """A route that is known has a page also of a time in which nothing was asked."""
     found = page.get("/r/docs-search?since=2026-01-01&until=2026-01-02")
     assert found.status_code == 200
-    assert "No score in this window." in found.text
+    assert "No scores in this window." in found.text
 
 
 def test_a_name_may_hold_anything(week: Week, page: TestClient) -> None:

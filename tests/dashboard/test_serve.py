@@ -23,7 +23,7 @@ from tests.dashboard.http_server import PAGE, TOKEN
 
 from germane.cli.commands.serve import command
 from germane.errors import GermaneError
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 LONG = 60
@@ -114,10 +114,10 @@ def test_another_address_needs_a_token(database: str) -> None:
     """It ends with exit code 2 and says how to get one; with one it serves."""
     code, said = refused("--host", "0.0.0.0")
     assert code == 2
-    assert all(way in said for way in ("GERMANE_TOKEN", "--token-file", "--generate-token"))
+    assert all(way in said for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
     assert refused("--host", "")[0] == 2
 
-    with serving("--host", "0.0.0.0", GERMANE_TOKEN=TOKEN) as served:
+    with serving("--host", "0.0.0.0", GERMANE_DASHBOARD_TOKEN=TOKEN) as served:
         local = served.address.replace("0.0.0.0", "127.0.0.1")
         assert httpx2.get(f"{local}/metrics").status_code == 401
         assert httpx2.get(f"{local}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
@@ -144,7 +144,9 @@ def test_a_token_is_read_from_a_file_or_made(database: str, bare: Path) -> None:
 def test_a_name_is_answered_once_it_is_told(database: str) -> None:
     """Of the command line or the settings; a web address is no name."""
     token = {"Authorization": f"Bearer {TOKEN}"}
-    with serving("--host-name", "one.example", GERMANE_TOKEN=TOKEN, GERMANE_HOST_NAMES="two.example") as served:
+    with serving(
+        "--host-name", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"
+    ) as served:
         asked = [
             httpx2.get(served.address, headers={**token, "Host": f"{name}.example"}) for name in ("one", "two", "no")
         ]
@@ -169,7 +171,7 @@ def test_a_database_that_is_away_does_not_keep_it_from_serving(bare: Path) -> No
     with serving("--database", f"sqlite:///{bare}/nowhere/germane.db") as served:
         before = httpx2.get(f"{served.address}/", headers=PAGE)
         (bare / "nowhere").mkdir()
-        with closing(Store(f"sqlite:///{bare}/nowhere/germane.db")) as store:
+        with closing(TrackingStore(f"sqlite:///{bare}/nowhere/germane.db")) as store:
             store.migrate()
         after = httpx2.get(f"{served.address}/", headers=PAGE)
         assert served.end()[0] == 0
@@ -199,14 +201,14 @@ def test_read_only_takes_no_form(database: str) -> None:
 
 def test_it_scores_as_well_when_asked_to(database: str) -> None:
     """With ``--with-worker`` what is captured gets its score, and both end together."""
-    with FakeJudge() as judge, closing(Store(database)) as store:
+    with FakeJudge() as judge, closing(TrackingStore(database)) as store:
         settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
-        with serving("--with-worker", GERMANE_TICK="0.1", **settings) as served:
-            store.add([an_exchange()])
+        with serving("--with-worker", GERMANE_POLL_INTERVAL="0.1", **settings) as served:
+            store.exchanges.add([an_exchange()])
             deadline = time.monotonic() + LONG
-            while not store.counts().rows and time.monotonic() < deadline:
+            while not store.answers.counts().scores and time.monotonic() < deadline:
                 time.sleep(0.05)
-            assert store.counts().rows
+            assert store.answers.counts().scores
             assert httpx2.get(f"{served.address}/", headers=PAGE).status_code == 200
             assert served.end()[0] == 0
 

@@ -15,8 +15,8 @@ from tests.dashboard.http_server import NOW, PAGE, a_dashboard, knocking
 from germane.dashboard import create_app
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.settings import load
-from germane.storage import Decision, Presence, Store
+from germane.settings import load_settings
+from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
 
 SCORERS = {"answer_relevancy": "f1"}
 LEASE = timedelta(minutes=1)
@@ -30,12 +30,12 @@ def an_exchange(name: str) -> Exchange:
     return Exchange(id=name, trace_id="t", span_id="s", service="shop", route="ask", started_at=moment, **texts)
 
 
-def score(store: Store, *names: str) -> None:
+def score(store: TrackingStore, *names: str) -> None:
     """Score exchanges that are drawn."""
-    store.assign([Decision(name, 1.0, "drawn") for name in names], SCORERS)
-    tasks = [task for claim in store.claim("w", SCORERS, limit=9, lease=LEASE) for task in claim.tasks]
+    store.sampling.assign_tasks([SamplingDecision(name, 1.0, "sampled") for name in names], SCORERS)
+    tasks = [task for claim in store.queue.claim_tasks("w", SCORERS, limit=9, lease=LEASE) for task in claim.tasks]
     own: dict[str, Any] = {"scorer": "answer_relevancy", "fingerprint": "f1", "value": 0.7, "label": "high"}
-    store.complete("w", [(task, Score(**own)) for task in tasks])
+    store.queue.complete_tasks("w", [(task, Score(**own)) for task in tasks])
 
 
 def shown(page: TestClient, path: str = "/") -> str:
@@ -45,7 +45,7 @@ def shown(page: TestClient, path: str = "/") -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", answer.text.partition("<main")[2]).split())
 
 
-def test_an_empty_database_shows_the_first_steps(store: Store) -> None:
+def test_an_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
     """What to write, the two commands, and a counter that refreshes itself stand where the overview will be."""
     page = knocking(a_dashboard(store))
     words, text = shown(page), page.get("/", headers=PAGE).text
@@ -54,65 +54,65 @@ def test_an_empty_database_shows_the_first_steps(store: Store) -> None:
     assert "import germane germane.start() @germane.observe" in words
     assert re.search(r"GERMANE_DATABASE='(sqlite|postgresql):\S+' python app.py", text)
     assert "germane serve" in words
-    assert re.search(r'<p id="received" data-live[^>]*><b>0 traces received</b>', text)
+    assert re.search(r'<p id="received" data-live[^>]*><b>0 exchanges received</b>', text)
 
 
 def test_a_file_that_nobody_has_made_is_no_error(bare: Path) -> None:
     """The page says that the application makes it, makes none itself, and goes on once it is there."""
-    with closing(Store(f"sqlite:///{bare}/later.db")) as store:
+    with closing(TrackingStore(f"sqlite:///{bare}/later.db")) as store:
         page = knocking(a_dashboard(store))
-        assert "which nobody has made yet" in shown(page)
+        assert "which the application creates on its first start" in shown(page)
         assert not (bare / "later.db").exists()
 
         store.migrate()
-        store.add([an_exchange("a")])
-        assert "1 trace received" in shown(page, "/start")
+        store.exchanges.add([an_exchange("a")])
+        assert "1 exchange received" in shown(page, "/start")
 
 
-def test_decorated_handlers_that_were_never_called_are_named(store: Store) -> None:
+def test_decorated_handlers_that_were_never_called_are_named(store: TrackingStore) -> None:
     """With what is wrong where somebody did call them; one that was called is not named."""
     page = knocking(a_dashboard(store))
-    store.declare("shop", ["ask", "search"])
-    assert "Decorated, and never called yet: ask of shop search of shop" in shown(page)
+    store.exchanges.declare_routes("shop", ["ask", "search"])
+    assert "Decorated but not called yet: ask in shop search in shop" in shown(page)
 
-    store.add([an_exchange("a")])
+    store.exchanges.add([an_exchange("a")])
     score(store, "a")
     words = shown(page, "/start")
-    assert "never called yet: search of shop" in words
+    assert "not called yet: search in shop" in words
 
 
-def test_captured_and_not_scored_says_why(store: Store) -> None:
+def test_captured_and_not_scored_says_why(store: TrackingStore) -> None:
     """Each reason that can be known is told, with what to do about it."""
     page = knocking(a_dashboard(store))
-    store.add([an_exchange(f"e{number}") for number in range(12)])
+    store.exchanges.add([an_exchange(f"e{number}") for number in range(12)])
     words = shown(page, "/start")
-    assert "12 traces captured, none scored yet." in words
+    assert "12 exchanges captured, none scored yet." in words
     assert "Not scored: no judge is configured." in words
     assert "germane doctor" in words
 
-    with_judge = create_app(load(database="sqlite://", base_url="http://127.0.0.1:1/v1"), store=store)
-    assert "Not scored: Nothing is scored until a process scores: run germane worker" in shown(
+    with_judge = create_app(load_settings(database="sqlite://", base_url="http://127.0.0.1:1/v1"), store=store)
+    assert "Not scored: Answers are scored only while a worker runs: run germane worker" in shown(
         knocking(with_judge), "/start"
     )
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}
-    store.beat(Presence(**own, problem="the key is rejected"), [], lease=LEASE)
-    assert "Not scored: the judge is left alone: the key is rejected" in shown(page, "/start")
+    store.workers.heartbeat(WorkerHeartbeat(**own, problem="the key is rejected"), [], lease=LEASE)
+    assert "Not scored: the worker does not use the judge: the key is rejected" in shown(page, "/start")
 
 
-def test_the_overview_comes_with_the_first_exchange(store: Store) -> None:
+def test_the_overview_comes_with_the_first_exchange(store: TrackingStore) -> None:
     """From then on the first steps stand at their own address only, and say that it works once it does."""
     page = knocking(a_dashboard(store))
     assert "First steps" in shown(page)
 
-    store.add([an_exchange("a")])
+    store.exchanges.add([an_exchange("a")])
     assert "First steps" not in shown(page)
     score(store, "a")
-    assert "It works: answers are captured and scored." in shown(page, "/start")
+    assert "Setup complete: answers are captured and scored." in shown(page, "/start")
 
 
-def test_hostile_names_of_handlers_are_text(store: Store) -> None:
+def test_hostile_names_of_handlers_are_text(store: TrackingStore) -> None:
     """A route is what an application calls it."""
-    store.declare("<script>alert(1)</script>", ["<img src=x onerror=alert(1)>"])
+    store.exchanges.declare_routes("<script>alert(1)</script>", ["<img src=x onerror=alert(1)>"])
     text = knocking(a_dashboard(store)).get("/", headers=PAGE).text
 
     assert "<script>alert" not in text
@@ -122,7 +122,7 @@ def test_hostile_names_of_handlers_are_text(store: Store) -> None:
 @pytest.mark.parametrize("path", ["/", "/start", "/answers"])
 def test_a_database_that_is_away_is_said_to_be_away(bare: Path, path: str) -> None:
     """No page hangs, ends the process or tells a password; it says what to look at, and that one may try again."""
-    with closing(Store(NOWHERE)) as store:
+    with closing(TrackingStore(NOWHERE)) as store:
         answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
 
     assert answer.status_code == 503
@@ -134,18 +134,18 @@ def test_a_database_that_is_away_is_said_to_be_away(bare: Path, path: str) -> No
 
 def test_tables_that_are_missing_are_said_to_be_missing(database_url: str, bare: Path) -> None:
     """The command that makes them is named."""
-    with closing(Store(database_url)) as store:
+    with closing(TrackingStore(database_url)) as store:
         if store.is_absent:
             (bare / "empty.db").touch()
             database_url = f"sqlite:///{bare}/empty.db"
-    with closing(Store(database_url)) as store:
+    with closing(TrackingStore(database_url)) as store:
         answer = knocking(a_dashboard(store)).get("/", headers=PAGE)
 
     assert answer.status_code == 503
     assert "germane db upgrade" in answer.text
 
 
-def test_what_is_not_there_leads_back(store: Store) -> None:
+def test_what_is_not_there_leads_back(store: TrackingStore) -> None:
     """A page says what may have happened; a program gets two lines of text; neither repeats what was asked for."""
     page = knocking(a_dashboard(store))
     for_people, for_programs = page.get("/<b>nowhere", headers=PAGE), page.get("/<b>nowhere")

@@ -11,16 +11,16 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import now
 from tests.dashboard.seeding import NOW, SERVICE
 
-from germane.alert import Alert, Change, Event, key_of
+from germane.alert import Alert, AlertChange, AlertEvent, alert_key
 from germane.dashboard import create_app
-from germane.settings import load
-from germane.storage import Advance, Store
+from germane.settings import load_settings
+from germane.storage import AlertTransaction, TrackingStore
 
 
 @contextmanager
-def visiting(store: Store, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
+def visiting(store: TrackingStore, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
     """Ask for pages over a store. It follows no redirect."""
-    app = create_app(load(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
+    app = create_app(load_settings(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client
 
@@ -37,11 +37,18 @@ def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) ->
     return client.post(path, data={"csrf": seal(client, page), **fields})
 
 
-def an_alert(store: Store, name: str, **given: Any) -> Alert:
+def an_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
     """Write an alert of the rule floor."""
     labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
-    told = {"rule": "floor", "kind": "floor", "state": "firing", "starts_at": NOW, "fired_at": NOW, **given}
-    alert = Alert(id=name, key=key_of(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
-    event = Event(id=f"e{name}", alert_id=name, at=NOW, what="fired", after=alert.state)
-    assert store.advance(Advance(changes=[Change(alert=alert, event=event)]))
+    told = {
+        "rule": "mean_threshold",
+        "type": "mean_threshold",
+        "state": "firing",
+        "starts_at": NOW,
+        "fired_at": NOW,
+        **given,
+    }
+    alert = Alert(id=name, key=alert_key(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
+    event = AlertEvent(id=f"e{name}", alert_id=name, at=NOW, type="fired", after=alert.state)
+    assert store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert, event=event)]))
     return alert

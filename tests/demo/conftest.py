@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from germane.demo import Corpus, Documentation, Index, read_corpus
-from germane.demo.corpus import Embed
+from germane.demo import DemoCorpus, Documentation, Embed, PassageIndex, load_corpus
 from germane.errors import ModelError
 
 
 @pytest.fixture(scope="session")
-def corpus() -> Corpus:
+def corpus() -> DemoCorpus:
     """The corpus of the package."""
-    return read_corpus()
+    return load_corpus()
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +31,7 @@ def embed() -> Iterator[Embed]:
 
 
 @pytest.fixture(scope="session")
-def built(corpus: Corpus, embed: Embed) -> Documentation:
+def built(corpus: DemoCorpus, embed: Embed) -> Documentation:
     """The application as it opens; not to be changed."""
     return asyncio.run(Documentation.open(corpus, embed))
 
@@ -40,4 +39,4 @@ def built(corpus: Corpus, embed: Embed) -> Documentation:
 @pytest.fixture
 def application(built: Documentation, embed: Embed) -> Documentation:
     """An application of the test's own, with healthy indexes."""
-    return Documentation({route: Index(index.passages, index.vectors) for route, index in built.indexes.items()}, embed)
+    return Documentation({route: PassageIndex(index.passages, index.vectors) for route, index in built.indexes.items()}, embed)

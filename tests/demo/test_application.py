@@ -7,25 +7,25 @@ import inspect
 
 import pytest
 
-from germane.demo import BROKEN_ROUTE, ROUTES, Corpus, Documentation
+from germane.demo import BROKEN_ROUTE, ROUTES, DemoCorpus, Documentation
 from germane.demo.corpus import split_sentences
-from germane.tracer import routes
+from germane.tracer import observed_routes
 
 
-def _answers(application: Documentation, corpus: Corpus, route: str) -> dict[str, str]:
+def _answers(application: Documentation, corpus: DemoCorpus, route: str) -> dict[str, str]:
     async def ask() -> dict[str, str]:
-        return {each.text: await application.ask(route, each.text) for each in corpus.questions_of(route)}
+        return {each.text: await application.ask(route, each.text) for each in corpus.questions_for(route)}
 
     return asyncio.run(ask())
 
 
-def _hits(application: Documentation, corpus: Corpus, route: str) -> float:
+def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
     """Return the share of a route's questions whose right passage is found first."""
 
     async def search() -> list[bool]:
         return [
             (await application.search(each.text, route))[0]["id"] == each.passage_id
-            for each in corpus.questions_of(route)
+            for each in corpus.questions_for(route)
         ]
 
     found = asyncio.run(search())
@@ -33,24 +33,24 @@ def _hits(application: Documentation, corpus: Corpus, route: str) -> float:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_healthy_index_finds_the_right_passage(application: Documentation, corpus: Corpus, route: str) -> None:
+def test_healthy_index_finds_the_right_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
     """At least 95 of 100 questions lead to the passage that answers them."""
     assert _hits(application, corpus, route) >= 0.95
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, corpus: Corpus, route: str) -> None:
-    """Answers are quoted from the documentation, nearly always from where the answer stands."""
+def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
+    """Answers are quoted from the documentation, nearly always from the right passage."""
     answers = _answers(application, corpus, route)
-    sentences = {passage.id: split_sentences(passage.text) for passage in corpus.passages_of(route)}
-    right = [answers[each.text] in sentences[each.passage_id] for each in corpus.questions_of(route)]
+    sentences = {passage.id: split_sentences(passage.text) for passage in corpus.passages_for(route)}
+    right = [answers[each.text] in sentences[each.passage_id] for each in corpus.questions_for(route)]
 
     assert set(answers.values()) <= {sentence for passage in sentences.values() for sentence in passage}
     assert sum(right) / len(right) >= 0.95
 
 
-def test_fault_changes_the_answers_of_its_route_only(application: Documentation, corpus: Corpus) -> None:
-    """Every answer of the broken route is another one, none of it from the right passage; the others stay."""
+def test_fault_changes_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
+    """Every answer of the broken route changes, and none comes from the right passage."""
     before = {route: _answers(application, corpus, route) for route in ROUTES}
 
     application.indexes[BROKEN_ROUTE].corrupt()
@@ -61,16 +61,16 @@ def test_fault_changes_the_answers_of_its_route_only(application: Documentation,
     assert _hits(application, corpus, BROKEN_ROUTE) <= 0.05
 
 
-def test_broken_route_still_answers_in_sentences_of_its_own(application: Documentation, corpus: Corpus) -> None:
-    """Nothing fails: the answers are as well formed as before."""
+def test_broken_route_still_answers_in_sentences(application: Documentation, corpus: DemoCorpus) -> None:
+    """Nothing fails, and the answers are well formed."""
     application.indexes[BROKEN_ROUTE].corrupt()
-    sentences = {sentence for passage in corpus.passages_of(BROKEN_ROUTE) for sentence in split_sentences(passage.text)}
+    sentences = {sentence for passage in corpus.passages_for(BROKEN_ROUTE) for sentence in split_sentences(passage.text)}
 
     assert set(_answers(application, corpus, BROKEN_ROUTE).values()) <= sentences
 
 
 def test_search_returns_contexts_nearest_first(application: Documentation) -> None:
-    """Three passages with id, text and score, in the shape that the retrieval decorator reads."""
+    """Three passages with id, text and score, as the retrieval decorator expects."""
     found = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
 
     assert [set(context) for context in found] == [{"id", "text", "score"}] * 3
@@ -79,6 +79,6 @@ def test_search_returns_contexts_nearest_first(application: Documentation) -> No
 
 
 def test_each_route_is_an_observed_handler() -> None:
-    """The handlers are decorated under the names of the routes, and still coroutine functions."""
-    assert set(ROUTES) <= set(routes())
+    """Handlers are decorated with the route names, and remain coroutine functions."""
+    assert set(ROUTES) <= set(observed_routes())
     assert all(inspect.iscoroutinefunction(getattr(Documentation, route)) for route in ROUTES)

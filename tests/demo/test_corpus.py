@@ -6,24 +6,24 @@ from collections import Counter
 
 import pytest
 
-from germane.demo import ROUTES, Corpus
+from germane.demo import ROUTES, DemoCorpus
 from germane.demo.corpus import split_sentences
 
 
-def test_each_route_has_twenty_passages_and_fifty_questions(corpus: Corpus) -> None:
-    """No route knows more or is asked more than another."""
+def test_each_route_has_twenty_passages_and_fifty_questions(corpus: DemoCorpus) -> None:
+    """All routes have the same size."""
     assert Counter(passage.route for passage in corpus.passages) == dict.fromkeys(ROUTES, 20)
     assert Counter(question.route for question in corpus.questions) == dict.fromkeys(ROUTES, 50)
 
 
-def test_passages_of_and_questions_of_leave_nothing_out(corpus: Corpus) -> None:
-    """The routes' parts are the whole, in its order."""
-    assert [passage for route in ROUTES for passage in corpus.passages_of(route)] == list(corpus.passages)
-    assert [question for route in ROUTES for question in corpus.questions_of(route)] == list(corpus.questions)
+def test_routes_partition_the_corpus(corpus: DemoCorpus) -> None:
+    """Together, their passages and questions are the whole corpus in order."""
+    assert [passage for route in ROUTES for passage in corpus.passages_for(route)] == list(corpus.passages)
+    assert [question for route in ROUTES for question in corpus.questions_for(route)] == list(corpus.questions)
 
 
-def test_nothing_occurs_twice(corpus: Corpus) -> None:
-    """Every id, text, question and sentence is its own."""
+def test_corpus_has_no_duplicates(corpus: DemoCorpus) -> None:
+    """Every id, text, question and sentence is unique."""
     sentences = [sentence for passage in corpus.passages for sentence in split_sentences(passage.text)]
 
     for values in (
@@ -34,8 +34,8 @@ def test_nothing_occurs_twice(corpus: Corpus) -> None:
         assert len(set(values)) == len(values)
 
 
-def test_each_passage_is_asked_about_on_its_own_route(corpus: Corpus) -> None:
-    """Two or three questions lead to each passage, and all come through its route."""
+def test_each_passage_has_questions_on_its_route(corpus: DemoCorpus) -> None:
+    """Two or three questions lead to each passage."""
     routes = {passage.id: passage.route for passage in corpus.passages}
     asked = Counter(question.passage_id for question in corpus.questions)
 
@@ -44,8 +44,8 @@ def test_each_passage_is_asked_about_on_its_own_route(corpus: Corpus) -> None:
     assert all(question.route == routes[question.passage_id] for question in corpus.questions)
 
 
-def test_passages_are_short_and_committal(corpus: Corpus) -> None:
-    """A passage is a few whole sentences, each an answer by itself; a question is a question."""
+def test_passages_are_short_and_committal(corpus: DemoCorpus) -> None:
+    """A few whole sentences, each an answer by itself. Questions end with a question mark."""
     for passage in corpus.passages:
         sentences = split_sentences(passage.text)
         assert 2 <= len(sentences) <= 4
@@ -61,6 +61,6 @@ def test_passages_are_short_and_committal(corpus: Corpus) -> None:
         ("No end", ["No end"]),
     ],
 )
-def test_sentences_end_at_a_mark_before_a_space(text: str, sentences: list[str]) -> None:
-    """Points within a number end no sentence."""
+def test_sentences_end_at_punctuation_before_a_space(text: str, sentences: list[str]) -> None:
+    """Points within a number do not end a sentence."""
     assert split_sentences(text) == sentences

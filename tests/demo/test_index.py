@@ -8,27 +8,26 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from germane.demo import Index, Passage
-from germane.demo.corpus import Vectors
+from germane.demo import Passage, PassageIndex, Vectors
 
 PASSAGES = [Passage(name, "setup", f"{name} text.") for name in ("a", "b", "c")]
 VECTORS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
 NEAR_A = np.array([0.8, -0.6])
 
 
-def _found(index: Index, k: int = 3) -> list[str]:
+def _found(index: PassageIndex, k: int = 3) -> list[str]:
     return [hit.passage.id for hit in index.search(NEAR_A, k)]
 
 
-def test_nearest_passages_come_first_with_their_similarity() -> None:
-    """Search ranks by cosine similarity and returns no more than k."""
-    hits = Index(PASSAGES, VECTORS).search(NEAR_A, 2)
+def test_nearest_passages_come_first() -> None:
+    """Search ranks by cosine similarity, and returns at most the limit."""
+    hits = PassageIndex(PASSAGES, VECTORS).search(NEAR_A, 2)
 
     assert [hit.passage.id for hit in hits] == ["a", "b"]
     assert [hit.similarity for hit in hits] == pytest.approx([0.8, 0.0])
 
 
-def test_build_embeds_the_texts_of_the_passages() -> None:
+def test_build_embeds_the_passages() -> None:
     """One vector per passage, made from its text."""
     embedded: list[str] = []
 
@@ -36,13 +35,13 @@ def test_build_embeds_the_texts_of_the_passages() -> None:
         embedded.extend(texts)
         return VECTORS
 
-    assert _found(asyncio.run(Index.build(PASSAGES, embed))) == ["a", "b", "c"]
+    assert _found(asyncio.run(PassageIndex.build(PASSAGES, embed))) == ["a", "b", "c"]
     assert embedded == ["a text.", "b text.", "c text."]
 
 
-def test_corrupt_index_finds_the_neighbour_and_reports_the_same_similarities() -> None:
-    """What a retriever reports of itself does not give the fault away."""
-    index = Index(PASSAGES, VECTORS)
+def test_corrupt_index_finds_the_neighbor_with_the_same_similarity() -> None:
+    """The retriever's own values do not reveal the fault."""
+    index = PassageIndex(PASSAGES, VECTORS)
     before = [hit.similarity for hit in index.search(NEAR_A, 3)]
 
     index.corrupt()
@@ -51,16 +50,16 @@ def test_corrupt_index_finds_the_neighbour_and_reports_the_same_similarities() -
     assert [hit.similarity for hit in index.search(NEAR_A, 3)] == before
 
 
-def test_corrupt_leaves_the_callers_passages_alone() -> None:
-    """Indexes over the same passages fail one by one."""
-    other = Index(PASSAGES, VECTORS)
+def test_corrupt_does_not_change_the_callers_passages() -> None:
+    """Indexes over the same passages are independent."""
+    other = PassageIndex(PASSAGES, VECTORS)
 
-    Index(PASSAGES, VECTORS).corrupt()
+    PassageIndex(PASSAGES, VECTORS).corrupt()
 
     assert _found(other) == ["a", "b", "c"]
 
 
-def test_passages_without_vectors_are_refused() -> None:
-    """Each passage needs a vector of its own."""
-    with pytest.raises(ValueError, match="3 passages need as many vectors, not 2"):
-        Index(PASSAGES, VECTORS[:2])
+def test_passages_without_vectors_are_rejected() -> None:
+    """Each passage needs a vector."""
+    with pytest.raises(ValueError, match="3 passages need 3 vectors, not 2"):
+        PassageIndex(PASSAGES, VECTORS[:2])

@@ -52,8 +52,8 @@ def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subproc
 
 
 @pytest.mark.timeout(180)
-def test_the_demo_accounts_for_every_answer(tmp_path: Path) -> None:
-    """With a judge from the environment it runs unattended, prints one object, and its counts add up."""
+def test_demo_counts_add_up(tmp_path: Path) -> None:
+    """It runs unattended with a judge from the environment, and prints one object."""
     # The user's own settings are for the user's own application.
     (tmp_path / "germane.toml").write_text(
         'role = "capture"\ncapture = "none"\n[channels.oncall]\nkind = "slack"\nurl = "env:SLACK_URL"\n'
@@ -69,8 +69,8 @@ def test_the_demo_accounts_for_every_answer(tmp_path: Path) -> None:
     assert told["captured"] > told["sampled"]
 
 
-def test_a_judge_that_does_not_answer_is_told_at_once(tmp_path: Path) -> None:
-    """Nobody is to watch for two minutes and hear then that the key was wrong."""
+def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
+    """Not after two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
         with start(judge, tmp_path, "--headless") as demo:
@@ -89,8 +89,8 @@ def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
     return demo.communicate(timeout=100)
 
 
-def test_an_interrupted_demo_ends_quietly(tmp_path: Path) -> None:
-    """Ctrl-C: code 130, and not a word of what could not be exported any more."""
+def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
+    """Without errors about spans that could not be exported."""
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json") as demo:
         out, err = interrupted(demo, judge)
 
@@ -99,8 +99,8 @@ def test_an_interrupted_demo_ends_quietly(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no terminals of this kind")
-def test_on_a_terminal_it_ends_by_showing_its_data(tmp_path: Path) -> None:
-    """It tells where the pages are, serves them until Ctrl-C, and ends well; nothing else may reach them."""
+def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
+    """It prints the URL, serves until Ctrl-C, and is reachable only from this machine."""
     ours, its = os.openpty()
     with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:
         os.close(its)

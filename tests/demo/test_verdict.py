@@ -6,11 +6,11 @@ import dataclasses
 import math
 from typing import Any
 
-from germane.cli.commands.demo import verdict
-from germane.demo.run import Outcome, RaisedAlert
+from germane.cli.commands.demo import describe_result
+from germane.demo.run import DemoAlert, DemoResult
 
-ALERT = RaisedAlert("setup", 62.0, "firing", "setup is below 0.45.")
-OUTCOME = Outcome(
+ALERT = DemoAlert("setup", 62.0, "firing", "setup is below 0.45.")
+OUTCOME = DemoResult(
     captured=112,
     sampled=83,
     scored=80,
@@ -33,40 +33,40 @@ OUTCOME = Outcome(
 
 def told(**changes: Any) -> str:
     """Return the verdict on an outcome as one line."""
-    return " ".join(" ".join(verdict(dataclasses.replace(OUTCOME, **changes))).split())
+    return " ".join(" ".join(describe_result(dataclasses.replace(OUTCOME, **changes))).split())
 
 
-def test_an_alert_is_told_with_both_means_and_its_delay() -> None:
-    """The route that broke, before and since."""
+def test_detection_shows_both_means_and_the_delay() -> None:
+    """Means of the broken route before and since the fault."""
     assert (
-        "'setup' stopped answering the question: mean relevancy 0.71 (n = 14) before the index went wrong, "
+        "'setup' stopped answering the question: mean relevancy 0.71 (n = 14) before the fault, "
         "0.22 (n = 17) since. Alert 26 s after the fault: setup is below 0.45." in told()
     )
 
 
-def test_every_answer_is_accounted_for() -> None:
-    """Scored, failed with reasons, and waiting are what was drawn."""
-    assert "83 drawn, 80 scored, 2 failed (2 no_usable_question), 1 still waiting." in told()
+def test_sampled_answers_are_scored_failed_or_pending() -> None:
+    """Failures are shown with their reasons."""
+    assert "83 sampled, 80 scored, 2 failed (2 no_usable_question), 1 pending." in told()
 
 
-def test_a_miss_is_called_one() -> None:
-    """Also where an alert came too early, or for another route: that is a false alarm."""
+def test_missed_fault_is_reported() -> None:
+    """An alert before the fault or for another route is a false alert."""
     early, other = dataclasses.replace(ALERT, at=20.0), dataclasses.replace(ALERT, route="api")
 
-    assert "No alert came, though 'setup' went wrong after 36 s: a miss." in told(alerts=[])
+    assert "Missed: 'setup' broke after 36 s, but no alert fired." in told(alerts=[])
     for alert in (early, other):
-        assert f"a miss. A false alarm after {alert.at:.0f} s" in told(alerts=[alert])
+        assert f"no alert fired. False alert after {alert.at:.0f} s" in told(alerts=[alert])
 
 
-def test_nothing_scored_is_no_number() -> None:
-    """Neither a mean nor an empty list of the lowest answers."""
+def test_without_scores_no_mean_is_shown() -> None:
+    """And no list of lowest answers."""
     words = told(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words
-    assert "The lowest answers" not in words
+    assert "Lowest answers" not in words
 
 
-def test_the_toy_is_called_a_toy() -> None:
-    """And nothing else is."""
-    assert "local:tiny, is a toy" in told(judge="local:tiny")
+def test_toy_judge_is_named_as_such() -> None:
+    """Other judges are not."""
+    assert "local:tiny is a toy" in told(judge="local:tiny")
     assert "toy" not in told()

@@ -15,9 +15,9 @@ from tests.dashboard.seeding import NOW, seed
 from tests.docs.blocks import BLOCKS, ROOT, Block, commands, of
 
 from germane.cli.main import group
-from germane.settings import load
-from germane.storage import Store
-from germane.storage.engine import Database
+from germane.settings import load_settings
+from germane.storage import TrackingStore
+from germane.storage.db.engine import Database
 
 RUN = {"python", "console", "bash", "toml", "sql", "yaml", "promql"}
 """Languages of blocks that are run, or taken by what they are for."""
@@ -27,7 +27,7 @@ SHOWN = {
 }
 """Languages of blocks that another test looks at."""
 NOT_RUN = {
-    ("alarms.md", "text"): (1, "a diagram of states"),
+    ("alerts.md", "text"): (1, "a diagram of states"),
     ("command-line.md", "text"): (None, "written by docs/commands.py: test_commands_page.py"),
     ("compare.md", "text"): (1, "what a report looks like"),
     ("dashboard.md", "nginx"): (1, "settings of a proxy that is not installed here"),
@@ -107,14 +107,14 @@ def test_the_settings_that_are_shown_are_taken(block: Block, bare: Path, monkeyp
     file = "pyproject.toml" if shown.startswith(("[project", "[tool.")) else "germane.toml"
     (bare / file).write_text(shown, encoding="utf-8")
 
-    load()
+    load_settings()
 
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A database with a week in it."""
     url = f"sqlite:///{tmp_path_factory.mktemp('week') / 'germane.db'}"
-    store = Store(url, clock=lambda: NOW)
+    store = TrackingStore(url, clock=lambda: NOW)
     store.migrate()
     seed(store, NOW)
     store.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from germane.monitor.channels import build
-from germane.settings import load
+from germane.alerting.channels import build_channels
+from germane.settings import load_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "channels.md"
 BLOCKS = re.findall(r"(?ms)^```toml\n(.*?)^```", PAGE.read_text(encoding="utf-8"))
@@ -26,4 +26,4 @@ def test_the_settings_on_the_page_are_taken(bare: Path, block: str) -> None:
     """Who pastes a block has a channel."""
     (bare / "germane.toml").write_text(block, encoding="utf-8")
 
-    assert len(build(load())) == 1
+    assert len(build_channels(load_settings())) == 1

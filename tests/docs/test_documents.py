@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from opentelemetry import trace
 from tests.docs.blocks import PAGES, of
 
 import germane
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 BLOCKS = [pytest.param(block.text, id=block.name) for block in of("python")]
@@ -22,7 +24,9 @@ BLOCKS = [pytest.param(block.text, id=block.name) for block in of("python")]
 
 @pytest.fixture
 def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge in the environment, and an empty folder to run in; whatever was started is stopped."""
+    """A judge in the environment, and a folder with an empty database; germane is stopped afterwards."""
+    with closing(TrackingStore("sqlite:///germane.db")) as store:
+        store.migrate()
     with FakeJudge() as judge:
         for name, value in judge.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)

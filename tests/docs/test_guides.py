@@ -19,8 +19,8 @@ from tests.docs.blocks import Block, of
 from tests.docs.test_documents import module
 
 import germane
-from germane.scorers import Server
-from germane.settings import Settings, load
+from germane.scorers import ModelServer
+from germane.settings import Settings, load_settings
 
 ADDRESSES = {
     "gpt-4o-mini": "https://api.openai.com/v1/",
@@ -45,7 +45,7 @@ def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for variable in re.findall(r'"env:(\w+)"', shown):
         monkeypatch.setenv(variable, "the-key-itself")
     (folder / "germane.toml").write_text(shown, encoding="utf-8")
-    return load()
+    return load_settings()
 
 
 def test_the_guide_shows_each_server_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_a_judge_of_the_guide_is_asked_at_its_address_with_its_key(
     key = settings.api_key.get_secret_value() if settings.api_key else None
     address = settings.base_url.get_secret_value() if settings.base_url else None
 
-    client = Server(api_key=key, base_url=address).connect()
+    client = ModelServer(api_key=key, base_url=address).connect()
 
     assert str(client.base_url) == ADDRESSES[settings.judge]
     assert client.auth_headers == {"Authorization": f"Bearer {key or 'none'}"}
@@ -91,7 +91,7 @@ def ask_flask(app: Any) -> None:
 APPS: dict[str, Callable[[Any], None]] = {"FastAPI(": ask_fastapi, "flask.Flask(": ask_flask}
 APPLICATIONS = [
     pytest.param(block, ask, id=block.name)
-    for page in ("README.md", "application.md", "troubleshooting.md")
+    for page in ("README.md", "integrating.md", "troubleshooting.md")
     for block in blocks(page, "python")
     for made, ask in APPS.items()
     if made in block.text
@@ -109,7 +109,7 @@ def test_an_application_of_the_guide_is_captured(
         ask(made.app)
     germane.stop()
     store = germane.Store()
-    captured = store.exchanges()[0]
+    captured = store.answers.list_exchanges()[0]
     store.close()
 
     assert captured.question == "When?"
@@ -130,7 +130,7 @@ def started(tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, st
     if find_spec("onnxruntime") is None:
         pytest.skip("the extra local is not installed: the first guide needs it")
     folder = tmp_path_factory.mktemp("start")
-    (folder / "app.py").write_text(blocks("start.md", "python")[0].text, encoding="utf-8")
+    (folder / "app.py").write_text(blocks("getting-started.md", "python")[0].text, encoding="utf-8")
     subprocess.run([sys.executable, "app.py"], cwd=folder, env=surroundings, check=True, timeout=240)
     return folder
 

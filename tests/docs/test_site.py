@@ -65,7 +65,7 @@ def test_the_search_knows_the_pages(site: Path) -> None:
     found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
     pages = [found["docnames"][number] for number in _listed(found["terms"]["fingerprint"])]
 
-    assert {"trends", "numbers", "baselines"} <= set(pages)
+    assert {"trends", "methodology", "baselines"} <= set(pages)
 
 
 def _listed(numbers: int | list[int]) -> list[int]:

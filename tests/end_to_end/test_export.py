@@ -1,4 +1,4 @@
-"""What an OTLP receiver gets of an observed application: spans once, scores on them, or by a carrier."""
+"""What an OTLP receiver gets from an observed application."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
     def run(order: str, protocol: str) -> Run:
         database = f"sqlite:///{tmp_path_factory.mktemp('export')}/germane.db"
         with FakeJudge() as judge, OTLPReceiver() as receiver:
-            run_application(receiver, judge, database, order=order, protocol=protocol, max_hold=60)
+            run_application(receiver, judge, database, order=order, protocol=protocol, max_span_delay=60)
         return Run(database, receiver)
 
     return run
@@ -68,10 +68,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
 
 @pytest.mark.parametrize("order", ["private", "before", "after"])
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_scores_stand_on_the_spans_that_they_belong_to(
-    ran: Callable[[str, str], Run], order: str, protocol: str
-) -> None:
-    """Every handler span arrives once, with its score, whoever sets up OpenTelemetry and when."""
+def test_scores_are_attributes_of_the_original_spans(ran: Callable[[str, str], Run], order: str, protocol: str) -> None:
+    """Every handler span arrives once, with its score, whenever OpenTelemetry is set up."""
     run = ran(order, protocol)
     spans = run.receiver.spans
 
@@ -80,7 +78,7 @@ def test_scores_stand_on_the_spans_that_they_belong_to(
     assert len(handlers) == QUESTIONS
     assert {span.attributes["evaluations.0.evaluation.name"] for span in handlers} == {"answer_relevancy"}
     store = germane.Store(run.database)
-    rows = {scored.exchange.span_id: scored.score.value for scored in store.worst(limit=100)}
+    rows = {scored.exchange.span_id: scored.score.value for scored in store.answers.worst(limit=100)}
     store.close()
     assert {span.span_id: pytest.approx(span.attributes[SCORE]) for span in handlers} == rows
     assert [span.name for span in spans if span.attributes["openinference.span.kind"] == "EVALUATOR"] == []
@@ -89,11 +87,11 @@ def test_scores_stand_on_the_spans_that_they_belong_to(
 @pytest.mark.parametrize(
     ("order", "protocol"), [("private", "http/protobuf"), ("before", "grpc"), ("after", "http/protobuf")]
 )
-def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str, protocol: str) -> None:
-    """A span does not wait longer than it may; its score then comes on a new root span that links to it."""
+def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protocol: str) -> None:
+    """A span waits no longer than max_span_delay; its score then arrives on a new root span with one link to it."""
     with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(
-            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_hold=0.2
+            receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_span_delay=0.2
         )
         spans = receiver.spans
 
@@ -108,27 +106,27 @@ def test_late_scores_come_by_a_carrier_with_one_link(tmp_path: Path, order: str,
 
 
 @pytest.mark.parametrize("order", ["private", "before"])
-def test_a_head_sampler_leaves_no_span_without_its_score(tmp_path: Path, order: str) -> None:
-    """Late scores come for just the spans that the application's sampler let through; all answers are scored."""
+def test_late_scores_follow_the_head_sampler(tmp_path: Path, order: str) -> None:
+    """They arrive for exactly the spans that were sampled; all exchanges are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}
     with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
-        run_application(receiver, judge, database, order=order, protocol="http/protobuf", max_hold=0.2, **sampler)
+        run_application(receiver, judge, database, order=order, protocol="http/protobuf", max_span_delay=0.2, **sampler)
         spans = receiver.spans
 
     handlers = [span.span_id for span in spans if span.name == "invoke_workflow ask"]
     carriers = [span for span in spans if span.attributes["openinference.span.kind"] == "EVALUATOR"]
     assert sorted(span.links[0].span_id for span in carriers) == sorted(handlers)
     store = germane.Store(database)
-    assert store.counts().rows == QUESTIONS
+    assert store.answers.counts().scores == QUESTIONS
     store.close()
 
 
-def test_private_providers_export_events_and_metrics_too(ran: Callable[[str, str], Run]) -> None:
-    """Without any set-up of the application's, each score is told by an event in its span's context, and measured."""
+def test_private_providers_export_events_and_metrics(ran: Callable[[str, str], Run]) -> None:
+    """Without any OpenTelemetry setup, each score is an event in its span's context and a measurement."""
     receiver = ran("private", "http/protobuf").receiver
     spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
 
     events = [log for log in logs if log.event_name == "gen_ai.evaluation.result"]
     assert {event.span_id for event in events} == {s.span_id for s in spans if s.name == "invoke_workflow ask"}
-    assert {metric.name for metric in metrics} >= {"rag.evaluation.score", "rag.evaluation.runs"}
+    assert {metric.name for metric in metrics} >= {"germane.evaluation.score", "germane.evaluation.runs"}

@@ -1,4 +1,4 @@
-"""The metrics that arrive at an OTLP receiver, beside what stands in the database."""
+"""The metrics that an OTLP receiver gets, compared with the database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], st
             "GERMANE_JUDGE": settings["judge"],
             "GERMANE_EMBEDDER": settings["embedder"],
             "GERMANE_PRICES": json.dumps(prices),
-            "GERMANE_RATE": "0.5",
+            "GERMANE_SAMPLE_RATE": "0.5",
             "OTEL_METRIC_EXPORT_INTERVAL": "50",
         }
         command = [sys.executable, str(APPLICATION), "private", database, "1", "http/protobuf"]
@@ -58,47 +58,47 @@ def _key(**attributes: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((names.get(name, name), value) for name, value in attributes.items()))
 
 
-def test_what_is_counted_is_what_the_database_holds(ran: Any) -> None:
-    """Captured exchanges, ended scorings, tokens and money: each figure is the database's own."""
+def test_counters_equal_the_database(ran: Any) -> None:
+    """Captured exchanges, scorings, tokens and cost."""
     metrics, database = ran
     store = germane.Store(database)
-    (coverage,) = store.coverage(since=store.exchanges()[-1].started_at)
-    scores = [scored.score for scored in store.worst(limit=100)]
+    (coverage,) = store.trends.coverage(since=store.answers.list_exchanges()[-1].started_at)
+    scores = [scored.score for scored in store.answers.worst(limit=100)]
     store.close()
 
-    assert metrics["rag.capture.traces"] == {
+    assert metrics["germane.capture.exchanges"] == {
         "unit": "{exchange}", "kind": "sum", _key(route=ROUTE, outcome="stored"): QUESTIONS,
     }  # fmt: skip
     runs = {"scored": _key(scorer=SCORER, route=ROUTE, outcome="scored"),
-            "skipped": _key(scorer=SCORER, route=ROUTE, outcome="skipped", reason="not_drawn")}  # fmt: skip
-    measured = {outcome: metrics["rag.evaluation.runs"].get(key, 0) for outcome, key in runs.items()}
-    assert measured == {"scored": coverage.scored, "skipped": coverage.skipped.get("not_drawn", 0)}
+            "skipped": _key(scorer=SCORER, route=ROUTE, outcome="skipped", reason="not_sampled")}  # fmt: skip
+    measured = {outcome: metrics["germane.evaluation.runs"].get(key, 0) for outcome, key in runs.items()}
+    assert measured == {"scored": coverage.scored, "skipped": coverage.skipped.get("not_sampled", 0)}
     assert sum(measured.values()) == coverage.seen == QUESTIONS
     for direction in ("input", "output"):
         tokens = sum(getattr(score, f"{direction}_tokens") or 0 for score in scores)
-        assert metrics["rag.evaluation.tokens"][_key(scorer=SCORER, route=ROUTE, token=direction)] == tokens
-    cost = metrics["rag.evaluation.cost"][_key(scorer=SCORER, route=ROUTE)]
+        assert metrics["germane.evaluation.tokens"][_key(scorer=SCORER, route=ROUTE, token=direction)] == tokens
+    cost = metrics["germane.evaluation.cost"][_key(scorer=SCORER, route=ROUTE)]
     assert cost == pytest.approx(sum(score.cost or 0 for score in scores), abs=1e-9)
     assert cost > 0
 
 
-def test_what_waits_is_shown_while_it_waits(ran: Any) -> None:
-    """Depth, lag and workers are read again and again, each under its name and unit."""
+def test_gauges_show_the_queue(ran: Any) -> None:
+    """Depth, lag and workers are read repeatedly, each with its name and unit."""
     metrics, _ = ran
 
-    assert metrics["rag.capture.queue.depth"] == {"unit": "{exchange}", "kind": "gauge", (): 0}
-    assert metrics["rag.evaluation.lag"]["unit"] == "s"
-    assert 0 <= metrics["rag.evaluation.queue.depth"][_key(state="undecided")] <= QUESTIONS
-    assert metrics["rag.evaluation.workers"]["unit"] == "{process}"
-    assert {name for name in metrics if name.startswith("rag.")} == {
-        "rag.capture.queue.depth", "rag.capture.traces", "rag.evaluation.cost", "rag.evaluation.duration",
-        "rag.evaluation.lag", "rag.evaluation.queue.depth", "rag.evaluation.runs", "rag.evaluation.score",
-        "rag.evaluation.tokens", "rag.evaluation.workers",
+    assert metrics["germane.capture.queue.depth"] == {"unit": "{exchange}", "kind": "gauge", (): 0}
+    assert metrics["germane.evaluation.lag"]["unit"] == "s"
+    assert 0 <= metrics["germane.evaluation.queue.depth"][_key(state="undecided")] <= QUESTIONS
+    assert metrics["germane.evaluation.workers"]["unit"] == "{process}"
+    assert {name for name in metrics if name.startswith("germane.")} == {
+        "germane.capture.queue.depth", "germane.capture.exchanges", "germane.evaluation.cost", "germane.evaluation.duration",
+        "germane.evaluation.lag", "germane.evaluation.queue.depth", "germane.evaluation.runs", "germane.evaluation.score",
+        "germane.evaluation.tokens", "germane.evaluation.workers",
     }  # fmt: skip
 
 
-def test_nothing_of_an_exchange_is_in_a_metric(ran: Any) -> None:
-    """Attributes have few values: neither ids nor text nor error messages."""
+def test_metrics_contain_no_exchange_data(ran: Any) -> None:
+    """Attributes have few values: no ids, text or error messages."""
     metrics, _ = ran
     allowed = {"gen_ai.evaluation.name", "gen_ai.workflow.name", "gen_ai.token.type",
                "gen_ai.evaluation.score.label", "outcome", "reason", "state", "limit", "error.type"}  # fmt: skip

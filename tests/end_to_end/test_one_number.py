@@ -1,4 +1,4 @@
-"""One window has one number, whoever is asked: pages, command line, gauges, the view, and the store itself."""
+"""One number per window on every surface: pages, command line, gauges, the view and the store."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from tests.dashboard.scrape import Scraped, scraped
 
+from germane import sanitize
 from germane.cli.main import group
 from germane.dashboard import create_app
 from germane.exchange import Exchange
-from germane.insights.text import count as counted
-from germane.insights.text import interval, number, percent
-from germane.sanitize import harmless
-from germane.score import LOWEST, Reason, Score, band
-from germane.settings import load
-from germane.storage import Decision, Store
+from germane.insights.formatting import format_count as counted
+from germane.insights.formatting import format_interval, format_number, format_percent
+from germane.score import LOWEST_BAND, Score, UnscoredReason, band_of
+from germane.settings import load_settings
+from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db.tables import metadata
 
 UNTIL = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -53,14 +53,16 @@ class Given:
     proxy: float | None = None
 
 
-def write(store: Store, answers: Sequence[Given]) -> None:
+def write(store: TrackingStore, answers: Sequence[Given]) -> None:
     """Write answers with their scores; what was not drawn is skipped."""
     made = {f"{number:032x}": one for number, one in enumerate(answers)}
-    store.add([_exchange(id_, one) for id_, one in made.items()])
-    store.assign([_decision(id_, one) for id_, one in made.items()], ONLY)
-    claims = store.claim("me", ONLY, limit=len(made) + 1, lease=LEASE)
-    store.complete("me", [(task, _score(made[task.exchange_id])) for claim in claims for task in claim.tasks])
-    store.release("me")
+    store.exchanges.add([_exchange(id_, one) for id_, one in made.items()])
+    store.sampling.assign_tasks([_decision(id_, one) for id_, one in made.items()], ONLY)
+    claims = store.queue.claim_tasks("me", ONLY, limit=len(made) + 1, lease=LEASE)
+    store.queue.complete_tasks(
+        "me", [(task, _score(made[task.exchange_id])) for claim in claims for task in claim.tasks]
+    )
+    store.queue.release_tasks("me")
 
 
 def _exchange(id_: str, one: Given) -> Exchange:
@@ -68,15 +70,15 @@ def _exchange(id_: str, one: Given) -> Exchange:
     return Exchange(**who, service=SERVICE, route=one.route, question="q", answer="a", started_at=one.at)
 
 
-def _decision(id_: str, one: Given) -> Decision:
-    skip = {SCORER: Reason.NOT_DRAWN} if one.value is None else {}
+def _decision(id_: str, one: Given) -> SamplingDecision:
+    skip = {SCORER: UnscoredReason.NOT_SAMPLED} if one.value is None else {}
     chance = None if one.proxy is None else 1.0
-    return Decision(id_, one.probability, "drawn", skip, proxy=one.proxy, proxy_probability=chance)
+    return SamplingDecision(id_, one.probability, "sampled", skip, proxy=one.proxy, proxy_probability=chance)
 
 
 def _score(one: Given) -> Score:
     assert one.value is not None
-    label = "noncommittal" if one.value == 0 else band(one.value)
+    label = "noncommittal" if one.value == 0 else band_of(one.value)
     return Score(scorer=SCORER, fingerprint=FINGERPRINT, value=one.value, label=label, scored_at=one.at)
 
 
@@ -146,24 +148,24 @@ def _plain(text: str) -> str:
 
 
 @pytest.fixture
-def shop(migrated_url: str, bare: Path) -> Iterator[Store]:
+def shop(migrated_url: str, bare: Path) -> Iterator[TrackingStore]:
     """An empty database of either kind, in which it is midnight."""
-    with closing(Store(migrated_url, clock=lambda: UNTIL)) as store:
+    with closing(TrackingStore(migrated_url, clock=lambda: UNTIL)) as store:
         yield store
 
 
 @contextmanager
-def viewed(store: Store, url: str) -> Iterator[Views]:
+def viewed(store: TrackingStore, url: str) -> Iterator[Views]:
     """Show it."""
-    app = create_app(load(database="sqlite://"), store=store, now=lambda: UNTIL)
+    app = create_app(load_settings(database="sqlite://"), store=store, now=lambda: UNTIL)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
         yield Views(url, page)
 
 
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=st.randoms(use_true_random=False))
-def test_one_window_has_one_number(shop: Store, migrated_url: str, chance: random.Random) -> None:
-    """Whatever routes, weights and scores there are: mean, interval, n, shares and counts are those of every view."""
+def test_every_surface_shows_the_same_number(shop: TrackingStore, migrated_url: str, chance: random.Random) -> None:
+    """For any routes, weights and scores: mean, interval, n, shares and counts are equal everywhere."""
     _forget(shop)
     inside = [_drawn(chance) for _ in range(chance.randrange(60, 120))]
     enough = [Given("ask", 0.5, 0.25 + one / 50, SINCE + timedelta(minutes=one)) for one in range(25)]
@@ -179,7 +181,7 @@ def _drawn(chance: random.Random) -> Given:
     return Given(route, chance.uniform(0.02, 1.0), value, at)
 
 
-def _forget(store: Store) -> None:
+def _forget(store: TrackingStore) -> None:
     with store._database.write() as connection:
         for table in reversed(metadata.sorted_tables):
             connection.execute(table.delete())
@@ -208,7 +210,7 @@ def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given]
     weight = sum(weight for _, weight in scored)
     assert found["mean"] == pytest.approx(sum(value * one for value, one in scored) / weight, abs=1e-9)
     assert found["low_share"] == pytest.approx(
-        sum(one for value, one in scored if band(value) == LOWEST) / weight, abs=1e-9
+        sum(one for value, one in scored if band_of(value) == LOWEST_BAND) / weight, abs=1e-9
     )
     assert found["n"] == len(scored)
     assert (found["coverage"]["scored"], found["coverage"]["seen"]) == (len(scored), len(mine))
@@ -219,9 +221,9 @@ def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given]
     tiles = views.tiles(f"/r/{route}?window=24h")
     if found["enough"]:
         _same(_gauged(gauges, "germane_", labels), found)
-        shown = f"{number(found['mean'])} 95 % interval {interval(tuple(found['interval']))}, n={counted(found['n'])}"
+        shown = f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={counted(found['n'])}"
         assert tiles["Answer relevancy"] == shown
-        assert tiles["Low answers"].startswith(percent(found["low_share"]))
+        assert tiles["Low answers"].startswith(format_percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")
         assert shown.split(" ", 1)[1] in card
     else:
@@ -239,7 +241,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 def _gauged(gauges: Scraped, prefix: str, labels: Mapping[str, str]) -> Mapping[str, Any]:
     """Return gauges by the names that a report has for them."""
     correlation = gauges.all(f"{prefix}score_correlation", **labels)
-    ends = [gauges.one(f"{prefix}score_mean_{end}", **labels) for end in ("lower", "upper")]
+    ends = [gauges.one(f"{prefix}score_mean_ci_{end}", **labels) for end in ("lower", "upper")]
     return {
         "n": gauges.one(f"{prefix}scores", **labels),
         "mean": gauges.one(f"{prefix}score_mean", **labels),
@@ -253,7 +255,7 @@ def _gauged(gauges: Scraped, prefix: str, labels: Mapping[str, str]) -> Mapping[
 def _row(found: Mapping[str, Any]) -> str:
     """Return a row of a report's table."""
     n, (scored, seen) = found["n"], (found["coverage"]["scored"], found["coverage"]["seen"])
-    head, end = f"{harmless(found['route'])} {SCORER} {n}", f"{scored} of {seen}"
+    head, end = f"{sanitize.line(found['route'])} {SCORER} {n}", f"{scored} of {seen}"
     if not found["enough"]:
         return f"{head} - not enough data (n={n}, need 20) - - {end}"
     low, high = found["interval"]
@@ -271,17 +273,17 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: Scraped) ->
     assert (point["coverage"]["scored"], point["coverage"]["seen"]) == (scored, len(answers))
     if point["correlation"] is None:
         assert views.view() == (pytest.approx(point["mean"], abs=1e-9), scored)
-    corrected = "" if point["correlation"] is None else f" , corrected (r={number(point['correlation'])})"
+    corrected = "" if point["correlation"] is None else f" , corrected (r={format_number(point['correlation'])})"
     tiles = views.tiles("/")
-    mean = f"{number(point['mean'])} 95 % interval {interval(tuple(point['interval']))}"
+    mean = f"{format_number(point['mean'])} 95 % interval {format_interval(tuple(point['interval']))}"
     expected = f"{mean}, n={counted(scored)}{corrected}"
     assert tiles["Relevancy, 24 h"] == expected
-    assert tiles["Low answers, 24 h"].startswith(percent(point["low_share"]))
+    assert tiles["Low answers, 24 h"].startswith(format_percent(point["low_share"]))
     assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
 
 
-def test_a_corrected_mean_is_the_same_everywhere_and_called_so(shop: Store, migrated_url: str) -> None:
-    """The view has the mean of the scores alone, which is another number: all others say so, with the correlation."""
+def test_a_corrected_mean_is_labeled_everywhere(shop: TrackingStore, migrated_url: str) -> None:
+    """The view has the raw mean, which is another number; all others label the correction with its correlation."""
     chance = random.Random(7)
     write(shop, [_with_proxy(chance, SINCE + timedelta(minutes=2 * place)) for place in range(600)])
     with viewed(shop, migrated_url) as views:
@@ -306,7 +308,9 @@ def _compare_corrected(views: Views) -> None:
     said = f"corrected (r={found['correlation']:.2f})"
     for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
         shown = views.tiles(address)[tile]
-        assert shown.startswith(f"{number(found['mean'])} 95 % interval {interval(tuple(found['interval']))}, n={n}")
+        assert shown.startswith(
+            f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={n}"
+        )
         assert shown.endswith(said)
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")
@@ -314,8 +318,8 @@ def _compare_corrected(views: Views) -> None:
         assert "the view answers has the mean of the scores alone" in text
 
 
-def test_what_is_drawn_in_grafana_are_these_gauges(shop: Store, migrated_url: str) -> None:
-    """The dashboard asks for means that are shown here, by the names that they have here."""
+def test_grafana_uses_these_gauges(shop: TrackingStore, migrated_url: str) -> None:
+    """The dashboard queries the means by the names that are exported here."""
     write(shop, [Given("ask", 1.0, 0.5, SINCE + timedelta(minutes=one)) for one in range(30)])
     dashboard = CliRunner().invoke(group, ["grafana", "--print", "dashboard"], catch_exceptions=False).stdout
     with viewed(shop, migrated_url) as views:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import germane
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score, UnscoredReason
 
 
 class Told:
@@ -30,7 +31,7 @@ class Told:
         try:
             return float(exchange.answer or "")
         except ValueError:
-            raise ScoringError(Reason.UNPARSABLE, f"no number in {exchange.answer}") from None
+            raise ScoringError(UnscoredReason.UNPARSABLE, f"no number in {exchange.answer}") from None
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ Evaluate = Callable[..., germane.Evaluation]
 def evaluated(bare: Path, told: Told) -> Evaluate:
     """Scores answers by the number in them."""
 
-    def evaluate(answers: list[object], **options: object) -> germane.Evaluation:
+    def evaluate(answers: list[object], **options: Any) -> germane.Evaluation:
         rows = [{"question": f"Question {number}?", "answer": answer} for number, answer in enumerate(answers)]
         return germane.evaluate(rows, [told], **options)
 

@@ -23,15 +23,15 @@ import pytest
 
 import germane
 from germane.errors import UsageError
-from germane.evaluation.cache import Cache
-from germane.evaluation.scoring import Work
+from germane.evaluation.cache import ScoreCache
+from germane.evaluation.scoring import CacheKey
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score, UnscoredReason
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")
 ROWS = [{"question": f"How do I pay for item {number}?", "answer": f"Item {number} by card."} for number in range(12)]
-WORK = Work("told", "told-1", "c")
+WORK = CacheKey("told", "told-1", "c")
 RUN = """
 import json, sys, germane
 rows, settings = json.loads(sys.argv[1]), json.loads(sys.argv[2])
@@ -146,7 +146,7 @@ def test_failures_are_asked_again(judge: FakeJudge) -> None:
     judge.outage = None
     second = run(judge, rows)
 
-    assert [score.reason for score in first.scores] == [Reason.JUDGE_REFUSED, Reason.MISSING_INPUT]
+    assert [score.reason for score in first.scores] == [UnscoredReason.JUDGE_REFUSED, UnscoredReason.MISSING_INPUT]
     assert [score.state for score in second.scores] == ["scored", "skipped"]
 
 
@@ -199,19 +199,19 @@ def test_all_that_a_scorer_sees_is_part_of_the_key(judge: FakeJudge, change: dic
 def test_a_score_comes_back_as_it_was() -> None:
     """All its fields; of its details what JSON can hold."""
     score = Score(
-        scorer="told", fingerprint="served", value=0.5, label="partly", explanation="\u4ef7 \U0001f600",
+        scorer="told", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
         details={"list": [1, {"a": None}]}, judge="j", embedder="e", input_tokens=1, output_tokens=2, cost=0.5,
         latency=0.1, scored_at=datetime(2026, 1, 2, tzinfo=UTC),
     )  # fmt: skip
-    with Cache("scores.db") as cache:
-        cache.keep(WORK, score)
-    with Cache("scores.db") as cache:
-        assert cache.find(WORK) == score
-        assert cache.find(Work("told", "told-2", "c")) is None
+    with ScoreCache("scores.db") as cache:
+        cache.save_score(WORK, score)
+    with ScoreCache("scores.db") as cache:
+        assert cache.find_score(WORK) == score
+        assert cache.find_score(CacheKey("told", "told-2", "c")) is None
 
 
 def test_details_may_hold_anything() -> None:
-    """A scorer of yours keeps what it likes; the cache keeps what JSON can."""
+    """A scorer of yours is at least what it likes; the cache is at least what JSON can."""
     details = {
         "nan": float("nan"),
         "set": {1},
@@ -219,9 +219,9 @@ def test_details_may_hold_anything() -> None:
         "odd": Fault("hang"),
         3: b"",
     }
-    with Cache("scores.db") as cache:
-        cache.keep(WORK, Score(scorer="told", fingerprint="f", value=1.0, details=details))
-        found = cache.find(WORK)
+    with ScoreCache("scores.db") as cache:
+        cache.save_score(WORK, Score(scorer="told", fingerprint="f", value=1.0, details=details))
+        found = cache.find_score(WORK)
 
     assert found is not None
     assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": "b''"}
@@ -229,21 +229,21 @@ def test_details_may_hold_anything() -> None:
 
 def test_a_row_that_cannot_be_read_is_no_score() -> None:
     """It is asked again."""
-    with Cache("scores.db") as cache:
+    with ScoreCache("scores.db") as cache:
         for spoilt in ("{", "[]", "{}", '{"scorer": "told"}'):
             cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('told', 'told-1', 'c', ?)", (spoilt,))
-            assert cache.find(WORK) is None
+            assert cache.find_score(WORK) is None
 
 
 def test_a_cache_of_another_version_is_refused() -> None:
     """With what to do; it is not touched."""
-    Cache("scores.db").close()
+    ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
 
     with pytest.raises(UsageError, match=r"scores.db was written by another version of germane .*99.*delete it, or"):
-        Cache("scores.db")
+        ScoreCache("scores.db")
 
 
 def test_another_database_is_refused_and_left_alone() -> None:
@@ -253,28 +253,26 @@ def test_another_database_is_refused_and_left_alone() -> None:
     connection.close()
     before = Path("other.db").read_bytes()
 
-    with pytest.raises(UsageError, match=r"other\.db is a database of something else; name another file$"):
-        Cache("other.db")
+    with pytest.raises(UsageError, match=r"other\.db is a database of another program; name another file$"):
+        ScoreCache("other.db")
     assert Path("other.db").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("path", "said"), [("rows.csv", "is no cache of germane's"), ("absent/a.db", "cannot be opened")]
-)
+@pytest.mark.parametrize(("path", "said"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")])
 def test_what_is_no_cache_is_refused(path: str, said: str) -> None:
     """Whatever file was named by mistake, before anything is asked."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
     with pytest.raises(UsageError, match=f"the cache {path} {said}"):
-        Cache(path)
+        ScoreCache(path)
 
 
 def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The scores that were paid for are returned all the same."""
-    cache = Cache("scores.db")
+    cache = ScoreCache("scores.db")
     cache._connection.execute("DROP TABLE score")
     for number in range(3):
-        cache.keep(Work("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+        cache.save_score(CacheKey("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
     cache.close()
 
     (message,) = caplog.messages
@@ -284,10 +282,10 @@ def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog
 def test_many_may_make_one_cache_at_once() -> None:
     """Whoever comes first makes it; the others find it, and all keep what they have."""
 
-    def keep(number: int) -> None:
+    def save_score(number: int) -> None:
         gate.wait()
-        with Cache("scores.db") as cache:
-            cache.keep(Work("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+        with ScoreCache("scores.db") as cache:
+            cache.save_score(CacheKey("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
 
     for _ in range(10):
         gate = threading.Barrier(6)
@@ -299,9 +297,9 @@ def test_many_may_make_one_cache_at_once() -> None:
 
 def test_two_runs_may_share_a_cache(told: Any) -> None:
     """Each sees what the other has kept."""
-    with Cache("scores.db") as one, Cache("scores.db") as other:
-        one.keep(WORK, Score(scorer="told", fingerprint="f", value=0.25))
-        found = other.find(WORK)
+    with ScoreCache("scores.db") as one, ScoreCache("scores.db") as other:
+        one.save_score(WORK, Score(scorer="told", fingerprint="f", value=0.25))
+        found = other.find_score(WORK)
 
     assert found is not None
     assert found.value == 0.25

@@ -26,7 +26,7 @@ CALIBRATION = Calibration(
 
 
 def test_labels_go_by_the_calibrated_value(bare: Path) -> None:
-    """A cosine of .8 above a floor of .6 is .5; without calibration the same value is 'mostly'. A cache keeps both."""
+    """A cosine of .8 above a floor of .6 is .5; without calibration the same value is 'mostly_relevant'. A cache is at least both."""
     runs = [
         germane.evaluate(ROWS, QuestionAnswerSimilarity(FakeEmbedder(VECTORS)), cache=bare / "cache", **given)
         for given in ({}, {"calibration": [CALIBRATION]}, {})
@@ -34,7 +34,7 @@ def test_labels_go_by_the_calibrated_value(bare: Path) -> None:
 
     scores = [score for run in runs for score in run.scores]
     assert [score.value for score in scores] == [pytest.approx(0.8)] * 3
-    assert [score.label for score in scores] == ["mostly", "partly", "mostly"]
+    assert [score.label for score in scores] == ["mostly_relevant", "partly_relevant", "mostly_relevant"]
     assert [score.details.get("calibrated") for score in scores] == [None, pytest.approx(0.5), None]
     assert len({score.fingerprint for score in scores}) == 1
 

@@ -63,8 +63,8 @@ def test_functions_names_and_scorers_stand_side_by_side() -> None:
     [
         ([3], "3 is no scorer: it has no name"),
         (3, "3 is no scorer"),
-        ([brevity, brevity], "each scorer needs a name of its own: brevity, brevity"),
-        ([lambda exchange: 0.5], "'<lambda>' cannot be a scorer's name"),
+        ([brevity, brevity], "each scorer needs a unique name: brevity, brevity"),
+        ([lambda exchange: 0.5], "'<lambda>' invalid scorer name"),
     ],
 )
 def test_what_is_no_scorer_is_told(given: Any, told: str) -> None:

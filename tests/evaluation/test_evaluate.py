@@ -14,8 +14,8 @@ import pytest
 import germane
 from germane.errors import ScoringError, SettingsError, UsageError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage.stats.estimate import Sums, estimate
+from germane.score import Score, UnscoredReason
+from germane.storage.stats.estimate import WeightedSums, estimate_mean
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")
@@ -43,7 +43,7 @@ class Length:
         await asyncio.sleep(0.002 if len(self.seen) % 2 else 0)
         self.at_work -= 1
         if exchange.answer == "fail":
-            raise ScoringError(Reason.UNPARSABLE, "as asked")
+            raise ScoringError(UnscoredReason.UNPARSABLE, "as asked")
         if exchange.answer == "raise":
             raise ZeroDivisionError
         return len(exchange.answer or "") / 100
@@ -69,7 +69,7 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
 
     (summary,) = evaluation.summary()
     assert [score.state for score in evaluation.scores] == ["scored", "scored"]
-    assert (summary.scorer, summary.asked, summary.reasons) == ("answer_relevancy", 2, {})
+    assert (summary.scorer, summary.rows, summary.reasons) == ("answer_relevancy", 2, {})
     assert summary.estimate is not None
     assert summary.estimate.n == 2
     assert len(judge.chats) == 2
@@ -170,7 +170,7 @@ def test_failures_are_counted_and_not_averaged() -> None:
     (summary,) = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [Length()]).summary()
 
     assert summary.reasons == {"unparsable": 1, "scorer_error": 1, "out_of_range": 1, "missing_input": 1}
-    assert summary.asked == 6
+    assert summary.rows == 6
     assert summary.estimate is not None
     assert summary.estimate.n == 2
     assert summary.estimate.mean == pytest.approx(0.6)
@@ -180,7 +180,7 @@ def test_without_any_score_there_is_no_mean(judge: FakeJudge) -> None:
     """A judge that is away gives no number."""
     judge.outage = Fault("status", status=503)
 
-    (summary,) = germane.evaluate([ROW], retry_for=0, **judge.settings()).summary()
+    (summary,) = germane.evaluate([ROW], retry_timeout=0, **judge.settings()).summary()
 
     assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
 
@@ -201,7 +201,7 @@ def test_scores_stand_under_their_scorers_name() -> None:
 
     (summary,) = germane.evaluate([ROW, {"question": "How?", "answer": None}], [Misnamed()]).summary()
 
-    assert (summary.scorer, summary.asked) == ("length", 2)
+    assert (summary.scorer, summary.rows) == ("length", 2)
 
 
 def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) -> None:
@@ -220,9 +220,9 @@ def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) 
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "knows no quesion"),
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
-        ({"rows": {"question": ["How?"]}}, "rows is one mapping: give a list of mappings"),
+        ({"rows": {"question": ["How?"]}}, "rows is one mapping: pass a list of mappings"),
         ({"rows": 7}, "rows is a int: give mappings"),
-        ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a name of its own: length, length"),
+        ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
 )
 def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> None:
@@ -234,7 +234,7 @@ def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"scorers": ["relevance"]}, "^setting scorers: there is no scorer 'relevance'; there are answer_relevancy"),
+        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; there are answer_relevancy"),
         ({"scorers": []}, "name at least one scorer"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],
@@ -279,9 +279,9 @@ def test_an_interval_stays_within_what_a_score_can_be(values: list[float]) -> No
     """No page shows that a mean might be 1.02."""
     zeros, total, squares = values.count(0.0), sum(values), sum(value * value for value in values)
     n = len(values)
-    found = estimate(
-        Sums(n=n, n_zero=zeros, w=n, w_zero=zeros, ww=n, ww_zero=zeros, wy=total, wyy=squares, wwy=total,
-             wwyy=squares, w_low=0, w_noncommittal=0)
+    found = estimate_mean(
+        WeightedSums(n=n, n_zero=zeros, sum_w=n, sum_w_zero=zeros, sum_w2=n, sum_w2_zero=zeros, sum_wy=total, sum_wy2=squares, sum_w2y=total,
+             sum_w2y2=squares, sum_w_low=0, sum_w_noncommittal=0)
     )  # fmt: skip
 
     assert found.interval is not None

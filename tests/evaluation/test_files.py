@@ -34,7 +34,7 @@ def test_json_lines_are_read(file: File, told: Any) -> None:
 
     evaluation = germane.evaluate(path, [told])
 
-    assert [row.place for row in evaluation.rows] == ["rows.jsonl, line 1", "rows.jsonl, line 3"]
+    assert [row.location for row in evaluation.rows] == ["rows.jsonl, line 1", "rows.jsonl, line 3"]
     assert evaluation.rows[1].exchange.question == "How?"
     assert [context.text for context in evaluation.rows[0].exchange.contexts] == ["one", "two"]
 
@@ -91,7 +91,7 @@ def test_parquet_is_read(bare: Path, told: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; needed is one"),
+        ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; expected one"),
         ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 is a list, not a mapping"),
         ("a.jsonl", '{"question": "How?"}', "^a.jsonl, line 1 has no column answer or response; its columns are"),
         ("a.jsonl", "[" * 100_000, "^a.jsonl, line 1 cannot be read as JSON"),
@@ -103,13 +103,13 @@ def test_parquet_is_read(bare: Path, told: Any) -> None:
         ("a.json", LINE, "^a.json holds a dict, not a list"),
         ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
         ("a.csv", "", "^a.csv is empty: its first line must name the columns"),
-        ("a.csv", "question,answer,answer\n", "two columns 'answer'"),
+        ("a.csv", "question,answer,answer\n", "duplicate columns 'answer'"),
         ("a.csv", "question,answer\nHow?,Well, so\n", "^a.csv, line 2 has 3 fields, and the header 2: put fields"),
         ("a.csv", 'question,answer\nHow?,"Well\n', "^a.csv, line 2 is not CSV: unexpected end of data; a field that"),
         ("a.csv", 'question,answer\nHow?,"Well" so\n', "^a.csv, line 2 is not CSV"),
         ("a.csv", b"question,answer\nHow?,caf\xe9\n", "^a.csv, line 2 is not UTF-8: byte 24 of the file is 0xe9"),
-        ("a.parquet", "PAR2", "^a.parquet is no Parquet file"),
-        ("a.txt", LINE, "^a.txt has none of the endings .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+        ("a.parquet", "PAR2", "^a.parquet is not a Parquet file"),
+        ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_told_where_and_why(file: File, told: Any, name: str, content: str | bytes, said: str) -> None:
@@ -139,12 +139,12 @@ def test_parquet_without_pandas_says_what_to_install(bare: Path, told: Any, monk
 def test_what_the_csv_module_writes_is_read_back(file: File, question: str, context: str) -> None:
     """Whatever the texts hold, except halves of surrogate pairs, which no file can."""
     question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
-    from germane.evaluation.files import records_in
+    from germane.evaluation.files import read_file_records
 
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerows([["question", "answer"], [question, context]])
 
-    ((_, record),) = records_in(file("rows.csv", written.getvalue()))
+    ((_, record),) = read_file_records(file("rows.csv", written.getvalue()))
 
     assert record == {"question": question, "answer": context}

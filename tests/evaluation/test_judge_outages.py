@@ -13,15 +13,15 @@ import pytest
 import germane
 from germane.errors import ScoringError
 from germane.evaluation.rows import read_rows
-from germane.evaluation.scoring import BUSY, REJECTIONS, Asker
+from germane.evaluation.scoring import MAX_REJECTIONS, RATE_LIMIT_PATIENCE_FACTOR, RetryingScorer
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import Score, UnscoredReason
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")
 FIRST = 0.01
-AWAY = ScoringError(Reason.JUDGE_UNREACHABLE, "no connection")
-BUSY_NOW = ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429: slow down")
+AWAY = ScoringError(UnscoredReason.JUDGE_UNREACHABLE, "no connection")
+BUSY_NOW = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: slow down")
 
 
 class Scripted:
@@ -59,8 +59,8 @@ def ask(scorer: Scripted, *answers: str, patience: float = 60.0) -> Sequence[Sco
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def all_of_them() -> Sequence[Score]:
-        asker = Asker(scorer, patience, first=FIRST)
-        return await asyncio.gather(*(asker.ask(row.exchange) for row in rows))
+        asker = RetryingScorer(scorer, patience, first=FIRST)
+        return await asyncio.gather(*(asker.score(row.exchange) for row in rows))
 
     return asyncio.run(all_of_them())
 
@@ -72,7 +72,9 @@ def judge() -> Iterator[FakeJudge]:
         yield running
 
 
-@pytest.mark.parametrize("failure", [AWAY, BUSY_NOW, ScoringError(Reason.JUDGE_TIMEOUT, "no reply within 60 s")])
+@pytest.mark.parametrize(
+    "failure", [AWAY, BUSY_NOW, ScoringError(UnscoredReason.JUDGE_TIMEOUT, "no reply within 60 s")]
+)
 def test_a_passing_trouble_costs_no_row_its_score(failure: ScoringError) -> None:
     """However many failures there are, if the judge comes back in time."""
     scorer = Scripted(*[failure] * 14)
@@ -92,7 +94,7 @@ def test_one_row_tries_for_all() -> None:
 
 def test_a_server_is_left_alone_for_as_long_as_it_asks() -> None:
     """By all rows together, from its first refusal on."""
-    scorer = Scripted(ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
+    scorer = Scripted(ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
     began = time.monotonic()
     scores = ask(scorer, "a", "b")
 
@@ -107,61 +109,63 @@ def test_a_dead_judge_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "germane.evaluation"):
         scores = ask(scorer, *answers, patience=0.2)
 
-    assert {score.reason for score in scores} == {Reason.JUDGE_UNREACHABLE}
+    assert {score.reason for score in scores} == {UnscoredReason.JUDGE_UNREACHABLE}
     assert re.match(
-        r"not asked: no score for \d+ s, and the next try, in -?\d+ s, would come", scores[-1].explanation or ""
+        r"not sent: no score for \d+ s, and the next try, in -?\d+ s, would come", scores[-1].explanation or ""
     )
     assert (scores[-1].explanation or "").endswith("the last time judge_unreachable: no connection")
     assert [record.message for record in caplog.records if "no more" in record.message] == [
-        "scripted asks no more: " + (scores[-1].explanation or "").removeprefix("not asked: ")
+        "scripted sends no more requests: " + (scores[-1].explanation or "").removeprefix("not sent: ")
     ]
 
 
 def test_a_longer_pause_than_a_run_waits_ends_it_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """A server that wants an hour is not asked for a score again, and it is said why."""
-    scorer = Scripted(always={"a": ScoringError(Reason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)})
+    scorer = Scripted(
+        always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
+    )
     (first,) = ask(scorer, "a", patience=300)  # pytest's own time limit would end a run that waits
 
     assert scorer.asked == ["a"]
-    assert (first.reason, first.explanation) == (Reason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
+    assert (first.reason, first.explanation) == (UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
     assert "the next try, in 300 s, would come after the 300 s that a run waits" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("failure", "whose"),
     [
-        (ScoringError(Reason.JUDGE_REJECTED, "HTTP 401"), "the judge"),
-        (ScoringError(Reason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
+        (ScoringError(UnscoredReason.JUDGE_REJECTED, "HTTP 401"), "the judge"),
+        (ScoringError(UnscoredReason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
     ],
 )
 def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> None:
     """The judge's or the embedder's: no row waits for it, and most rows are not asked about at all."""
-    answers = [str(number) for number in range(2 * REJECTIONS)]
+    answers = [str(number) for number in range(2 * MAX_REJECTIONS)]
     scorer = Scripted(always=dict.fromkeys(answers, failure))
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def one_by_one() -> list[Score]:
-        asker = Asker(scorer, patience=600)
-        return [await asker.ask(row.exchange) for row in rows]
+        asker = RetryingScorer(scorer, patience=600)
+        return [await asker.score(row.exchange) for row in rows]
 
     scores = asyncio.run(one_by_one())  # pytest's own time limit would end a run that waits
 
-    assert scorer.asked == answers[:REJECTIONS]
+    assert scorer.asked == answers[:MAX_REJECTIONS]
     assert {score.reason for score in scores} == {failure.reason}
-    assert (scores[-1].explanation or "").startswith(f"not asked: {whose} had rejected {REJECTIONS} requests in a row")
+    assert (scores[-1].explanation or "").startswith(f"not sent: {whose} rejected {MAX_REJECTIONS} requests in a row")
 
 
-@pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / BUSY)])
+@pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_PATIENCE_FACTOR)])
 def test_a_row_that_only_fails_does_not_hold_up_the_run(failure: ScoringError, patience: float) -> None:
     """While others are scored, its own patience ends."""
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:
         good, bad = read_rows([{"question": "How?", "answer": answer} for answer in ("good", "bad")])
-        asker = Asker(scorer, patience, first=FIRST)
-        waiting = asyncio.create_task(asker.ask(bad.exchange))
+        asker = RetryingScorer(scorer, patience, first=FIRST)
+        waiting = asyncio.create_task(asker.score(bad.exchange))
         while not waiting.done():
-            assert (await asker.ask(good.exchange)).value == 1.0
+            assert (await asker.score(good.exchange)).value == 1.0
             await asyncio.sleep(0.001)
         return await waiting
 
@@ -196,9 +200,9 @@ def test_how_long_a_run_waits_can_be_said(judge: FakeJudge) -> None:
     """As an argument it may be any time."""
     judge.outage = Fault("status", status=503)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(50)]
-    evaluation = germane.evaluate(rows, "intent_match", retry_for=0.5, **judge.settings())
+    evaluation = germane.evaluate(rows, "intent_match", retry_timeout=0.5, **judge.settings())
 
-    assert {score.reason for score in evaluation.scores} == {Reason.JUDGE_UNREACHABLE}
+    assert {score.reason for score in evaluation.scores} == {UnscoredReason.JUDGE_UNREACHABLE}
     assert (evaluation.scores[-1].explanation or "").endswith(
         "the last time judge_unreachable: HTTP 503: this is a test"
     )
@@ -211,9 +215,9 @@ def test_a_judge_that_rejects_all_is_not_asked_for_ever(judge: FakeJudge) -> Non
 
     evaluation = germane.evaluate(rows, concurrency=2, **judge.settings())
 
-    assert {score.reason for score in evaluation.scores} == {Reason.JUDGE_REJECTED}
-    assert len(judge.chats) < 2 * REJECTIONS
-    assert (evaluation.scores[-1].explanation or "").startswith("not asked: ")
+    assert {score.reason for score in evaluation.scores} == {UnscoredReason.JUDGE_REJECTED}
+    assert len(judge.chats) < 2 * MAX_REJECTIONS
+    assert (evaluation.scores[-1].explanation or "").startswith("not sent: ")
 
 
 def test_some_rejections_do_not_end_a_run(judge: FakeJudge) -> None:

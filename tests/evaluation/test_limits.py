@@ -1,4 +1,4 @@
-"""Scoring a data set keeps to the limits of the settings."""
+"""Scoring a data set is at least to the limits of the settings."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import germane
-from germane.evaluation.progress import Spending, progress
+from germane.evaluation.progress import RunUsage, show_progress
 from germane.score import Score
 
 pytestmark = pytest.mark.usefixtures("bare")
@@ -36,10 +36,10 @@ def clock(step: float = 1.0) -> Callable[[], float]:
 
 def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
     """Return what is written for a run that costs a cent a row."""
-    spending = Spending()
-    with progress(wanted, rows, stream=stream, clock=clock()) as tell:
+    spending = RunUsage()
+    with show_progress(wanted, rows, stream=stream, clock=clock()) as tell:
         for _ in range(rows):
-            spending = spending.plus(Score(scorer="s", fingerprint="f", value=1.0, cost=0.01))
+            spending = spending.plus_score(Score(scorer="s", fingerprint="f", value=1.0, cost=0.01))
             tell(spending)
     return stream.getvalue()
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
+from germane import sanitize
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.sanitize import harmless, markdown
 from germane.score import Score
 from germane.testing import FakeJudge
 
@@ -69,7 +69,7 @@ def test_the_two_rows_of_the_super_bowl_become_a_frame() -> None:
     assert frame["contexts"].tolist() == [row["retrieved_contexts"] for row in SUPER_BOWL]
     assert frame["answer_relevancy"][0] == pytest.approx(1.0, abs=1e-9)
     assert frame["answer_relevancy"][1] < 0.9
-    assert frame["answer_relevancy_label"][0] == "direct"
+    assert frame["answer_relevancy_label"][0] == "relevant"
     assert list(frame.columns[:4]) == ["id", "question", "answer", "contexts"]
 
 
@@ -124,7 +124,7 @@ def test_problems_are_low_scores_then_failures(evaluated: Evaluated) -> None:
     problems = evaluated(["0.4", "x", "0.5", "0.1", None, "y"]).problems()
 
     assert [problem.score.value for problem in problems] == [0.1, 0.4, None, None]
-    assert [problem.row.place for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
+    assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
 def test_the_threshold_of_problems_is_yours(evaluated: Evaluated) -> None:
@@ -143,17 +143,17 @@ def test_scores_of_two_fingerprints_are_not_averaged() -> None:
         "new": pytest.approx(0.8, abs=1e-9),
         "old": pytest.approx(0.2, abs=1e-9),
     }
-    assert {(summary.asked, summary.scored) for summary in found.values()} == {(6, 5)}
+    assert {(summary.rows, summary.scored) for summary in found.values()} == {(6, 5)}
     assert "changing (fingerprint new): " in str(evaluation.check())
 
 
 @pytest.mark.parametrize(
     ("answers", "least", "passed", "broken", "said"),
     [
-        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) keeps 0.75, which"),
-        (["0.7"] * 20, 0.7, True, False, "keeps 0.7"),  # though their sum over 20 is a little less
-        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is under 0.75;"),
-        (["0.5", "0.9"] * 10, 0.71, False, True, "is under 0.71, which its interval includes"),
+        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
+        (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # though their sum over 20 is a little less
+        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is below 0.75;"),
+        (["0.5", "0.9"] * 10, 0.71, False, True, "is below 0.71, which is inside the interval"),
         (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
     ],
@@ -164,7 +164,7 @@ def test_a_mean_is_checked_once_there_are_20_scores(
     """A mean under the threshold breaks it, however wide its interval; fewer scores decide nothing."""
     check = evaluated(answers).check(min_mean=least)
 
-    assert (check.passed, check.broken) == (passed, broken)
+    assert (check.passed, check.failed) == (passed, broken)
     assert said in str(check)
 
 
@@ -174,15 +174,15 @@ def test_coverage_is_checked_by_itself(evaluated: Evaluated) -> None:
 
     assert evaluation.check(min_coverage=0.9).passed
     check = evaluation.check(min_coverage=0.95)
-    assert (check.passed, check.enough_data, check.broken) == (False, True, True)
-    assert "27 of 30 rows scored, under 95.0% (2 unparsable, 1 missing_input)" in str(check)
+    assert (check.passed, check.has_min_samples, check.failed) == (False, True, True)
+    assert "27 of 30 rows scored, below 95.0% (2 unparsable, 1 missing_input)" in str(check)
 
 
 def test_a_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
     """Silence is no data, never well."""
     check = evaluated([]).check(min_mean=0.5)
 
-    assert (check.passed, check.enough_data, str(check)) == (False, False, "There are no rows.")
+    assert (check.passed, check.has_min_samples, str(check)) == (False, False, "There are no rows.")
 
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
@@ -194,7 +194,7 @@ def test_coverage_is_a_share(evaluated: Evaluated, share: float) -> None:
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf")])
 def test_a_threshold_is_a_number(evaluated: Evaluated, mean: float) -> None:
-    """Nothing is under NaN: such a check would always pass."""
+    """Nothing is below NaN: such a check would always pass."""
     with pytest.raises(UsageError, match=r"min_mean is .*: it must be a finite number"):
         evaluated([]).check(min_mean=mean)
 
@@ -252,7 +252,7 @@ def test_a_report_in_html_escapes_what_it_shows(told: Any) -> None:
     assert {"html", "head", "body", "style", "h1", "table"} <= page.tags
     assert page.tags & {"script", "img", "a", "link", "iframe", "form"} == set()
     assert page.attributes & {"src", "href", "onerror", "onclick"} == set()
-    assert harmless(HOSTILE) in page.text
+    assert sanitize.line(HOSTILE) in page.text
     assert "default-src 'none'" in germane.evaluate([], [told]).report("html")
 
 
@@ -290,7 +290,7 @@ def test_an_unknown_report_is_refused(evaluated: Evaluated) -> None:
 @given(st.text())
 def test_nothing_in_markdown_is_markdown(text: str) -> None:
     """One line without control characters, and every mark of Markdown in it is escaped."""
-    shown = markdown(text)
+    shown = sanitize.markdown(text)
 
     assert shown.isprintable() or "\u200b" in shown or "\u200d" in shown
     assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]|#:]|<", shown.replace("&lt;", "").replace("&amp;", ""))

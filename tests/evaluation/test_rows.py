@@ -11,7 +11,7 @@ import pytest
 
 import germane
 from germane.errors import UsageError
-from germane.exchange import Context, Exchange, Turn
+from germane.exchange import Context, Exchange, Message
 
 pytestmark = pytest.mark.usefixtures("bare")
 ROW = {"question": "How do I pay?", "answer": "0.5"}
@@ -20,7 +20,7 @@ TALK = [
     {"role": "assistant", "content": "Yes."},
     {"role": "user", "content": "How much?"},
 ]
-HISTORY = (Turn("user", "Do you sell shoes?"), Turn("assistant", "Yes."))
+HISTORY = (Message("user", "Do you sell shoes?"), Message("assistant", "Yes."))
 
 
 def read(row: Any, told: Any, **options: Any) -> Exchange:
@@ -64,7 +64,7 @@ def test_earlier_turns_come_in_many_forms(told: Any, history: Any) -> None:
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
 def test_the_last_question_of_a_conversation_is_asked(told: Any, talk: Any) -> None:
-    """Ragas keeps a conversation where the question stands; the rest is history."""
+    """Ragas is at least a conversation where the question stands; the rest is history."""
     exchange = read({"user_input": talk, "response": "0.5"}, told)
 
     assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
@@ -91,7 +91,7 @@ def test_a_sample_of_ragas_is_a_row(told: Any) -> None:
 
 
 def test_columns_reach_into_objects(told: Any) -> None:
-    """A dotted name; the labelled data keeps earlier turns in its meta."""
+    """A dotted name; the labelled data is at least earlier turns in its meta."""
     row = {"meta": {"q": {"text": "How?"}, "history": ["user: Do you sell shoes?", "agent: Yes."]}, "answer": "0.5"}
 
     exchange = read(row, told, columns={"question": "meta.q.text"})
@@ -119,7 +119,7 @@ def test_contexts_are_texts_or_objects_with_one(told: Any, cell: Any, contexts: 
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
-        ({**ROW, "history": [7]}, "row 0 has a int in its history: turns are strings, or objects with role"),
+        ({**ROW, "history": [7]}, "row 0 has a int in its history: messages are strings, or objects with role"),
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_data_set_of_hugging_face_is_read(told: Any) -> None:
 
 def test_splits_are_refused_with_their_names(told: Any) -> None:
     """What is loaded without naming a split is a mapping of data sets."""
-    with pytest.raises(UsageError, match=r"splits train, test: give one, such as rows\['train'\]"):
+    with pytest.raises(UsageError, match=r"splits train, test: pass one, such as rows\['train'\]"):
         germane.evaluate({"train": Dataset(), "test": Dataset()}, [told])
 
 

@@ -27,8 +27,8 @@ def test_a_run_counts_its_requests_and_tokens(judge: FakeJudge) -> None:
     """Those of judge and embedder, as their server tells them."""
     evaluation = germane.evaluate(ROWS, **judge.settings())
 
-    assert evaluation.spending.requests == len(judge.requests)
-    assert evaluation.spending.input_tokens == sum(score.input_tokens or 0 for score in evaluation.scores)
+    assert evaluation.usage.requests == len(judge.requests)
+    assert evaluation.usage.input_tokens == sum(score.input_tokens or 0 for score in evaluation.scores)
     assert evaluation.tokens == sum((s.input_tokens or 0) + (s.output_tokens or 0) for s in evaluation.scores)
     assert evaluation.seconds > 0
 
@@ -40,7 +40,7 @@ def test_what_failed_is_paid_for_too(judge: FakeJudge) -> None:
     evaluation = germane.evaluate(ROWS[:1], **judge.settings())
 
     assert [score.state for score in evaluation.scores] == ["failed"]
-    assert evaluation.spending.requests == len(judge.requests) > 0
+    assert evaluation.usage.requests == len(judge.requests) > 0
 
 
 def test_what_a_scorer_of_yours_tells_is_counted(judge: FakeJudge) -> None:
@@ -60,7 +60,7 @@ def test_what_a_scorer_of_yours_tells_is_counted(judge: FakeJudge) -> None:
     judged: Any = both.rows[0].scores["answer_relevancy"].input_tokens
 
     assert (alone.cost, alone.tokens) == (0.5, 20)
-    assert (both.cost, both.spending.input_tokens) == (0.25, judged + 10)
+    assert (both.cost, both.usage.input_tokens) == (0.25, judged + 10)
 
 
 def test_the_judge_gets_no_more_requests_than_it_may(judge: FakeJudge) -> None:

@@ -39,13 +39,13 @@ def environment(bare: Path) -> Iterator[dict[str, str]]:
     """The environment of an example: a judge, and an empty folder as its own."""
     with FakeJudge() as judge:
         settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
-        yield {**os.environ, **settings, "GERMANE_TICK": "0.1", "PYTHONPATH": str(EXAMPLES)}
+        yield {**os.environ, **settings, "GERMANE_POLL_INTERVAL": "0.1", "PYTHONPATH": str(EXAMPLES)}
 
 
 def exchanges() -> list[Exchange]:
     """Return what is in the database, oldest first."""
     store = germane.Store()
-    found = store.exchanges()
+    found = store.answers.list_exchanges()
     store.close()
     return found[::-1]
 
@@ -81,8 +81,8 @@ def serving(command: list[str], environment: dict[str, str], end: signal.Signals
         process.communicate()
 
 
-def test_a_plain_function(environment: dict[str, str]) -> None:
-    """Three questions asked, three scored, printed from the lowest up."""
+def test_function_example(environment: dict[str, str]) -> None:
+    """Three questions are asked and scored, and printed from the lowest up."""
     printed = run("plain.py", environment).splitlines()
 
     first = exchanges()[0]
@@ -92,8 +92,8 @@ def test_a_plain_function(environment: dict[str, str]) -> None:
     assert [bool(re.match(r"0\.\d\d \w+: ", line)) for line in printed] == [False] * 3 + [True] * 3
 
 
-def test_a_data_set(environment: dict[str, str]) -> None:
-    """Each row of the file has its score, and the mean its interval."""
+def test_data_set_example(environment: dict[str, str]) -> None:
+    """Each row has a score, and the mean has an interval."""
     printed = run("evaluate_csv.py", environment)
 
     mean, absent, *rows, checked = printed.splitlines()
@@ -104,15 +104,15 @@ def test_a_data_set(environment: dict[str, str]) -> None:
     assert run("evaluate_csv.py", environment) == printed  # out of its cache
 
 
-def test_custom_scorers(environment: dict[str, str]) -> None:
-    """Both functions score both answers, without the judge; one says why."""
+def test_custom_scorers_example(environment: dict[str, str]) -> None:
+    """Both functions score both answers without a judge; one explains its score."""
     printed = run("custom_scorer.py", environment).splitlines()
 
     assert printed == ["brevity 0.62", "brevity 1.00", *["no_small_talk 0.00 It says 'hope this helps'."] * 2]
 
 
-def test_flask(environment: dict[str, str]) -> None:
-    """What the selector read is the question; what the handler said of the exchange is kept with it."""
+def test_flask_example(environment: dict[str, str]) -> None:
+    """The selector reads the question, and the handler's attributes are stored."""
     with serving(["-c", SERVE_FLASK], environment, signal.SIGINT) as address:
         reply = httpx2.post(f"{address}/ask", json={"q": "Can I return these shoes?"}).json()
 
@@ -123,8 +123,8 @@ def test_flask(environment: dict[str, str]) -> None:
     assert (exchange.service, exchange.route, exchange.prompt_version) == ("flask-example", "ask", "7")
 
 
-def test_fastapi_streaming(environment: dict[str, str]) -> None:
-    """The stream reaches the client; the answer is its events joined; SIGTERM ends it all well."""
+def test_fastapi_streaming_example(environment: dict[str, str]) -> None:
+    """The stream reaches the client, the answer joins its events, and SIGTERM ends it cleanly."""
     command = ["-m", "uvicorn", "fastapi_streaming:app", "--port", "0"]
     asked = {"question": "Can I return these shoes?", "session": "s1"}
     with OTLPReceiver() as receiver:
@@ -146,8 +146,8 @@ def test_fastapi_streaming(environment: dict[str, str]) -> None:
     assert [span.span_id for span in spans] == [exchange.span_id], json.dumps([span.name for span in receiver.spans])
 
 
-def test_the_dashboard_mounted(environment: dict[str, str]) -> None:
-    """Under its path it shows what the application captured, links stay below it, and no other name is answered."""
+def test_mounted_dashboard_example(environment: dict[str, str]) -> None:
+    """Links stay below its path, and other host names are rejected."""
     command = ["-m", "uvicorn", "dashboard_mounted:app", "--port", "0"]
     people = {"Accept": "text/html"}
     with serving(command, environment, signal.SIGTERM) as address:

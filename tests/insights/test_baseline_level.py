@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from germane.baseline import OTHER, Baseline, RouteBaseline
-from germane.insights.baseline_level import frozen, level_of
-from germane.storage import Coverage, Overall, RouteSummary
+from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
+from germane.insights.last_day import at_baseline_levels, baseline_level
+from germane.storage import Coverage, RouteSummary, WindowSummary
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def route(mean: float, n: int = 100) -> RouteBaseline:
 
 KEPT = Baseline(
     service="shop", scorer="s", fingerprint="f", since=NOW, until=NOW, n=200, mean=0.75, deviation=0.2,
-    scores_per_day=40.0, committed_per_day=38.0, routes={"ask": route(0.8), OTHER: route(0.7)},
+    scores_per_day=40.0, committed_per_day=38.0, routes={"ask": route(0.8), POOLED_ROUTE: route(0.7)},
     pooled=frozenset({"rare"}),
 )  # fmt: skip
 
@@ -40,13 +40,15 @@ def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
 
 def levels(*given: RouteSummary) -> list[tuple[float, int]]:
     """Return mean and n of what was read, at the levels of the baseline."""
-    found = frozen(Overall(since=NOW, until=NOW, routes=given, services=(), coverage=()), KEPT)
+    found = at_baseline_levels(WindowSummary(since=NOW, until=NOW, routes=given, services=(), coverage=()), KEPT)
     return [(one.mean, one.n) for one in found.routes]
 
 
 def test_a_route_has_the_level_that_its_baseline_has_kept() -> None:
     """Its interval is that of the kept mean, and so is its weight in the service as a whole."""
-    (found,) = frozen(Overall(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT).routes
+    (found,) = at_baseline_levels(
+        WindowSummary(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT
+    ).routes
     assert (found.mean, found.n, found.coverage.seen) == (0.8, 100, 100)
     assert found.interval is not None
     assert 0.7 < found.interval[0] < 0.8 < found.interval[1] < 0.9
@@ -69,4 +71,9 @@ def test_what_the_baseline_says_nothing_of_stays_as_it_was_read(given: RouteSumm
 
 def test_a_pooled_route_has_no_level_of_its_own() -> None:
     """Nor has one that came later; the service as a whole has that of all scores."""
-    assert [level_of(KEPT, name) for name in ("ask", "rare", "new", None)] == [(0.8, 100), None, None, (0.75, 200)]
+    assert [baseline_level(KEPT, name) for name in ("ask", "rare", "new", None)] == [
+        (0.8, 100),
+        None,
+        None,
+        (0.75, 200),
+    ]

@@ -15,20 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.insights.charts import (
-    ChartMark,
-    Point,
-    Trend,
-    histogram_chart,
-    points_of,
-    small_chart,
-    spread_figure,
-    trend_chart,
-    trend_figure,
-)
-from germane.insights.charts.axes import placed, ticks, width_of
-from germane.insights.charts.distribution import shares_of
-from germane.insights.charts.point import runs_of, series_of
+from germane.insights.charts.axes import axis_ticks, place_labels, text_width
+from germane.insights.charts.figure import TrendChart, histogram_figure, trend_figure
+from germane.insights.charts.histogram import bar_shares, histogram_svg
+from germane.insights.charts.point import ChartMarker, Point, chart_points, split_at_gaps, split_by_fingerprint
+from germane.insights.charts.trend import sparkline_svg, trend_svg
 from germane.storage import Bucket
 
 SINCE = datetime(2026, 11, 13, tzinfo=UTC)
@@ -39,16 +30,16 @@ NASTY = "<script>alert(1)</script>\" onload='x' & \x00\x1b \ud800 \u202egnp.\u20
 ZONES = st.sampled_from([None, ZoneInfo("UTC"), ZoneInfo("Europe/Berlin"), ZoneInfo("Pacific/Chatham")])
 
 
-def point(number: int, mean: float = 0.8, n: int = 30, *, begins: bool = False, fingerprint: str = "f") -> Point:
+def point(number: int, mean: float = 0.8, n: int = 30, *, judge_changed: bool = False, fingerprint: str = "f") -> Point:
     """Return the scores of one bucket, the ``number``-th of the window."""
     ends = (max(-1.0, mean - 0.1), min(1.0, mean + 0.1))
-    return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, begins, fingerprint)
+    return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, judge_changed, fingerprint)
 
 
 def drawn(points: Sequence[Point], **more: object) -> ET.Element:
     """Return the picture of a week, read as XML."""
     given: dict[str, object] = {"since": SINCE, "until": UNTIL, "bucket": SIX, "title": "Relevancy", **more}
-    return ET.fromstring(trend_chart(points, **given))
+    return ET.fromstring(trend_svg(points, **given))
 
 
 def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
@@ -77,7 +68,7 @@ def weeks(draw: st.DrawFn) -> list[Point]:
 
 MARKS = st.lists(
     st.builds(
-        ChartMark,
+        ChartMarker,
         st.timedeltas(timedelta(days=-3), timedelta(days=12)).map(lambda passed: SINCE + passed),
         st.text(max_size=60),
         st.sampled_from(["alert", "deploy", "judge"]),
@@ -102,13 +93,13 @@ def assert_inside(picture: ET.Element) -> None:
 
 
 @given(
-    points=weeks(), marks=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
+    points=weeks(), markers=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
 )
 def test_everything_of_a_chart_lies_in_its_view_box(
-    points: list[Point], marks: list[ChartMark], baseline: float | None, zone: ZoneInfo | None, width: int
+    points: list[Point], markers: list[ChartMarker], baseline: float | None, zone: ZoneInfo | None, width: int
 ) -> None:
-    """Whatever scores, marks, baseline and zone are: numbers are finite and inside, and the XML is well-formed."""
-    picture = drawn(points, marks=marks, baseline=baseline, zone=zone, width=width)
+    """Whatever scores, markers, baseline and zone are: numbers are finite and inside, and the XML is well-formed."""
+    picture = drawn(points, markers=markers, baseline=baseline, zone=zone, width=width)
     assert_inside(picture)
     data = json.loads(picture.get("data-points", ""))
     assert all(math.isfinite(value) for row in data for value in row if value is not None)
@@ -117,7 +108,7 @@ def test_everything_of_a_chart_lies_in_its_view_box(
 @given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
 def test_everything_of_a_small_chart_lies_in_its_view_box(points: list[Point], baseline: float | None) -> None:
     """The same holds for small charts."""
-    chart = small_chart(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
+    chart = sparkline_svg(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
     assert_inside(ET.fromstring(chart))
 
 
@@ -127,8 +118,8 @@ def test_everything_of_a_small_chart_lies_in_its_view_box(points: list[Point], b
 )
 def test_everything_of_a_histogram_lies_in_its_view_box(now: list[float], before: list[float]) -> None:
     """The same holds for histograms, also of nothing; shares add up to 1."""
-    assert_inside(ET.fromstring(histogram_chart(now, before, title="Spread")))
-    assert sum(shares_of(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
+    assert_inside(ET.fromstring(histogram_svg(now, before, title="Spread")))
+    assert sum(bar_shares(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
 
 
 def test_a_bucket_without_a_score_breaks_the_line() -> None:
@@ -142,7 +133,7 @@ def test_a_bucket_without_a_score_breaks_the_line() -> None:
 def test_judges_are_never_joined() -> None:
     """Another fingerprint begins another line, set apart from the earlier one, with a mark that says why."""
     points = [point(one, fingerprint="old") for one in range(4)]
-    points += [point(one, fingerprint="new", begins=one == 4) for one in range(4, 8)]
+    points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
     picture = drawn(points)
     assert [len(one.split("L")) for one in strokes(picture)] == [4, 4]
     earlier = [one for one in picture if one.get("class") == "earlier"]
@@ -154,14 +145,14 @@ def test_judges_are_never_joined() -> None:
 def test_two_judges_within_one_bucket_are_two_lines() -> None:
     """Where both scored answers of the same hours, each line keeps its own point."""
     points = [point(0, 0.4, fingerprint="old"), point(1, 0.4, fingerprint="old")]
-    points += [point(1, 0.9, fingerprint="new", begins=True), point(2, 0.9, fingerprint="new")]
-    assert [[one.mean for one in series] for series in series_of(points)] == [[0.4, 0.4], [0.9, 0.9]]
+    points += [point(1, 0.9, fingerprint="new", judge_changed=True), point(2, 0.9, fingerprint="new")]
+    assert [[one.mean for one in series] for series in split_by_fingerprint(points)] == [[0.4, 0.4], [0.9, 0.9]]
 
 
 def test_points_without_a_fingerprint_are_parted_where_the_judge_changed() -> None:
     """Plain points, as a report may give them, are parted by ``begins`` alone."""
-    points = [replace(point(one), fingerprint="", begins=one == 2) for one in range(4)]
-    assert [len(one) for one in series_of(points)] == [2, 2]
+    points = [replace(point(one), fingerprint="", judge_changed=one == 2) for one in range(4)]
+    assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
 
 
 def test_few_scores_look_like_few() -> None:
@@ -202,7 +193,9 @@ def test_a_mean_is_drawn_where_it_lies() -> None:
 
 def test_every_picture_has_a_name_of_its_own() -> None:
     """Title and description are named by ids that two charts of a page do not share."""
-    both = trend_figure(Trend(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c"))
+    both = trend_figure(
+        TrendChart(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c")
+    )
     ids = re.findall(r' id="([^"]+)"', both)
     assert len(ids) == len(set(ids))
     for named in re.findall(r'aria-labelledby="([^"]+)"', both):
@@ -213,14 +206,14 @@ def test_every_picture_has_a_name_of_its_own() -> None:
 
 def test_names_of_users_break_nothing() -> None:
     """A hostile name of a route or a mark is text, and nothing else."""
-    trend = Trend(
+    trend = TrendChart(
         points=[point(0)],
         since=SINCE,
         until=UNTIL,
         bucket=SIX,
         title=NASTY,
         name=NASTY,
-        marks=[ChartMark(SINCE + SIX, NASTY, "deploy", f"/alerts/{NASTY}")],
+        markers=[ChartMarker(SINCE + SIX, NASTY, "deploy", f"/alerts/{NASTY}")],
         baseline=0.5,
         baseline_name=NASTY,
     )
@@ -234,10 +227,12 @@ def test_names_of_users_break_nothing() -> None:
 @given(wanted=st.lists(st.tuples(st.floats(36, 1014), st.text(min_size=1, max_size=40)), max_size=12))
 def test_labels_neither_overlap_nor_run_out(wanted: list[tuple[float, str]]) -> None:
     """Of any marks, the labels that are shown have room, and no line of another mark goes through them."""
-    found = [(x, one) for (x, _), one in zip(wanted, placed(wanted, 36, 1098, rows=3, size=15), strict=True) if one]
+    found = [
+        (x, one) for (x, _), one in zip(wanted, place_labels(wanted, 36, 1098, rows=3, size=15), strict=True) if one
+    ]
     spans = []
     for x, one in found:
-        width = width_of(one.text, 15)
+        width = text_width(one.text, 15)
         begin = one.x if one.anchor == "start" else one.x - width
         assert begin >= 36 - 1e-9
         assert begin + width <= 1098 + 1e-9
@@ -257,7 +252,7 @@ def test_the_axis_of_time_names_a_few_moments_in_order(
     since: datetime, length: timedelta, zone: ZoneInfo | None
 ) -> None:
     """Whatever the window: moments lie in it, in order, and are not many more than there is room for."""
-    found = [one.at for one in ticks(since, since + length, zone, 12)]
+    found = [one.at for one in axis_ticks(since, since + length, zone, 12)]
     assert found == sorted(found)
     assert all(since <= one <= since + length for one in found)
     assert len(found) <= 14
@@ -266,7 +261,7 @@ def test_the_axis_of_time_names_a_few_moments_in_order(
 def test_days_are_those_of_the_visitor() -> None:
     """A day begins when it begins where the visitor is, also where clocks are put back."""
     berlin = ZoneInfo("Europe/Berlin")
-    found = ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
+    found = axis_ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
     assert [(one.at.astimezone(UTC).hour, one.label) for one in found] == [
         (22, "24 Oct"),
         (22, "25 Oct"),
@@ -278,7 +273,7 @@ def test_days_are_those_of_the_visitor() -> None:
 def test_the_table_says_what_the_chart_shows() -> None:
     """Each bucket is a line, the newest first: time, mean, interval, n, and how many were scored of those seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
-    trend = Trend(
+    trend = TrendChart(
         points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
     )
     rows = [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(trend_figure(trend)).iter("tr")]
@@ -293,7 +288,7 @@ def test_a_histogram_has_twenty_bars_and_a_table() -> None:
     now[0], now[87], before[87] = 1.0, 3.0, 2.0
     rows = [
         ["".join(cell.itertext()) for cell in row]
-        for row in ET.fromstring(spread_figure(now, before, title="Spread", name="s")).iter("tr")
+        for row in ET.fromstring(histogram_figure(now, before, title="Spread", name="s")).iter("tr")
     ]
     assert rows[0] == ["Score", "now", "baseline"]
     assert rows[1] == ["0.00\u20130.05", "25 %", "0 %"]
@@ -302,7 +297,7 @@ def test_a_histogram_has_twenty_bars_and_a_table() -> None:
 
 def test_a_histogram_of_nothing_before_has_no_outline() -> None:
     """Without a time to compare with, only the bars of now are drawn."""
-    picture = ET.fromstring(histogram_chart([1.0] * 100, title="Spread"))
+    picture = ET.fromstring(histogram_svg([1.0] * 100, title="Spread"))
     assert not of_class(picture, "before")
     assert len(of_class(picture, "now")) == 20
 
@@ -319,14 +314,14 @@ def test_points_are_what_the_trend_query_says() -> None:
         start=SINCE,
         fingerprint="f",
     )
-    (found,) = points_of([bucket])
-    assert (found.mean, found.low, found.high, found.n, found.enough) == (0.7, 0.6, 0.8, 25, True)
+    (found,) = chart_points([bucket])
+    assert (found.mean, found.low, found.high, found.n, found.has_min_samples) == (0.7, 0.6, 0.8, 25, True)
 
 
 @given(numbers=st.sets(st.integers(0, 60), min_size=1))
 def test_runs_hold_every_point_once(numbers: set[int]) -> None:
     """Gaps part points, and lose none."""
     points = [point(one) for one in sorted(numbers)]
-    runs = runs_of(points, SIX)
+    runs = split_at_gaps(points, SIX)
     assert [one for run in runs for one in run] == points
     assert len(runs) == 1 + sum(b - a > 1 for a, b in zip(sorted(numbers), sorted(numbers)[1:], strict=False))

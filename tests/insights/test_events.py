@@ -6,26 +6,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from germane.alert import Alert, Level, Shift
-from germane.annotation import Mark
-from germane.insights.events import chart_marks, concerns, routes_of
-from germane.insights.sampling_summary import sampling_rule
+from germane.alert import Alert, ScoreLevel, ScoreShift
+from germane.annotation import Marker
+from germane.insights.sampling import describe_sampling
+from germane.insights.situation import affected_routes, alert_concerns_route, chart_markers
 from germane.insights.worst_answers import reads_like
 from germane.score import Score
-from germane.settings import Budget, load
+from germane.settings import Budget, load_settings
 from germane.storage import Coverage
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def alert(route: str | None = None, shifts: tuple[Shift, ...] = (), service: str = "handbook") -> Alert:
+def alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service: str = "handbook") -> Alert:
     """Return an alert that began an hour before it was found."""
     labels = {"service": service, **({} if route is None else {"route": route})}
     return Alert(
         id="a1",
         key="k",
         rule="drop",
-        kind="drop",
+        type="drop",
         labels=labels,
         state="firing",
         shifts=shifts,
@@ -35,15 +35,17 @@ def alert(route: str | None = None, shifts: tuple[Shift, ...] = (), service: str
     )
 
 
-def shift(route: str, before: float, since: float) -> Shift:
+def shift(route: str, before: float, since: float) -> ScoreShift:
     """Return how a route's mean moved."""
-    return Shift(kind="route", name=route, before=Level(mean=before, n=50), since=Level(mean=since, n=50))
+    return ScoreShift(
+        dimension="route", name=route, before=ScoreLevel(mean=before, n=50), since=ScoreLevel(mean=since, n=50)
+    )
 
 
 def test_an_alert_is_marked_where_it_began_and_names_its_route() -> None:
     """On the chart of the whole service the route is named, on its own chart it is not; the mark leads to the alert."""
-    deploy = Mark(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
-    ((first, second), (_, own)) = (chart_marks([alert("ask")], [deploy], route=route) for route in (None, "ask"))
+    deploy = Marker(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
+    ((first, second), (_, own)) = (chart_markers([alert("ask")], [deploy], route=route) for route in (None, "ask"))
     assert (first.label, first.kind, first.at) == ("index v42", "deploy", deploy.at)
     assert (second.label, second.kind, second.at) == ("alert: drop on ask", "alert", NOW - timedelta(hours=1))
     assert second.href == "/alerts/a1"
@@ -53,18 +55,18 @@ def test_an_alert_is_marked_where_it_began_and_names_its_route() -> None:
 def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
     """Where it says which routes fell, those alone; where it says nothing, all; and never those of another service."""
     fell = alert(shifts=(shift("ask", 0.8, 0.5), shift("search", 0.7, 0.8)))
-    assert routes_of(fell) == ["ask"]
-    assert [concerns(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
-    assert concerns(alert(), "handbook", "search")
-    assert not concerns(alert("ask"), "handbook", "search")
-    assert not concerns(alert("ask"), "shop", "ask")
+    assert affected_routes(fell) == ["ask"]
+    assert [alert_concerns_route(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
+    assert alert_concerns_route(alert(), "handbook", "search")
+    assert not alert_concerns_route(alert("ask"), "handbook", "search")
+    assert not alert_concerns_route(alert("ask"), "shop", "ask")
 
 
 @pytest.mark.parametrize(
     ("rate", "skipped", "words"),
     [
         (1.0, {}, "all drawn"),
-        (1.0, {"not_drawn": 20}, "80 % drawn"),
+        (1.0, {"not_sampled": 20}, "80 % drawn"),
         (0.5, {"budget": 3}, "picked by what they tell, within a budget"),
         (1.0, {"filtered": 10}, "all drawn, of those that the filters take"),
     ],
@@ -72,14 +74,14 @@ def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
 def test_what_was_counted_goes_before_settings(rate: float, skipped: dict[str, int], words: str) -> None:
     """Pages may be served by a process with other settings than those that score."""
     seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
-    assert sampling_rule(load(database="sqlite://", rate=rate), seen) == words
+    assert describe_sampling(load_settings(database="sqlite://", sample_rate=rate), seen) == words
 
 
 def test_without_counts_the_settings_say_it() -> None:
     """Before the first answer the rule is what the settings of this process say."""
-    assert sampling_rule(load(database="sqlite://", rate=0.25)) == "25 % drawn"
-    budget = load(database="sqlite://", budget=Budget(calls_per_day=100))
-    assert sampling_rule(budget) == "picked by what they tell, within the budget: 100 calls a day"
+    assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % drawn"
+    budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))
+    assert describe_sampling(budget) == "picked by what they tell, within the budget: 100 calls a day"
 
 
 def test_a_bad_answer_reads_like_its_farthest_question() -> None:

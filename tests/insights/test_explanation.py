@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.insights.explanation import why
+from germane.insights.explanation import explain_score
 from germane.insights.worst_answers import reads_like
 from germane.score import Score
 
@@ -31,18 +31,18 @@ SCORERS = (
 
 @given(
     scorer=st.sampled_from(SCORERS),
-    label=st.sampled_from([None, "noncommittal", "off"]),
+    label=st.sampled_from([None, "noncommittal", "irrelevant"]),
     details=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
 def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | None, details: dict[str, Any]) -> None:
     """A scorer of a user's own, or an older germane, may have kept anything under any name."""
-    found = why(Score(scorer=scorer, value=0.5, label=label, details=details))
+    found = explain_score(Score(scorer=scorer, value=0.5, label=label, details=details))
 
     assert found.lead
-    assert len(found.lines) <= 50
+    assert len(found.rows) <= 50
     assert all(isinstance(part, str) for fact in found.facts for part in fact)
-    assert json.dumps([line.text for line in found.lines])
+    assert json.dumps([row.text for row in found.rows])
 
 
 @pytest.mark.parametrize(
@@ -51,27 +51,33 @@ def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | No
         (
             "question_answer_similarity",
             {"calibrated": 0.8, "copies_removed": True},
-            "Copies of the question were taken",
+            "Repetitions of the question were removed",
         ),
-        ("answer_relevancy", {"copies_removed": True}, "nothing but copies of the question"),
-        ("answer_relevancy", {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"}, "judge's own"),
-        ("context_similarity", {"chunks": [0.5]}, "Cosines of the question"),
+        ("answer_relevancy", {"copies_removed": True}, "only repeats the question"),
+        (
+            "answer_relevancy",
+            {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"},
+            "as rated by the judge",
+        ),
+        ("context_similarity", {"chunks": [0.5]}, "The cosine similarity of the question"),
         ("intent_match", {"rating": 3}, "from 1 to 5"),
-        ("mine", {"links": {"dead": 3}}, "is its own"),
+        ("mine", {"links": {"dead": 3}}, "defines its own details"),
     ],
 )
 def test_each_metric_says_how_it_is_made(scorer: str, details: dict[str, Any], said: str) -> None:
     """In a sentence above its numbers."""
-    assert said in why(Score(scorer=scorer, value=0.5, label="partly", details=details)).lead
+    assert said in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
 def test_parts_say_what_is_missing() -> None:
     """And by which weight the rest counts."""
     parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
 
-    found = why(Score(scorer="combined_relevancy", value=0.7, details={"parts": parts, "missing": ["intent_match"]}))
+    found = explain_score(
+        Score(scorer="combined_relevancy", value=0.7, details={"parts": parts, "missing": ["intent_match"]})
+    )
 
-    assert [(line.text, line.value, line.verdict) for line in found.lines] == [
+    assert [(row.text, row.value, row.verdict) for row in found.rows] == [
         ("answer relevancy", 0.7, "weight 0.50"),
         ("intent match", None, "unparsable"),
     ]
@@ -82,10 +88,12 @@ def test_a_vote_of_the_judge_for_a_refusal_is_told() -> None:
     """How many voted, and no questions."""
     questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
 
-    found = why(Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions}))
+    found = explain_score(
+        Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions})
+    )
 
     assert found.facts == [("Votes", "2 of 3 for a refusal")]
-    assert not found.lines
+    assert not found.rows
 
 
 def test_a_number_beyond_all_numbers_is_none() -> None:

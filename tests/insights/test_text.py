@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from germane.insights.text import ago, cut, exact, interval, marked, number, percent, plain, route_path, signed, visible
+from germane.insights.formatting import (
+    format_age,
+    format_interval,
+    format_number,
+    format_percent,
+    format_signed,
+    format_timestamp,
+    highlight_redactions,
+    humanize,
+    route_path,
+    shorten,
+    visible,
+)
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 
@@ -20,49 +32,55 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 )
 def test_numbers_have_two_digits(value: float | None, text: str) -> None:
     """A minus is a minus, never stands before a zero, and what is not known is a dash."""
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 def test_changes_have_a_sign() -> None:
     """Upwards and downwards; no change has none."""
-    assert [signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
+    assert [format_signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
 
 
 def test_intervals_can_be_read() -> None:
     """A dash that might be taken for a minus is a word."""
-    assert interval((0.64, 0.75)) == "0.64\u20130.75"
-    assert interval((-0.1, 0.2)) == "\u22120.10 to 0.20"
-    assert interval(None) == "unknown"
+    assert format_interval((0.64, 0.75)) == "0.64\u20130.75"
+    assert format_interval((-0.1, 0.2)) == "\u22120.10 to 0.20"
+    assert format_interval(None) == "unknown"
 
 
 def test_a_few_are_never_shown_as_none() -> None:
     """Small shares have a digit more, and so have those that are nearly all."""
-    assert [percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == ["0 %", "0.4 %", "12 %", "99.6 %", "100 %"]
+    assert [format_percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == [
+        "0 %",
+        "0.4 %",
+        "12 %",
+        "99.6 %",
+        "100 %",
+    ]
 
 
 def test_ages_are_short() -> None:
     """Relative, also of what is still to come."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
-    assert [ago(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
-    assert ago(NOW, NOW) == "now"
+    assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
+    assert format_age(NOW, NOW) == "now"
 
 
 def test_a_moment_names_its_zone() -> None:
-    """The exact time has seconds and a zone."""
-    assert exact(NOW).startswith("2026-11-20 ")
-    assert len(exact(NOW).split()) == 3
+    """The format_timestamp time has seconds and a zone."""
+    assert format_timestamp(NOW).startswith("2026-11-20 ")
+    assert len(format_timestamp(NOW).split()) == 3
 
 
 def test_names_are_words() -> None:
     """Underscores are ours, not the reader's."""
-    assert plain("answer_relevancy") == "Answer relevancy"
-    assert plain("_") == "_"
+    assert humanize("answer_relevancy") == "Answer relevancy"
+    assert humanize("_") == "_"
 
 
 @given(text=st.text(max_size=2_000), limit=st.integers(2, 300))
 def test_what_is_cut_is_one_short_line(text: str, limit: int) -> None:
-    """No line is longer than asked for, and the end of what was cut is marked."""
-    line = cut(text, limit)
+    """No line is longer than asked for, and the end of what was shorten is highlight_redactions."""
+    line = shorten(text, limit)
     assert len(line) <= limit
     assert len(line.split("\n")) == 1
     assert line.endswith("\u2026") or line == " ".join(text.split())
@@ -76,7 +94,7 @@ def test_what_cannot_be_seen_is_said() -> None:
 
 def test_redaction_can_be_seen() -> None:
     """What redaction left behind is set apart, and all else is escaped."""
-    found = marked("<b>call</b> [REDACTED] or ****, [see the docs]")
+    found = highlight_redactions("<b>call</b> [REDACTED] or ****, [see the docs]")
     assert isinstance(found, Markup)
     assert found.count("<mark") == 2
     assert "&lt;b&gt;call&lt;/b&gt;" in found
@@ -87,7 +105,9 @@ def test_redaction_can_be_seen() -> None:
 def test_captured_text_is_never_markup(text: str) -> None:
     """Whatever was captured: without what is put around redactions nothing of it is a tag."""
     bare = (
-        marked(text).replace('<mark class="redacted" title="redacted before it was kept">', "").replace("</mark>", "")
+        highlight_redactions(text)
+        .replace('<mark class="redacted" title="redacted before it was kept">', "")
+        .replace("</mark>", "")
     )
     assert "<" not in bare
     assert Markup(bare).unescape() == text

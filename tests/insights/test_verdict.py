@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.alert import Alert, AlertState, Level, Shift
-from germane.insights.situation import Before, Situation, onset_of
-from germane.insights.verdict import Verdict, verdict_of
-from germane.storage import Bucket, Comparisons, Coverage, Estimate, RouteSummary, ServiceSummary, comparisons
+from germane.alert import Alert, AlertState, ScoreLevel, ScoreShift
+from germane.insights.situation import ComparisonPeriod, Situation, estimate_onset
+from germane.insights.verdict import Verdict, build_verdict
+from germane.storage import Bucket, Comparisons, Coverage, Estimate, RouteSummary, ServiceSummary, compare_summaries
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
-BEFORE = Before(since=NOW - 5 * DAY, until=NOW - 2 * DAY)
+BEFORE = ComparisonPeriod(since=NOW - 5 * DAY, until=NOW - 2 * DAY)
 BASELINE = replace(BEFORE, baseline=2)
 Side = tuple[float, int]
 """Mean and n."""
@@ -52,7 +52,7 @@ def compared(routes: Routes, new: str = "f1") -> Comparisons:
     """Compare routes, each before and now; ``new`` is the fingerprint of now."""
     old = [a_route(name, before) for name, (before, _) in routes.items() if before]
     now = [a_route(name, after, new) for name, (_, after) in routes.items() if after]
-    return comparisons(old, now, ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW)))
+    return compare_summaries(old, now, ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW)))
 
 
 def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> Situation:
@@ -63,8 +63,8 @@ def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> S
         "now": NOW,
         "zone": ZoneInfo("UTC"),
         "current": None if now is None else a_service(now),
-        "usual": usual,
-        "before": BEFORE,
+        "reference": usual,
+        "reference_period": BEFORE,
         "comparisons": compared(routes),
         "answered_at": NOW - timedelta(minutes=1),
     }
@@ -73,12 +73,14 @@ def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> S
 
 def an_alert(**more: Any) -> Alert:
     """Return an open alert that relevancy dropped, most of it on ``docs-search``."""
-    shift = Shift(kind="route", name="docs-search", before=Level(mean=0.8, n=300), since=Level(mean=0.42, n=27))
+    shift = ScoreShift(
+        dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27)
+    )
     defaults: dict[str, Any] = {
         "id": "a1",
         "key": "k",
         "rule": "drop",
-        "kind": "drop",
+        "type": "drop",
         "labels": {"service": "shop", "scorer": "answer_relevancy"},
         "state": "firing",
         "message": "relevancy dropped.",
@@ -109,11 +111,11 @@ def test_worse_is_said_with_where_how_far_and_since_when() -> None:
     """With n, the interval, and what it is compared with."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
-    found = verdict_of(a_situation(FELL, onsets={"docs-search": onset}))
+    found = build_verdict(a_situation(FELL, onsets={"docs-search": onset}))
 
     assert found.text == (
-        "Relevancy fell on docs-search. Last 24 h: 0.48 (95 % interval 0.42\u20130.54, n=57) against 0.78 before "
-        "(15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
+        "Relevancy fell on docs-search. Last 24 h: 0.48 (95 % interval 0.42\u20130.54, n=57), compared with 0.78 "
+        "before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
     )
     assert (found.state, found.tone, found.routes) == ("worse", "bad", ("docs-search",))
     assert hrefs(found) == ["/r/docs-search", "/answers?window=24h&sort=lowest&route=docs-search"]
@@ -121,18 +123,21 @@ def test_worse_is_said_with_where_how_far_and_since_when() -> None:
 
 def test_the_baseline_is_named_where_it_is_what_is_usual() -> None:
     """With its version and its time."""
-    assert "0.78 usually (baseline 2, 15 Nov to 18 Nov, n=803)" in verdict_of(a_situation(FELL, before=BASELINE)).text
+    assert (
+        "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"
+        in build_verdict(a_situation(FELL, reference_period=BASELINE)).text
+    )
 
 
 def test_the_largest_drop_comes_first_and_the_others_are_counted() -> None:
     """Only such as are for sure."""
     more = {**FELL, "ask": ((0.8, 400), (0.3, 80)), "new": (None, (0.1, 400)), "few": ((0.9, 400), (0.1, 19))}
 
-    found = verdict_of(a_situation(more))
+    found = build_verdict(a_situation(more))
 
     assert found.routes == ("ask", "docs-search")
     assert "fell on ask" in found.text
-    assert "; and on 1 more route." in found.text
+    assert "; also on 1 more route." in found.text
 
 
 def test_times_are_those_of_the_visitor() -> None:
@@ -140,15 +145,15 @@ def test_times_are_those_of_the_visitor() -> None:
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
     given = a_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
-    assert "since about 19 Nov 00:30" in verdict_of(given).text
-    assert "since about 19 Nov. See" in verdict_of(replace(given, onset_step=DAY)).text
+    assert "since about 19 Nov 00:30" in build_verdict(given).text
+    assert "since about 19 Nov. See" in build_verdict(replace(given, onset_step=DAY)).text
 
 
 def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
     """Its routes together say what none says alone."""
     routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
 
-    found = verdict_of(a_situation(routes, (0.72, 720)))
+    found = build_verdict(a_situation(routes, (0.72, 720)))
 
     assert "Relevancy fell on the service as a whole. Last 24 h: 0.72" in found.text
     assert (found.state, found.routes) == ("worse", ())
@@ -156,15 +161,15 @@ def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
 
 def test_no_change_is_said_with_what_is_and_what_is_usual() -> None:
     """And whether there were routes that nobody can tell of."""
-    found = verdict_of(a_situation(STEADY, (0.81, 186)))
-    unsure = verdict_of(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
+    found = build_verdict(a_situation(STEADY, (0.81, 186)))
+    unsure = build_verdict(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
     assert found.text == (
         "No clear change on any route in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
-        "0.80 before (15 Nov to 18 Nov, n=900)."
+        "compared with 0.80 before (15 Nov to 18 Nov, n=900)."
     )
     assert (found.state, found.tone) == ("unchanged", "good")
-    assert "; 1 of 3 had too few answers to tell." in unsure.text
+    assert "; 1 of 3 routes had too few answers to compare." in unsure.text
 
 
 def test_a_drop_that_does_not_matter_is_none() -> None:
@@ -174,14 +179,14 @@ def test_a_drop_that_does_not_matter_is_none() -> None:
     narrow = [replace(one, interval=(-0.031, -0.029), finding="dropped") for one in sharp.routes]
     given = a_situation(routes, comparisons=replace(sharp, routes=narrow))
 
-    assert verdict_of(given).state == "unchanged"
-    assert verdict_of(replace(given, min_drop=0.02)).state == "worse"
+    assert build_verdict(given).state == "unchanged"
+    assert build_verdict(replace(given, min_drop=0.02)).state == "worse"
 
 
 def test_better_is_said_as_its_own() -> None:
     """Where no route fell."""
-    found = verdict_of(a_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
-    both = verdict_of(a_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
+    found = build_verdict(a_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
+    both = build_verdict(a_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
     assert found.text.startswith("Relevancy rose on ask. Last 24 h: 0.90 (95 % interval")
     assert (found.state, found.tone, found.routes) == ("better", "good", ("ask",))
@@ -190,7 +195,7 @@ def test_better_is_said_as_its_own() -> None:
 
 def test_under_twenty_scores_nothing_is_said_of_them() -> None:
     """The minimum holds for the sentence too."""
-    found = verdict_of(a_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
+    found = build_verdict(a_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
 
     assert found.text == "Not enough data in the last 24 h (n=7, need 20)."
     assert (found.state, found.tone) == ("few", "")
@@ -198,8 +203,10 @@ def test_under_twenty_scores_nothing_is_said_of_them() -> None:
 
 def test_without_a_time_before_there_is_nothing_to_compare_with() -> None:
     """The first day says what is, and not how it changed."""
-    found = verdict_of(a_situation({"ask": (None, (0.8, 40))}, (0.8, 40), usual=None))
-    little = verdict_of(a_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), usual=Estimate(**numbers(0.8, 5))))
+    found = build_verdict(a_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
+    little = build_verdict(
+        a_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**numbers(0.8, 5)))
+    )
 
     assert "Relevancy is 0.80 (95 % interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing" in found.text
     assert little.text.endswith("yet: not enough data (n=5, need 20) before.")
@@ -209,28 +216,28 @@ def test_without_a_time_before_there_is_nothing_to_compare_with() -> None:
 def test_another_judge_is_not_compared_with_the_one_before() -> None:
     """Not even where all numbers fell."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
-    given = a_situation(routes, comparisons=compared(routes, "f2"), current=a_service((0.3, 80), "f2"), usual=None)
+    given = a_situation(routes, comparisons=compared(routes, "f2"), current=a_service((0.3, 80), "f2"), reference=None)
 
-    found = verdict_of(given)
+    found = build_verdict(given)
 
     assert found.text == (
-        "The judge changed: no comparison is possible yet. The new one gives "
-        "0.30 (95 % interval 0.24\u20130.36, n=80) in the last 24 h."
+        "The judge changed, so scores cannot be compared yet. Mean by the new judge in the last 24 h: "
+        "0.30 (95 % interval 0.24\u20130.36, n=80)."
     )
-    assert "not enough data (n=9, need 20)" in verdict_of(replace(given, current=a_service((0.3, 9), "f2"))).text
+    assert "not enough data (n=9, need 20)" in build_verdict(replace(given, current=a_service((0.3, 9), "f2"))).text
 
 
 def test_old_data_is_called_old() -> None:
     """Nobody is told that all is well because nothing comes."""
-    found = verdict_of(a_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
+    found = build_verdict(a_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
 
-    assert found.text.startswith("The newest answer is 3 days old. None has come since 17 Nov 10:30.")
+    assert found.text.startswith("The newest answer is 3 days old. No answer has arrived since 17 Nov 10:30.")
     assert (found.state, found.tone) == ("stale", "warn")
 
 
 def test_an_empty_database_leads_to_the_first_step() -> None:
     """There is nothing to say yet."""
-    found = verdict_of(Situation(scorer=None, now=NOW))
+    found = build_verdict(Situation(scorer=None, now=NOW))
 
     assert (found.state, hrefs(found)) == ("empty", ["/start"])
 
@@ -246,35 +253,35 @@ def covered(seen: int, **more: Any) -> Sequence[Coverage]:
         ({"coverage": covered(12, pending=12), "has_judge": False}, "no judge is configured. Set OPENAI_API_KEY"),
         (
             {"coverage": covered(12, pending=12), "has_worker": False},
-            "they wait, and nothing scores.",
+            "no worker is running. Run germane worker.",
         ),
-        ({"coverage": covered(12, pending=12)}, "12 wait to be scored."),
-        ({"coverage": covered(12, skipped={"not_drawn": 12})}, "none was drawn. Raise the setting rate"),
-        ({"coverage": covered(12, skipped={"budget": 12})}, "the budget is spent."),
+        ({"coverage": covered(12, pending=12)}, "12 are waiting to be scored."),
+        ({"coverage": covered(12, skipped={"not_sampled": 12})}, "no answer was sampled. Raise sample_rate"),
+        ({"coverage": covered(12, skipped={"budget": 12})}, "the budget is exhausted."),
         (
             {"coverage": covered(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
-            "the judge cannot be reached since 18 Nov 10:30. Look at its address",
+            "the judge is unreachable since 18 Nov 10:30. Check its URL",
         ),
-        ({"coverage": covered(12, pending=12), "trouble": "judge_rejected"}, "the judge's server rejects key"),
+        ({"coverage": covered(12, pending=12), "retry_reason": "judge_rejected"}, "the judge's server rejects the key"),
         ({"coverage": covered(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
     ],
 )
 def test_where_nothing_is_scored_it_says_why_and_what_to_do(more: dict[str, Any], expected: str) -> None:
     """The cause and the next step, with a link to where more is known."""
-    found = verdict_of(a_situation({}, None, comparisons=None, **more))
+    found = build_verdict(a_situation({}, None, comparisons=None, **more))
 
-    assert found.text.startswith("12 answers came in the last 24 h, and none was scored: ")
+    assert found.text.startswith("12 answers arrived in the last 24 h and none was scored: ")
     assert expected in found.text
     assert hrefs(found) == ["/worker"]
 
 
 def test_an_open_alert_shows_as_worse_with_its_onset_and_a_link() -> None:
     """Also where the last day alone would not be enough to say so."""
-    few = verdict_of(a_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[an_alert()]))
-    sure = verdict_of(a_situation(FELL, alerts=[an_alert()]))
+    few = build_verdict(a_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[an_alert()]))
+    sure = build_verdict(a_situation(FELL, alerts=[an_alert()]))
 
     assert few.state == sure.state == "worse"
-    assert "Since then: 0.42 (n=27) against 0.80 before (n=300), since about 19 Nov 05:30" in few.text
+    assert "Since then: 0.42 (n=27), compared with 0.80 before (n=300), since about 19 Nov 05:30" in few.text
     assert "Last 24 h: 0.48 (95 % interval" in sure.text
     assert "/alerts/a1" in hrefs(few)
     assert "/alerts/a1" in hrefs(sure)
@@ -283,7 +290,7 @@ def test_an_open_alert_shows_as_worse_with_its_onset_and_a_link() -> None:
 @pytest.mark.parametrize("state", ["firing", "recovering"])
 def test_an_alert_whose_numbers_are_back_is_recovering(state: AlertState) -> None:
     """It is open until its rule says that it is over."""
-    found = verdict_of(a_situation(STEADY, alerts=[an_alert(state=state)]))
+    found = build_verdict(a_situation(STEADY, alerts=[an_alert(state=state)]))
 
     assert "the alert is still open, recovering" in found.text
     assert (found.state, found.tone) == ("recovering", "warn")
@@ -292,23 +299,23 @@ def test_an_alert_whose_numbers_are_back_is_recovering(state: AlertState) -> Non
 def test_alerts_of_a_route_and_of_shares_are_told_too() -> None:
     """A rule over a window names its route; one about refusals speaks in its own words."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
-    given = a_situation(STEADY, alerts=[an_alert(kind="noncommittal_rate", labels=labels, message="12 % refuse.")])
+    given = a_situation(STEADY, alerts=[an_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
 
-    found = verdict_of(given)
+    found = build_verdict(given)
 
-    assert found.text.startswith("More answers refuse on ask: 12 % refuse. See the worst answers")
+    assert found.text.startswith("More answers are refusals on ask: 12 % refuse. See the worst answers")
     assert found.state == "worse"
 
 
 def test_other_open_alerts_are_named_beside_the_sentence() -> None:
     """Of another scorer, or about scoring itself."""
     other = an_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
-    broken = an_alert(id="a3", kind="scorer_error")
+    broken = an_alert(id="a3", type="scorer_error")
 
-    found = verdict_of(a_situation(STEADY, alerts=[other, broken]))
+    found = build_verdict(a_situation(STEADY, alerts=[other, broken]))
 
     assert found.state == "unchanged"
-    assert [one.id for one in found.others] == ["a2", "a3"]
+    assert [one.id for one in found.other_alerts] == ["a2", "a3"]
 
 
 SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900)))
@@ -316,7 +323,7 @@ SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900))
 
 @given(
     sides=st.lists(st.tuples(SIDES, SIDES), max_size=4),
-    kind=st.sampled_from(["drop", "floor", "low_rate", "noncommittal_rate"]),
+    kind=st.sampled_from(["drop", "mean_threshold", "low_score_rate", "noncommittal_rate"]),
     route=st.sampled_from([None, "r0", "r9"]),
     age=st.integers(0, 100),
 )
@@ -326,9 +333,9 @@ def test_the_sentence_never_contradicts_an_open_alert(
     """Whatever the numbers say: it is worse or recovering, and the alert is linked."""
     labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
     routes = {f"r{number}": pair for number, pair in enumerate(sides)}
-    alert = an_alert(kind=kind, labels=labels)
+    alert = an_alert(type=kind, labels=labels)
 
-    found = verdict_of(a_situation(routes, alerts=[alert], answered_at=NOW - timedelta(hours=age)))
+    found = build_verdict(a_situation(routes, alerts=[alert], answered_at=NOW - timedelta(hours=age)))
 
     assert found.state in {"worse", "recovering"}
     assert "/alerts/a1" in hrefs(found)
@@ -344,20 +351,20 @@ def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]
 
 def test_a_drop_began_where_two_levels_fit_best() -> None:
     """By the means of buckets, each as much as it has scores; another judge's do not count."""
-    found = onset_of([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
+    found = estimate_onset([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
 
     assert found == NOW + timedelta(hours=18)
-    assert onset_of(buckets(0.4, 0.5, 0.8), "f1") is None
-    assert onset_of(buckets(0.4), "f1") is None
-    assert onset_of([], "f1") is None
+    assert estimate_onset(buckets(0.4, 0.5, 0.8), "f1") is None
+    assert estimate_onset(buckets(0.4), "f1") is None
+    assert estimate_onset([], "f1") is None
 
 
 def test_a_drop_that_is_older_than_the_chart_has_no_beginning_there() -> None:
     """What the chart shows before the split must be more like what was usual than like what is now."""
     line = buckets(0.8, 0.82, 0.4, 0.45)
 
-    assert onset_of(line, "f1", usual=0.85) == NOW + timedelta(hours=12)
-    assert onset_of(buckets(0.45, 0.44, 0.40), "f1", usual=0.85) is None
+    assert estimate_onset(line, "f1", reference=0.85) == NOW + timedelta(hours=12)
+    assert estimate_onset(buckets(0.45, 0.44, 0.40), "f1", reference=0.85) is None
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
@@ -365,4 +372,4 @@ def test_a_clean_drop_is_found_where_it_is(before: int, after: int, drop: float)
     """However long both levels last."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 
-    assert onset_of(line, "f1") == line[before].start
+    assert estimate_onset(line, "f1") == line[before].start

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.requests import Request
 
-from germane.insights.window import view_of
+from germane.dashboard.web.preferences import parse_view_params
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -32,5 +32,5 @@ END = datetime(2026, 11, 18, tzinfo=UTC)
 def test_a_window_is_what_the_address_says(query: str, span: str, since: datetime, until: datetime) -> None:
     """One end alone is enough; what cannot be read, or ends before it begins, is taken as not given."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
-    found = view_of(Request(scope), NOW)
-    assert (found.span, found.since, found.until) == (span, since, until)
+    found = parse_view_params(Request(scope), NOW)
+    assert (found.window, found.since, found.until) == (span, since, until)

@@ -1,4 +1,4 @@
-"""What the tests of the background share: exchanges, monitors that are stopped again, and patience with a deadline."""
+"""Fixtures of the monitor tests: exchanges, databases, and monitors that are stopped after each test."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import Any
 import pytest
 from tests.conftest import PostgreSQL, migrated_file
 
-from germane.exchange import Exchange, draw_of, new_exchange_id
+from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.monitor import Monitor
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.quota.limiter import shared_pace
+from germane.monitor.quota.limiter import shared_rate_limiter
 from germane.score import Score
-from germane.scorers import Scorer, build
-from germane.settings import Settings, load
-from germane.storage import Store
+from germane.scorers import Scorer, build_scorers
+from germane.settings import Settings, load_settings
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
-QUICK = Backoff(first=0.1, limit=0.4)
+FAST_BACKOFF = Backoff(initial=0.1, maximum=0.4)
 
 
 def wait_until(condition: Callable[[], object], timeout: float = 60.0) -> None:
     deadline = time.monotonic() + timeout
     while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.01)
 
 
@@ -40,7 +40,7 @@ def until() -> Callable[..., None]:
 
 
 def make_exchange(**changes: Any) -> Exchange:
-    """Return an exchange whose answer no other has: equal ones in flight would share a request."""
+    """Return an exchange with a unique answer: equal requests in flight would be coalesced."""
     trace_id = os.urandom(16).hex()
     values: dict[str, Any] = {
         "id": new_exchange_id(),
@@ -51,7 +51,7 @@ def make_exchange(**changes: Any) -> Exchange:
         "question": "How long is the warranty of the lamp?",
         "answer": f"The warranty of the lamp is two years, says order {trace_id[:8]}.",
         "started_at": datetime.now(UTC),
-        "draw": draw_of(trace_id),
+        "sampling_key": sampling_key_for(trace_id),
     }
     return Exchange(**values | changes)
 
@@ -63,7 +63,7 @@ def new_exchange() -> Callable[..., Exchange]:
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated and empty database: SQLite, or PostgreSQL where a test's parameter says so."""
+    """The URL of an empty, migrated database: SQLite, or PostgreSQL if the test's parameter says so."""
     if getattr(request, "param", "sqlite") == "postgresql":
         server: PostgreSQL = request.getfixturevalue("postgresql")
         return server.emptied()
@@ -71,22 +71,22 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    store = Store(url)
+def store(url: str) -> Iterator[TrackingStore]:
+    store = TrackingStore(url)
     yield store
     store.close()
 
 
 @pytest.fixture
-def other_store(url: str) -> Iterator[Store]:
-    """The same database, as another process has it."""
-    store = Store(url)
+def other_store(url: str) -> Iterator[TrackingStore]:
+    """A second connection to the same database, like that of another process."""
+    store = TrackingStore(url)
     yield store
     store.close()
 
 
 class Attached:
-    """Remembers what was attached."""
+    """Records what is attached."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Exchange, list[Score]]] = []
@@ -112,7 +112,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def fast_settings(**changes: Any) -> Settings:
-    return load(**{"tick": 0.05, "judge_timeout": 30.0, "service": "shop"} | changes)
+    return load_settings(**{"poll_interval": 0.05, "judge_timeout": 30.0, "service": "shop"} | changes)
 
 
 @pytest.fixture
@@ -122,11 +122,11 @@ def settings() -> Callable[..., Settings]:
 
 @pytest.fixture
 def start(attached: Attached) -> Iterator[Callable[..., Monitor]]:
-    """Start monitors, which the end of the test stops."""
+    """Start monitors that are stopped at the end of the test."""
     with ExitStack() as stack:
 
-        def start(store: Store, scorers: Sequence[Scorer] = (), *, settings: Settings, **parts: Any) -> Monitor:
-            monitor = Monitor(store, scorers, settings, **{"attach": attached, "backoff": QUICK} | parts)
+        def start(store: TrackingStore, scorers: Sequence[Scorer] = (), *, settings: Settings, **parts: Any) -> Monitor:
+            monitor = Monitor(store, scorers, settings, **{"attach": attached, "backoff": FAST_BACKOFF} | parts)
             stack.callback(monitor.stop, 5.0)
             monitor.start()
             return monitor
@@ -136,14 +136,20 @@ def start(attached: Attached) -> Iterator[Callable[..., Monitor]]:
 
 @pytest.fixture
 def start_judged(start: Callable[..., Monitor]) -> Callable[..., Monitor]:
-    """Start a monitor with the real scorers, which ask the judge over HTTP."""
+    """Start a monitor with the real scorers, which call the judge over HTTP."""
 
-    def start_judged(store: Store, judge: FakeJudge | Mapping[str, Any], **changes: Any) -> Monitor:
+    def start_judged(store: TrackingStore, judge: FakeJudge | Mapping[str, Any], **changes: Any) -> Monitor:
         where = judge.settings() if isinstance(judge, FakeJudge) else judge
         parts = {name: changes.pop(name) for name in ("suppressed", "backoff", "channels") if name in changes}
         settings = fast_settings(**where | changes)
-        workbench = build(settings, pace=shared_pace(settings, store))
-        parts |= {"close": workbench.aclose, "give_up": workbench.give_up}
-        return start(store, workbench.scorers, settings=settings, spent_until=lambda: workbench.spent_until, **parts)
+        scorer_set = build_scorers(settings, rate_limiter=shared_rate_limiter(settings, store))
+        parts |= {"close": scorer_set.aclose, "cancel_judge_requests": scorer_set.stop_waiting}
+        return start(
+            store,
+            scorer_set.scorers,
+            settings=settings,
+            budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
+            **parts,
+        )
 
     return start_judged

@@ -1,4 +1,4 @@
-"""A budget's sampler: exact picks, in time, that no end of a process changes."""
+"""The candidate pool under a budget: exact selections that survive the end of any process."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from germane.daemon_pool import Threads
-from germane.monitor.loop.leader import Office
+from germane.daemon_pool import DaemonThreadPool
+from germane.monitor.loop.leader import LeaderLease
 from germane.monitor.sampling import candidate_pool as pools
-from germane.monitor.sampling.budget_allocation import Cost
-from germane.monitor.sampling.candidate_pool import Cursor, Pool
-from germane.monitor.sampling.eligibility import Fit, Fitness
-from germane.monitor.sampling.priority_sampling import mixture_of
-from germane.monitor.sampling.sampler import Sampling
-from germane.score import Reason, Score
+from germane.monitor.sampling.budget_allocation import ExchangeCost
+from germane.monitor.sampling.candidate_pool import CandidatePool, PoolCursor
+from germane.monitor.sampling.eligibility import Eligibility, EligibilityChecker
+from germane.monitor.sampling.priority_sampling import build_mixture
+from germane.monitor.sampling.sampler import Sampler
+from germane.score import Score, UnscoredReason
 from germane.settings import Budget
-from germane.storage import Expense, Store
+from germane.storage import RequestUsage, TrackingStore
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
-TERM = timedelta(seconds=30)
+LEASE_TTL = timedelta(seconds=30)
 PICKED = {"uniform", "route_floor", "suspicion"}
 numbers = count()
 
@@ -53,22 +53,22 @@ class Plain:
 
 
 class Process:
-    """What of one process samples, with a clock of the test's; each pick costs one call."""
+    """The sampler of one process, with the test's clock. Each selected exchange costs one request."""
 
     def __init__(self, url: str, clock: Clock, budget: Budget | None, scorers: Sequence[Any], **given: Any) -> None:
         self.owner, self.clock = f"process-{next(numbers)}", clock
-        self.store = Store(url, clock=clock)
+        self.store = TrackingStore(url, clock=clock)
         self.scorers = {scorer.name: scorer.fingerprint for scorer in scorers}
-        self.threads = Threads(1, name=self.owner)
-        self.pool = Pool(
-            self.store, budget=budget, rate=given.get("rate", 1.0), assumed=Cost(1, 0, 0),
-            holder=("sampler", self.owner),
+        self.threads = DaemonThreadPool(1, name=self.owner)
+        self.pool = CandidatePool(
+            self.store, budget=budget, sample_rate=given.get("sample_rate", 1.0), default_cost=ExchangeCost(1, 0, 0),
+            lease_holder=("sampler", self.owner),
         )  # fmt: skip
-        self.office = Office(self.store, "sampler", self.owner, term=TERM, clock=clock)
-        self.sampling = Sampling(
-            self.store, scorers, rate=None if budget else given.get("rate", 1.0),
-            fitness=given.get("fitness", Fitness(scorers)),
-            pool=self.pool, proxies=given.get("proxies"), office=self.office, threads=self.threads,
+        self.leader = LeaderLease(self.store, "sampler", self.owner, ttl=LEASE_TTL, clock=clock)
+        self.sampling = Sampler(
+            self.store, scorers, sample_rate=None if budget else given.get("sample_rate", 1.0),
+            eligibility=given.get("eligibility", EligibilityChecker(scorers)),
+            pool=self.pool, score_proxies=given.get("proxies"), leader=self.leader, thread_pool=self.threads,
             attach=lambda *_: None, clock=clock,
         )  # fmt: skip
 
@@ -76,22 +76,22 @@ class Process:
         return asyncio.run(self.sampling.run())
 
     def score(self) -> int:
-        """Score what is ready, each exchange for one call; return how many it was."""
-        claims = self.store.claim(self.owner, self.scorers, limit=1000, lease=TERM)
+        """Score all ready tasks, with one request per exchange; return the number of exchanges."""
+        claims = self.store.queue.claim_tasks(self.owner, self.scorers, limit=1000, lease=LEASE_TTL)
         tasks = [task for claim in claims for task in claim.tasks]
         results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)) for task in tasks]
-        self.store.complete(self.owner, results)
-        self.store.reserve_budget(Budget(calls_per_day=10**6), [Expense(1)] * len(claims))
+        self.store.queue.complete_tasks(self.owner, results)
+        self.store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(1)] * len(claims))
         return len(claims)
 
     def told(self) -> dict[str, tuple[str | None, float | None]]:
-        """Return by trace reason and probability."""
+        """Return the sampling reason and probability of each exchange, by trace id."""
         query = "SELECT trace_id, sampling_reason, sampling_probability FROM exchange"
         with self.store._database.read() as connection:
             return {row[0]: (row[1], row[2]) for row in connection.execute(text(query))}
 
     def reasons(self) -> Counter[str | None]:
-        return Counter(reason for reason, _ in self.told().values())
+        return Counter(reason for reason, _ in self.decisions().values())
 
     def close(self) -> None:
         self.threads.close()
@@ -106,7 +106,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def process(url: str, clock: Clock) -> Iterator[Callable[..., Process]]:
-    """Makes processes on one database."""
+    """Create processes on one database."""
     with ExitStack() as stack:
 
         def make(budget: Budget | None, scorers: Sequence[Any] = (Plain(),), *, at: str = url, **given: Any) -> Process:
@@ -119,7 +119,7 @@ def process(url: str, clock: Clock) -> Iterator[Callable[..., Process]]:
 
 def add(process: Process, make: Any, many: int, **changes: Any) -> list[Any]:
     exchanges = [make(started_at=process.clock.now, route=f"route-{number % 3}", **changes) for number in range(many)]
-    process.store.add(exchanges)
+    process.store.exchanges.add(exchanges)
     return exchanges
 
 
@@ -127,24 +127,24 @@ def later(process: Process, **units: float) -> None:
     process.clock.now += timedelta(**units)
 
 
-class SlowFitness(Fitness):
-    """Takes ten seconds for an exchange, as slow predicates would, and meanwhile does something."""
+class SlowEligibilityChecker(EligibilityChecker):
+    """Takes ten seconds per exchange, like a slow predicate, and calls a function meanwhile."""
 
     def __init__(self, clock: Clock, meanwhile: Callable[[], object]) -> None:
         super().__init__([Plain()])
         self._clock, self._meanwhile = clock, meanwhile
 
-    def of(self, exchange: Any) -> Fit:
-        self._clock.now += TERM / 3
+    def check(self, exchange: Any) -> Eligibility:
+        self._clock.now += LEASE_TTL / 3
         self._meanwhile()
-        return super().of(exchange)
+        return super().check(exchange)
 
 
-def test_slow_predicates_do_not_lose_the_office(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
-    """Another process does not take a look over that takes longer than a term: both would begin anew for ever."""
-    other = Store(url, clock=clock)
-    fitness = SlowFitness(clock, lambda: taken.append(other.elect("sampler", "other", ttl=TERM)))
-    slow, taken = process(Budget(calls_per_day=24), fitness=fitness), list[bool]()
+def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
+    """The lease is renewed during a long sampling run: otherwise two processes would keep starting over."""
+    other = TrackingStore(url, clock=clock)
+    eligibility = SlowEligibilityChecker(clock, lambda: taken.append(other.workers.acquire_lease("sampler", "other", ttl=LEASE_TTL)))
+    slow, taken = process(Budget(requests_per_day=24), eligibility=eligibility), list[bool]()
     add(slow, new_exchange, 9)
 
     assert slow.run() == 9
@@ -152,19 +152,19 @@ def test_slow_predicates_do_not_lose_the_office(process: Any, clock: Clock, url:
     other.close()
 
 
-def test_a_look_that_is_to_stop_keeps_what_it_has(process: Any, clock: Clock, new_exchange: Any) -> None:
-    """A process that ends waits for one predicate and not for all; the rest is left to the next one."""
-    slow = process(None, fitness=SlowFitness(clock, lambda: setattr(slow.sampling, "stopping", True)))
+def test_a_stopping_sampler_keeps_its_decisions(process: Any, clock: Clock, new_exchange: Any) -> None:
+    """A stopping process waits for one predicate, not for all; the next process decides on the rest."""
+    slow = process(None, eligibility=SlowEligibilityChecker(clock, lambda: setattr(slow.sampling, "stopping", True)))
     add(slow, new_exchange, 3)
 
     assert slow.run() == 1
-    assert slow.reasons() == {"drawn": 1, None: 2}
+    assert slow.reasons() == {"sampled": 1, None: 2}
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_day_of_intervals_uses_its_budget_up_and_no_more(process: Any, new_exchange: Any) -> None:
-    """Every hour gets its picks, 46 in all, each exchange ends with a reason, and all picks are scored."""
-    one = process(Budget(calls_per_day=46))
+def test_a_day_of_intervals_uses_exactly_its_budget(process: Any, new_exchange: Any) -> None:
+    """Every hour selects some, 46 in total; each exchange ends with a reason, and all selected ones are scored."""
+    one = process(Budget(requests_per_day=46))
     picked = []
     for _ in range(23):
         one.run()
@@ -175,18 +175,18 @@ def test_a_day_of_intervals_uses_its_budget_up_and_no_more(process: Any, new_exc
         picked.append(one.score())
 
     assert picked == [2] * 23
-    assert one.reasons().keys() - PICKED == {"not_drawn"}
-    assert one.reasons()["not_drawn"] == 20 * 23 - 46
-    assert one.store.spent().picked == one.store.spent().calls == 46
-    (covered,) = {(route.seen, route.scored + sum(route.skipped.values())) for route in one.store.coverage()[:1]}
+    assert one.reasons().keys() - PICKED == {"not_sampled"}
+    assert one.reasons()["not_sampled"] == 20 * 23 - 46
+    assert one.store.quota.load_usage().selected == one.store.quota.load_usage().calls == 46
+    (covered,) = {(route.seen, route.scored + sum(route.skipped.values())) for route in one.store.trends.coverage()[:1]}
     assert covered[0] == covered[1]
-    assert one.store.counts().pending == 0
+    assert one.store.answers.counts().pending == 0
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_nothing_is_ready_before_its_interval_ends(process: Any, new_exchange: Any) -> None:
-    """Candidates wait; what comes late falls into the next interval."""
-    one = process(Budget(calls_per_day=240))
+def test_candidates_wait_for_the_end_of_their_interval(process: Any, new_exchange: Any) -> None:
+    """Late exchanges belong to the next interval."""
+    one = process(Budget(requests_per_day=240))
     one.run()
     add(one, new_exchange, 5)
     later(one, minutes=59)
@@ -196,57 +196,60 @@ def test_nothing_is_ready_before_its_interval_ends(process: Any, new_exchange: A
     later(one, minutes=1)
     one.run()
     late = [new_exchange(started_at=DAY)]
-    one.store.add(late)
+    one.store.exchanges.add(late)
     one.run()
 
     assert one.score() == 5
-    assert one.told()[late[0].trace_id] == ("candidate", None)
+    assert one.decisions()[late[0].trace_id] == ("candidate", None)
 
 
-def test_probabilities_tell_how_many_there_were(process: Any, new_exchange: Any) -> None:
-    """All carry theirs, times that of being kept; picks' inverses sum to about the number of exchanges."""
-    one = process(Budget(calls_per_hour=200))
+def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, new_exchange: Any) -> None:
+    """Every exchange has one, times its capture probability; over the selected ones the inverses add up."""
+    one = process(Budget(requests_per_hour=200))
     one.run()
     add(one, new_exchange, 1000)
     for exchange in (kept := [new_exchange(started_at=DAY, capture_probability=0.5) for _ in range(100)]):
-        object.__setattr__(exchange, "draw", exchange.draw / 2)  # else the capture limit had not kept it
-    one.store.add(kept)
+        object.__setattr__(
+            exchange, "sampling_key", exchange.sampling_key / 2
+        )  # else the capture limit had not kept it
+    one.store.exchanges.add(kept)
     one.run()
     later(one, hours=1)
     one.run()
 
-    told = one.told().values()
+    told = one.decisions().values()
     picked = [probability for reason, probability in told if reason in PICKED]
     assert all(0 < probability <= 1 for _, probability in told)
-    assert all(one.told()[exchange.trace_id][1] <= 0.5 for exchange in kept)
+    assert all(one.decisions()[exchange.trace_id][1] <= 0.5 for exchange in kept)
     assert sum(1 / probability for probability in picked) == pytest.approx(1200, rel=0.2)
 
 
 def played(process: Callable[..., Process], url: str, exchanges: list[Any], interrupt: bool) -> dict[str, Any]:
     """Return what becomes of 1,300 candidates, with or without the process's end after each transaction."""
-    budget = Budget(calls_per_hour=40)
+    budget = Budget(requests_per_hour=40)
     one = process(budget, at=url)
     one.run()
-    one.store.add(exchanges)
+    one.store.exchanges.add(exchanges)
     one.run()
     one.clock.now = DAY + timedelta(hours=1)
     while interrupt:
         one = process(budget, at=url)
-        one.clock.now += 3 * TERM  # until it is known that the one before is gone
-        assert one.office.held()
-        if not one.pool.step() and Cursor.read(one.store.cursor("sampler")).remainder is None:
+        one.clock.now += 3 * LEASE_TTL  # until it is known that the one before is gone
+        assert one.leader.acquire()
+        if (
+            not one.pool.run_step()
+            and PoolCursor.from_json(one.store.sampling.load_cursor("sampler")).unselected is None
+        ):
             break
     one.run()
     one.clock.now = DAY
-    return one.told()
+    return one.decisions()
 
 
-def test_a_process_that_ends_between_batches_changes_nothing(
-    process: Any, url: str, tmp_path: Any, new_exchange: Any
-) -> None:
-    """However often it happens, reasons and probabilities are those of a run that nothing interrupted."""
+def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_path: Any, new_exchange: Any) -> None:
+    """However often the process ends, reasons and probabilities equal those of an uninterrupted run."""
     other = f"sqlite:///{tmp_path / 'other.db'}"
-    store = Store(other)
+    store = TrackingStore(other)
     store.migrate()
     store.close()
     exchanges = [new_exchange(started_at=DAY, route=f"route-{number % 7}") for number in range(1300)]
@@ -257,52 +260,52 @@ def test_a_process_that_ends_between_batches_changes_nothing(
 
     assert smooth == interrupted
     assert sum(reason in PICKED for reason, _ in smooth.values()) > 20
-    assert {reason for reason, _ in smooth.values()} <= PICKED | {"not_drawn"}
+    assert {reason for reason, _ in smooth.values()} <= PICKED | {"not_sampled"}
 
 
-def test_no_look_slips_into_an_interval_that_is_being_closed(process: Any, new_exchange: Any) -> None:
-    """Exchanges that come between the picks and the last of the rest have their own interval."""
-    one = process(Budget(calls_per_hour=20))
+def test_no_candidate_is_added_while_an_interval_is_closed(process: Any, new_exchange: Any) -> None:
+    """Exchanges that come between the selection and the last skip belong to their own interval."""
+    one = process(Budget(requests_per_hour=20))
     one.run()
     add(one, new_exchange, 700)
     one.run()
     later(one, hours=1)
-    assert one.office.held()
-    assert one.pool.step() == 700  # the picks; then it ends
+    assert one.leader.acquire()
+    assert one.pool.run_step() == 700  # the picks; then it ends
     late = add(one, new_exchange, 3)
 
-    successor = process(Budget(calls_per_hour=20))
+    successor = process(Budget(requests_per_hour=20))
     later(successor, minutes=1)
     successor.run()
 
-    assert {successor.told()[exchange.trace_id][0] for exchange in late} == {"candidate"}
+    assert {successor.decisions()[exchange.trace_id][0] for exchange in late} == {"candidate"}
     assert successor.reasons()["candidate"] == 3
 
 
-def test_a_process_that_was_taken_for_gone_writes_nothing(process: Any, new_exchange: Any) -> None:
-    """It finds the office in other hands in the same transaction, and leaves the pool to them."""
-    one, other = process(Budget(calls_per_hour=20)), process(Budget(calls_per_hour=20))
+def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None:
+    """Its transaction finds that another process holds the lease, and leaves the pool alone."""
+    one, other = process(Budget(requests_per_hour=20)), process(Budget(requests_per_hour=20))
     one.run()
     add(one, new_exchange, 60)
     one.run()
     later(one, hours=1)
-    assert other.office.held()
-    before = other.told()
+    assert other.leader.acquire()
+    before = other.decisions()
 
-    assert one.pool.step() == 0
-    assert other.told() == before
+    assert one.pool.run_step() == 0
+    assert other.decisions() == before
     other.run()
     assert other.reasons()["candidate"] == 0
 
 
-def test_scorers_that_change_leave_nothing_behind(process: Any, new_exchange: Any) -> None:
-    """Those that looked at an exchange stay the ones that score it; tasks of others are neither made nor lost."""
-    one = process(Budget(calls_per_hour=20), [Plain(), Plain("gone")])
+def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) -> None:
+    """The scorers that saw an exchange score it; tasks of others are neither created nor lost."""
+    one = process(Budget(requests_per_hour=20), [Plain(), Plain("gone")])
     one.run()
     add(one, new_exchange, 30)
     one.run()
     later(one, hours=1)
-    changed = process(Budget(calls_per_hour=20), [Plain(), Plain("new")])
+    changed = process(Budget(requests_per_hour=20), [Plain(), Plain("new")])
     later(changed, minutes=1)
     changed.run()
 
@@ -310,7 +313,7 @@ def test_scorers_that_change_leave_nothing_behind(process: Any, new_exchange: An
     with changed.store._database.read() as connection:
         for row in connection.execute(text("SELECT scorer, state, not_before IS NULL FROM scoring_task")):
             states[tuple(row)] += 1
-    picked = 30 - changed.reasons()["not_drawn"]
+    picked = 30 - changed.reasons()["not_sampled"]
     assert states == {
         (name, *state): many
         for name in ("plain", "gone")
@@ -319,17 +322,17 @@ def test_scorers_that_change_leave_nothing_behind(process: Any, new_exchange: An
     assert changed.score() == picked
 
 
-def test_when_nothing_is_left_the_rest_of_the_day_is_skipped_for_it(process: Any, new_exchange: Any) -> None:
-    """With the reason budget and no probability; the next day has its own."""
-    one = process(Budget(calls_per_day=30))
+def test_a_spent_budget_skips_the_rest_of_the_day(process: Any, new_exchange: Any) -> None:
+    """The reason is budget, without a probability; the next day has its own budget."""
+    one = process(Budget(requests_per_day=30))
     one.run()
-    one.store.reserve_budget(Budget(calls_per_day=30), [Expense(30)])
+    one.store.quota.reserve_budget(Budget(requests_per_day=30), [RequestUsage(30)])
     add(one, new_exchange, 8)
     one.run()
     later(one, hours=2)
     one.run()
-    assert set(one.told().values()) == {("budget", None)}
-    assert one.store.counts().skipped_reasons == {Reason.BUDGET: 8}
+    assert set(one.decisions().values()) == {("budget", None)}
+    assert one.store.answers.counts().skipped_reasons == {UnscoredReason.BUDGET: 8}
 
     later(one, hours=23)
     add(one, new_exchange, 8)
@@ -339,9 +342,9 @@ def test_when_nothing_is_left_the_rest_of_the_day_is_skipped_for_it(process: Any
     assert sum(one.reasons()[reason] for reason in PICKED) > 0
 
 
-def test_a_pool_waits_while_its_share_is_none(process: Any, new_exchange: Any) -> None:
-    """Of two picks a day the first comes when about half of the day is over, from all that has gathered."""
-    one = process(Budget(calls_per_day=2))
+def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> None:
+    """With two exchanges per day, the first is selected around noon, from all that have come."""
+    one = process(Budget(requests_per_day=2))
     one.run()
     seen = []
     for _ in range(12):
@@ -349,20 +352,20 @@ def test_a_pool_waits_while_its_share_is_none(process: Any, new_exchange: Any) -
         one.run()
         later(one, hours=1)
         one.run()
-        seen.append(one.reasons()["not_drawn"])
+        seen.append(one.reasons()["not_sampled"])
 
     assert seen[:3] == [0, 0, 0]
     assert seen[-1] >= 10
     assert sum(one.reasons()[reason] for reason in PICKED) == 1
 
 
-def test_a_clock_that_is_set_back_holds_the_pool_up_for_an_interval_at_most(process: Any, new_exchange: Any) -> None:
-    """Not until the time is reached again that it showed."""
-    one = process(Budget(calls_per_hour=100))
+def test_a_clock_set_back_delays_the_pool_by_one_interval_at_most(process: Any, new_exchange: Any) -> None:
+    """It does not wait until the former time is reached again."""
+    one = process(Budget(requests_per_hour=100))
     later(one, hours=12)
     one.run()
     later(one, hours=-6)
-    successor = process(Budget(calls_per_hour=100))
+    successor = process(Budget(requests_per_hour=100))
     later(successor, minutes=2)
     successor.run()
     add(successor, new_exchange, 30)
@@ -373,31 +376,31 @@ def test_a_clock_that_is_set_back_holds_the_pool_up_for_an_interval_at_most(proc
     assert successor.reasons()["candidate"] == 0
 
 
-def test_without_the_budget_the_rate_decides_on_what_it_left(process: Any, new_exchange: Any) -> None:
-    """Candidates of an earlier budget are not forgotten when it is taken out of the settings."""
-    one = process(Budget(calls_per_day=20))
+def test_candidates_of_a_removed_budget_are_sampled_at_the_rate(process: Any, new_exchange: Any) -> None:
+    """They are not forgotten when the budget is removed from the settings."""
+    one = process(Budget(requests_per_day=20))
     one.run()
     exchanges = add(one, new_exchange, 700)
     one.run()
     assert one.reasons() == {"candidate": 700}
 
     later(one, minutes=2)
-    other = process(None, rate=0.25)
+    other = process(None, sample_rate=0.25)
     other.run()
 
-    drawn = sum(exchange.draw <= 0.25 for exchange in exchanges)
-    assert other.reasons() == {"drawn": drawn, "not_drawn": 700 - drawn}
-    assert {probability for _, probability in other.told().values()} == {0.25}
+    drawn = sum(exchange.sampling_key <= 0.25 for exchange in exchanges)
+    assert other.reasons() == {"sampled": drawn, "not_sampled": 700 - drawn}
+    assert {probability for _, probability in other.decisions().values()} == {0.25}
     assert other.score() == drawn
 
 
-def test_suspicious_exchanges_are_picked_more_often(process: Any, new_exchange: Any) -> None:
-    """By the proxies that were made at the first look, which are kept with the exchange."""
+def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange: Any) -> None:
+    """By the proxy scores that are stored with the exchange."""
 
     def proxies(exchanges: Sequence[Any]) -> dict[str, tuple[float | None, float]]:
         return {one.id: (0.1 if one.attributes["bad"] else 0.95, 1.0) for one in exchanges}
 
-    one = process(Budget(calls_per_hour=100), proxies=proxies)
+    one = process(Budget(requests_per_hour=100), proxies=proxies)
     one.run()
     bad = add(one, new_exchange, 200, attributes={"bad": True})
     good = add(one, new_exchange, 800, attributes={"bad": False})
@@ -405,47 +408,54 @@ def test_suspicious_exchanges_are_picked_more_often(process: Any, new_exchange: 
     later(one, hours=1)
     one.run()
 
-    told = one.told()
+    told = one.decisions()
     shares = [sum(told[each.trace_id][1] for each in some) / len(some) for some in (bad, good)]
     assert shares[0] > 2 * shares[1]
     assert one.reasons()["suspicion"] > 10
 
 
-def test_a_cursor_is_read_as_it_was_written() -> None:
-    """To the last digit, whatever routes are called."""
+def test_a_cursor_survives_serialization() -> None:
+    """To the last bit, whatever the names of the routes."""
     import numpy as np
 
-    mixture = mixture_of(np.array([0, 1, 1]), np.array([0.1, 0.7, np.nan]))
-    cursor = Cursor(DAY, pools.Remainder(Reason.NOT_DRAWN, mixture, (('sh"op', "a\nsk"), ("", "∞"))))
+    mixture = build_mixture(np.array([0, 1, 1]), np.array([0.1, 0.7, np.nan]))
+    cursor = PoolCursor(
+        DAY, pools.UnselectedCandidates(UnscoredReason.NOT_SAMPLED, mixture, (('sh"op', "a\nsk"), ("", "∞")))
+    )
 
-    assert Cursor.read(cursor.written()) == cursor
-    assert Cursor.read(Cursor(DAY, pools.Remainder(Reason.BUDGET)).written()).remainder.mixture is None
-    assert Cursor.read(Cursor(DAY).written()) == Cursor(DAY)
+    assert PoolCursor.from_json(cursor.to_json()) == cursor
+    assert (
+        PoolCursor.from_json(
+            PoolCursor(DAY, pools.UnselectedCandidates(UnscoredReason.BUDGET)).to_json()
+        ).unselected.mixture
+        is None
+    )
+    assert PoolCursor.from_json(PoolCursor(DAY).to_json()) == PoolCursor(DAY)
 
 
 @pytest.fixture
-def timed_store(url: str, clock: Clock) -> Iterator[Store]:
+def timed_store(url: str, clock: Clock) -> Iterator[TrackingStore]:
     """A store that goes by the clock."""
-    store = Store(url, clock=clock)
+    store = TrackingStore(url, clock=clock)
     yield store
     store.close()
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_under_a_budget_a_monitor_picks_and_scores(
-    timed_store: Store, clock: Clock, start: Any, settings: Any, attached: Any, new_exchange: Any, until: Any
+def test_a_monitor_with_a_budget_selects_and_scores(
+    timed_store: TrackingStore, clock: Clock, start: Any, settings: Any, attached: Any, new_exchange: Any, until: Any
 ) -> None:
-    """With the settings alone: candidates wait, and once their interval is over they are picked and scored."""
-    start(timed_store, [Plain()], settings=settings(budget={"calls_per_day": 10**6}), clock=clock)
-    until(lambda: timed_store.cursor("sampler"))
+    """With settings alone: candidates wait, and are selected and scored after their interval."""
+    start(timed_store, [Plain()], settings=settings(budget={"requests_per_day": 10**6}), clock=clock)
+    until(lambda: timed_store.sampling.load_cursor("sampler"))
     exchanges = [new_exchange(started_at=DAY) for _ in range(5)]
-    timed_store.add(exchanges)
-    until(lambda: len(timed_store.candidates(9)) == 5)
-    assert timed_store.counts().rows == 0
+    timed_store.exchanges.add(exchanges)
+    until(lambda: len(timed_store.sampling.list_candidates(9)) == 5)
+    assert timed_store.answers.counts().scores == 0
 
     clock.now += timedelta(hours=1)
-    until(lambda: timed_store.counts().rows == 5)
+    until(lambda: timed_store.answers.counts().scores == 5)
 
-    assert timed_store.spent().picked == 5
+    assert timed_store.quota.load_usage().selected == 5
     until(lambda: len(attached.calls) == 5)
     assert {one.id for one, _ in attached.calls} == {one.id for one in exchanges}

@@ -1,4 +1,4 @@
-"""Scorers of one's own, online."""
+"""User-defined scorers in a running monitor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import germane
 from germane import registry
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.scorers import build
-from germane.storage import Store
+from germane.scorers import build_scorers
+from germane.storage import TrackingStore
 
 ANSWERS = {"good": 0.5, "high": 1.5, "nan": float("nan")}
 
@@ -33,19 +33,25 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "asynchronous"])
-def test_a_value_or_a_reason_reaches_the_database(
-    store: Store, start: Callable[..., Monitor], settings: Any, new_exchange: Any, until: Any, name: str, attached: Any
+def test_a_scorer_yields_a_value_or_a_reason(
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Any,
+    new_exchange: Any,
+    until: Any,
+    name: str,
+    attached: Any,
 ) -> None:
-    """What raises or lies outside the range is failed for good, and no number anywhere."""
+    """An exception or a value outside the range becomes a failed score without a number."""
     configured = settings(scorers=(name,))
-    workbench = build(configured)
-    store.add([new_exchange(answer=answer) for answer in ("good", "high", "nan", "raises")])
-    start(store, workbench.scorers, settings=configured, close=workbench.aclose)
+    scorer_set = build_scorers(configured)
+    store.exchanges.add([new_exchange(answer=answer) for answer in ("good", "high", "nan", "raises")])
+    start(store, scorer_set.scorers, settings=configured, close=scorer_set.aclose)
 
-    until(lambda: store.counts().done + store.counts().failed == 4)
+    until(lambda: store.answers.counts().done + store.answers.counts().failed == 4)
 
-    assert [scored.score.value for scored in store.worst()] == [0.5]
-    assert store.counts().failed_reasons == {"out_of_range": 2, "scorer_error": 1}
+    assert [scored.score.value for scored in store.answers.worst()] == [0.5]
+    assert store.answers.counts().failed_reasons == {"out_of_range": 2, "scorer_error": 1}
     until(lambda: len(attached.scores) == 4)
     assert {score.scorer for score in attached.scores} == {name}
 
@@ -58,8 +64,8 @@ def free() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_a_hanging_function_does_not_keep_the_monitor_from_stopping(
-    store: Store, start: Callable[..., Monitor], settings: Any, new_exchange: Any, free: threading.Event
+def test_a_hanging_scorer_does_not_block_stopping(
+    store: TrackingStore, start: Callable[..., Monitor], settings: Any, new_exchange: Any, free: threading.Event
 ) -> None:
     """Its exchange is scored at the next start."""
     began = threading.Event()
@@ -71,12 +77,12 @@ def test_a_hanging_function_does_not_keep_the_monitor_from_stopping(
         return 0.5
 
     configured = settings(scorers=("hangs",))
-    workbench = build(configured)
-    store.add([new_exchange(answer="good")])
-    monitor = start(store, workbench.scorers, settings=configured, close=workbench.aclose)
+    scorer_set = build_scorers(configured)
+    store.exchanges.add([new_exchange(answer="good")])
+    monitor = start(store, scorer_set.scorers, settings=configured, close=scorer_set.aclose)
     assert began.wait(60)
 
     monitor.stop(1.0)
 
-    counts = store.counts()
+    counts = store.answers.counts()
     assert (counts.done, counts.failed, counts.pending + counts.running) == (0, 0, 1)

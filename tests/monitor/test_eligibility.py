@@ -1,4 +1,4 @@
-"""What is known of an exchange before any draw: filters, rules that always score, and functions of the user's."""
+"""Eligibility before sampling: filters, rules that always score, and predicates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from germane.errors import SettingsError
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.sampling.eligibility import Fit, Fitness
-from germane.monitor.sampling.sampler import decide
-from germane.score import Reason
+from germane.monitor.sampling.eligibility import Eligibility, EligibilityChecker
+from germane.monitor.sampling.sampler import decide_sampling
+from germane.score import UnscoredReason
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 MODULE = """
 import asyncio
@@ -84,12 +84,12 @@ def predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
 
 
 @pytest.fixture
-def fit_of(settings: Callable[..., Settings]) -> Callable[..., Fit]:
-    def fit_of(exchange: Exchange, **rules: Any) -> Fit:
+def check(settings: Callable[..., Settings]) -> Callable[..., Eligibility]:
+    def check(exchange: Exchange, **rules: Any) -> Eligibility:
         given = settings(**rules)
-        return Fitness([Plain()], filters=given.filters, always=given.always).of(exchange)
+        return EligibilityChecker([Plain()], filters=given.filters, always_score=given.always_score).check(exchange)
 
-    return fit_of
+    return check
 
 
 @pytest.mark.parametrize(
@@ -107,56 +107,60 @@ def fit_of(settings: Callable[..., Settings]) -> Callable[..., Fit]:
         ({"status": ["error"]}, False),
     ],
 )
-def test_a_filter_chooses_by_all_that_it_names(
-    fit_of: Callable[..., Fit], new_exchange: Any, match: dict[str, Any], fits: bool
+def test_a_filter_requires_all_its_conditions(
+    check: Callable[..., Eligibility], new_exchange: Any, match: dict[str, Any], fits: bool
 ) -> None:
-    """Routes and attributes are patterns of text, upper case is not lower case, and all that is named must fit."""
+    """Routes and attributes are case-sensitive patterns, and every condition must match."""
     exchange = new_exchange(route="support-de", attributes={"tenant": "acme-1", "beta": True, "retries": 3})
 
-    assert fit_of(exchange, filters={"plain": match}).unfit == ({} if fits else {"plain": Reason.FILTERED})
-    assert fit_of(exchange, always=[match]).always is fits
+    assert check(exchange, filters={"plain": match}).skip_reasons == (
+        {} if fits else {"plain": UnscoredReason.FILTERED}
+    )
+    assert check(exchange, always_score=[match]).always_score is fits
 
 
-def test_a_filter_is_of_one_scorer(settings: Callable[..., Settings], new_exchange: Any) -> None:
-    """What one scorer does not look at, the others score; and an input that is missing is told before a filter."""
+def test_a_filter_applies_to_one_scorer(settings: Callable[..., Settings], new_exchange: Any) -> None:
+    """Other scorers are unaffected, and a missing input is reported before a filter."""
     given = settings(filters={"plain": {"routes": ["docs"]}})
-    fitness = Fitness([Plain(), Plain("other")], filters=given.filters)
+    eligibility = EligibilityChecker([Plain(), Plain("other")], filters=given.filters)
 
-    assert fitness.of(new_exchange(route="ask")).unfit == {"plain": Reason.FILTERED}
-    assert fitness.of(new_exchange(route="docs")).unfit == {}
-    assert fitness.of(new_exchange(route="ask", answer=None)).unfit == dict.fromkeys(
-        ("plain", "other"), Reason.MISSING_INPUT
+    assert eligibility.check(new_exchange(route="ask")).skip_reasons == {"plain": UnscoredReason.FILTERED}
+    assert eligibility.check(new_exchange(route="docs")).skip_reasons == {}
+    assert eligibility.check(new_exchange(route="ask", answer=None)).skip_reasons == dict.fromkeys(
+        ("plain", "other"), UnscoredReason.MISSING_INPUT
     )
 
 
 @pytest.mark.parametrize("status", ["error", "abandoned", "cancelled"])
-def test_half_an_answer_is_scored_only_for_who_asks_for_it(
-    fit_of: Callable[..., Fit], new_exchange: Any, status: str
+def test_incomplete_answers_are_scored_only_by_status(
+    check: Callable[..., Eligibility], new_exchange: Any, status: str
 ) -> None:
-    """A handler that failed is scored where a filter or a rule names how it ended, and not for any other rule."""
+    """A failed handler's answer is scored if a filter or rule names its status, and not for other rules."""
     cut_short = new_exchange(status=status)
 
-    assert fit_of(cut_short).unfit == {"plain": Reason.FILTERED}
-    assert fit_of(cut_short, always=[{"status": [status]}]) == Fit({}, always=True)
-    assert fit_of(cut_short, filters={"plain": {"status": ["ok", status]}}).unfit == {}
-    assert fit_of(cut_short, always=[{"routes": ["*"]}]) == Fit({"plain": Reason.FILTERED}, always=True)
-    assert fit_of(cut_short, always=[{"status": [status]}], filters={"plain": {"status": ["ok"]}}).unfit == {
-        "plain": Reason.FILTERED
-    }
-    assert fit_of(new_exchange(status=status, answer=None), always=[{"status": [status]}]).unfit == {
-        "plain": Reason.MISSING_INPUT
+    assert check(cut_short).skip_reasons == {"plain": UnscoredReason.FILTERED}
+    assert check(cut_short, always_score=[{"status": [status]}]) == Eligibility({}, always_score=True)
+    assert check(cut_short, filters={"plain": {"status": ["ok", status]}}).skip_reasons == {}
+    assert check(cut_short, always_score=[{"routes": ["*"]}]) == Eligibility(
+        {"plain": UnscoredReason.FILTERED}, always_score=True
+    )
+    assert check(
+        cut_short, always_score=[{"status": [status]}], filters={"plain": {"status": ["ok"]}}
+    ).skip_reasons == {"plain": UnscoredReason.FILTERED}
+    assert check(new_exchange(status=status, answer=None), always_score=[{"status": [status]}]).skip_reasons == {
+        "plain": UnscoredReason.MISSING_INPUT
     }
 
 
-def test_a_predicate_chooses(predicates: Any, fit_of: Callable[..., Fit], new_exchange: Any) -> None:
-    """A function of the user's decides, and is asked only for what fits otherwise."""
+def test_a_predicate_decides(predicates: Any, check: Callable[..., Eligibility], new_exchange: Any) -> None:
+    """A user's function is called only if all other conditions match."""
     long, short = new_exchange(), new_exchange(answer="no")
     rule = {"routes": ["ask"], "predicate": "chosen:is_long"}
 
-    assert fit_of(long, filters={"plain": rule}).unfit == {}
-    assert fit_of(short, filters={"plain": rule}).unfit == {"plain": Reason.FILTERED}
-    assert fit_of(new_exchange(route="docs"), always=[rule]).always is False
-    assert fit_of(short, always=[{"predicate": "chosen:Kind.is_short"}]).always is True
+    assert check(long, filters={"plain": rule}).skip_reasons == {}
+    assert check(short, filters={"plain": rule}).skip_reasons == {"plain": UnscoredReason.FILTERED}
+    assert check(new_exchange(route="docs"), always_score=[rule]).always_score is False
+    assert check(short, always_score=[{"predicate": "chosen:Kind.is_short"}]).always_score is True
     assert predicates().calls == [long.id, short.id]
 
 
@@ -170,7 +174,7 @@ def test_a_predicate_chooses(predicates: Any, fit_of: Callable[..., Fit], new_ex
         ("gives_up", "CancelledError"),
     ],
 )
-def test_a_predicate_that_fails_decides_nothing(
+def test_a_failing_predicate_is_ignored(
     predicates: Any,
     settings: Callable[..., Settings],
     new_exchange: Any,
@@ -178,18 +182,18 @@ def test_a_predicate_that_fails_decides_nothing(
     name: str,
     error: str,
 ) -> None:
-    """A filter lets through what its predicate fails for, a rule does not take it; it is said once, without text."""
-    given = settings(filters={"plain": {"predicate": f"chosen:{name}"}}, always=[{"predicate": f"chosen:{name}"}])
-    filtering = Fitness([Plain()], filters=given.filters)
-    asking = Fitness([Plain()], always=given.always)
+    """A filter accepts, a rule does not; it is logged once, without the message of the exception."""
+    given = settings(filters={"plain": {"predicate": f"chosen:{name}"}}, always_score=[{"predicate": f"chosen:{name}"}])
+    filtering = EligibilityChecker([Plain()], filters=given.filters)
+    asking = EligibilityChecker([Plain()], always_score=given.always_score)
 
     with caplog.at_level(logging.INFO, "germane"):
-        assert {filtering.of(new_exchange()) == Fit() for _ in range(3)} == {True}
+        assert {filtering.check(new_exchange()) == Eligibility() for _ in range(3)} == {True}
     (line,) = caplog.messages
     assert f"chosen:{name}" in line
     assert error in line
     assert "warranty" not in line
-    assert asking.of(new_exchange()) == Fit()
+    assert asking.check(new_exchange()) == Eligibility()
 
 
 @pytest.mark.parametrize(
@@ -197,21 +201,21 @@ def test_a_predicate_that_fails_decides_nothing(
     [
         ("nowhere:is_odd", "No module named 'nowhere'"),
         ("chosen:gone", "has no attribute 'gone'"),
-        ("chosen:later", "not async"),
-        ("chosen:Called", "must be a function"),
-        ("chosen:number", "must be a function"),
+        ("chosen:later", "synchronous function"),
+        ("chosen:Called", "must be a synchronous function"),
+        ("chosen:number", "must be a synchronous function"),
     ],
 )
 @pytest.mark.parametrize(
     ("rules", "setting"),
     [
         (lambda name: {"filters": {"plain": {"predicate": name}}}, "filters.plain.predicate"),
-        (lambda name: {"always": [{"routes": ["ask"]}, {"predicate": name}]}, "always.1.predicate"),
+        (lambda name: {"always_score": [{"routes": ["ask"]}, {"predicate": name}]}, "always_score.1.predicate"),
     ],
 )
-def test_a_predicate_that_is_not_there_is_refused_at_the_start(
+def test_an_invalid_predicate_raises_at_start(
     predicates: Any,
-    store: Store,
+    store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
     rules: Any,
@@ -219,7 +223,7 @@ def test_a_predicate_that_is_not_there_is_refused_at_the_start(
     name: str,
     cause: str,
 ) -> None:
-    """The refusal names the setting, its value and the cause."""
+    """The error names the setting, its value and the cause."""
     with pytest.raises(SettingsError) as refusal:
         start(store, [Plain()], settings=settings(**rules(name)))
 
@@ -227,10 +231,13 @@ def test_a_predicate_that_is_not_there_is_refused_at_the_start(
     assert cause in str(refusal.value)
 
 
-def test_a_filter_of_a_scorer_that_does_not_run_is_told(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], caplog: pytest.LogCaptureFixture
+def test_a_filter_of_an_inactive_scorer_is_logged(
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Callable[..., Settings],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A misspelt name changes nothing, and the log says so at the start."""
+    """A misspelled name has no effect, and the log says so at start."""
     start(store, [Plain()], settings=settings(filters={"plane": {"routes": ["docs"]}, "plain": {"routes": ["*"]}}))
 
     (line,) = [line for line in caplog.messages if "filters." in line]
@@ -239,37 +246,43 @@ def test_a_filter_of_a_scorer_that_does_not_run_is_told(
 
 @pytest.mark.parametrize("draw", [0.001, 0.999])
 @pytest.mark.parametrize("kept", [1.0, 0.25])
-def test_what_a_rule_asks_for_is_no_matter_of_luck(
+def test_a_rule_scores_whatever_the_sampling_key(
     settings: Callable[..., Settings], new_exchange: Any, draw: float, kept: float
 ) -> None:
-    """It is scored whatever its draw; its probability is that of being kept under the capture limit."""
-    fitness = Fitness([Plain()], always=settings(always=[{"routes": ["ask"]}]).always)
-    exchange = new_exchange(draw=draw, capture_probability=kept)
+    """The probability is the capture probability."""
+    eligibility = EligibilityChecker([Plain()], always_score=settings(always_score=[{"routes": ["ask"]}]).always_score)
+    exchange = new_exchange(sampling_key=draw, capture_probability=kept)
 
-    decision = decide(exchange, rate=0.1, fit=fitness.of(exchange), scorers=["plain"])
+    decision = decide_sampling(exchange, sample_rate=0.1, eligibility=eligibility.check(exchange), scorers=["plain"])
 
     assert (decision.sampling_reason, decision.probability, decision.skip) == ("always", kept, {})
 
 
 @pytest.mark.parametrize(("kept", "probability"), [(1.0, 0.2), (0.25, 0.2), (0.1, 0.1)])
-def test_the_capture_limit_counts(new_exchange: Any, kept: float, probability: float) -> None:
-    """The draw that kept an exchange is the one that draws it: its probability is the lesser of the two."""
-    for draw, reason in ((0.09, "drawn"), (0.3, "not_drawn")):
-        exchange = new_exchange(draw=draw, capture_probability=kept)
-        decision = decide(exchange, rate=0.2, fit=Fit(), scorers=["plain"])
+def test_probability_includes_the_exchange_limit(new_exchange: Any, kept: float, probability: float) -> None:
+    """Capture and sampling use the same key, so the probability is the smaller of the two."""
+    for draw, reason in ((0.09, "sampled"), (0.3, "not_sampled")):
+        exchange = new_exchange(sampling_key=draw, capture_probability=kept)
+        decision = decide_sampling(exchange, sample_rate=0.2, eligibility=Eligibility(), scorers=["plain"])
         assert (decision.sampling_reason, decision.probability) == (reason, probability)
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_rules_score_what_the_rate_leaves_out(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any
+def test_rules_score_exchanges_at_a_sample_rate_of_0(
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Any,
 ) -> None:
-    """With a rate of 0, exactly what a rule asks for is scored, a failed handler's answer among it."""
+    """Exactly the exchanges that a rule requires are scored, including a failed handler's answer."""
     chosen = [new_exchange(route="vip"), new_exchange(status="error")]
-    store.add([*chosen, new_exchange(), new_exchange(route="vip", status="abandoned")])
-    start(store, [Plain()], settings=settings(rate=0.0, always=[{"routes": ["vip"]}, {"status": ["error"]}]))
+    store.exchanges.add([*chosen, new_exchange(), new_exchange(route="vip", status="abandoned")])
+    start(
+        store, [Plain()], settings=settings(sample_rate=0.0, always_score=[{"routes": ["vip"]}, {"status": ["error"]}])
+    )
 
-    until(lambda: store.counts().unsampled == 0 and store.counts().rows == 2)
+    until(lambda: store.answers.counts().undecided == 0 and store.answers.counts().scores == 2)
 
-    assert {scored.exchange.id for scored in store.worst()} == {one.id for one in chosen}
-    assert store.counts().skipped_reasons == {Reason.NOT_DRAWN: 1, Reason.FILTERED: 1}
+    assert {scored.exchange.id for scored in store.answers.worst()} == {one.id for one in chosen}
+    assert store.answers.counts().skipped_reasons == {UnscoredReason.NOT_SAMPLED: 1, UnscoredReason.FILTERED: 1}

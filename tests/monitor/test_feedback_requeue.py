@@ -1,4 +1,4 @@
-"""A person's bad label gets its answer scored."""
+"""A low label makes its exchange scored."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 BELOW = [{"feedback_below": 0.5}]
 
@@ -33,63 +33,73 @@ def label(exchange: Exchange, score: float) -> Feedback:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_bad_label_gets_its_answer_scored(
-    store: Store,
+def test_a_low_label_requeues_its_exchange(
+    store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
     attached: Any,
     new_exchange: Any,
     until: Any,
 ) -> None:
-    """What was not drawn is scored once somebody dislikes it, wherever the label comes; what is liked is not."""
+    """An exchange that was not sampled is scored after a low label, in any process; a high label changes nothing."""
     disliked, liked, early = (new_exchange() for _ in range(3))
-    store.add([disliked, liked])
-    store.add_feedback([label(early, 0.0)])
-    start(store, [Plain()], settings=settings(rate=0.0, always=BELOW))
-    until(lambda: store.counts().skipped == 2)
+    store.exchanges.add([disliked, liked])
+    store.labels.add_feedback([label(early, 0.0)])
+    start(store, [Plain()], settings=settings(sample_rate=0.0, always_score=BELOW))
+    until(lambda: store.answers.counts().skipped == 2)
 
-    store.add_feedback([label(disliked, 0.49), label(liked, 0.5)])
-    store.add([early])
+    store.labels.add_feedback([label(disliked, 0.49), label(liked, 0.5)])
+    store.exchanges.add([early])
 
     until(lambda: len(attached.calls) == 2)
-    assert {scored.exchange.id for scored in store.worst()} == {disliked.id, early.id}
-    assert store.counts().skipped_reasons == {Reason.NOT_DRAWN: 1}
-    (mean,) = store.means(scorer="plain", since=None)
+    assert {scored.exchange.id for scored in store.answers.worst()} == {disliked.id, early.id}
+    assert store.answers.counts().skipped_reasons == {UnscoredReason.NOT_SAMPLED: 1}
+    (mean,) = store.trends.means(scorer="plain", since=None)
     assert mean.n == 2
     assert mean.mean == pytest.approx(0.1, abs=1e-9)
-    (coverage,) = store.coverage()
-    assert (coverage.seen, coverage.scored, coverage.skipped) == (3, 2, {"not_drawn": 1})
+    (coverage,) = store.trends.coverage()
+    assert (coverage.seen, coverage.scored, coverage.skipped) == (3, 2, {"not_sampled": 1})
 
 
-def test_a_rule_for_feedback_may_ask_for_more(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any
+def test_a_feedback_rule_may_have_other_conditions(
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Any,
 ) -> None:
-    """A bad label counts where all else that its rule names fits as well."""
+    """A low label counts only if the other conditions match."""
     there, elsewhere = new_exchange(route="support"), new_exchange(route="faq")
-    store.add([there, elsewhere])
-    store.add_feedback([label(there, 0.0), label(elsewhere, 0.0)])
-    start(store, [Plain()], settings=settings(rate=0.0, always=[{"feedback_below": 0.5, "routes": ["sup*"]}]))
+    store.exchanges.add([there, elsewhere])
+    store.labels.add_feedback([label(there, 0.0), label(elsewhere, 0.0)])
+    start(
+        store, [Plain()], settings=settings(sample_rate=0.0, always_score=[{"feedback_below": 0.5, "routes": ["sup*"]}])
+    )
 
-    until(lambda: store.counts().rows == 1 and not store.unconsidered_feedback(5))
+    until(lambda: store.answers.counts().scores == 1 and not store.sampling.list_pending_feedback(5))
 
-    assert [scored.exchange.id for scored in store.worst()] == [there.id]
+    assert [scored.exchange.id for scored in store.answers.worst()] == [there.id]
 
 
-def test_without_a_rule_feedback_is_left_alone(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any
+def test_without_a_rule_labels_stay_pending(
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Any,
 ) -> None:
-    """Nothing looks at labels, and a later start with a rule still considers them."""
+    """They are processed by a later start with a rule."""
     exchange = new_exchange()
-    store.add([exchange])
-    store.add_feedback([label(exchange, 0.0)])
-    monitor = start(store, [Plain()], settings=settings(rate=0.0))
-    until(lambda: store.counts().skipped == 1)
+    store.exchanges.add([exchange])
+    store.labels.add_feedback([label(exchange, 0.0)])
+    monitor = start(store, [Plain()], settings=settings(sample_rate=0.0))
+    until(lambda: store.answers.counts().skipped == 1)
     sampled_at = monitor.status().jobs["sample"].last_run
     until(lambda: monitor.status().jobs["sample"].last_run != sampled_at)
     assert monitor.stop(60)
-    assert len(store.unconsidered_feedback(5)) == 1
+    assert len(store.sampling.list_pending_feedback(5)) == 1
 
-    start(store, [Plain()], settings=settings(rate=0.0, always=BELOW))
+    start(store, [Plain()], settings=settings(sample_rate=0.0, always_score=BELOW))
 
-    until(lambda: store.counts().rows == 1)
-    assert store.unconsidered_feedback(5) == []
+    until(lambda: store.answers.counts().scores == 1)
+    assert store.sampling.list_pending_feedback(5) == []

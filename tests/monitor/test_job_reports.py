@@ -1,4 +1,4 @@
-"""A process that scores tells how its jobs do."""
+"""Heartbeats report the runs of background jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 
 class Quick:
@@ -20,42 +20,49 @@ class Quick:
         return 0.5
 
 
-def test_the_heartbeat_carries_the_runs_of_the_jobs(
-    store: Store,
+def test_heartbeats_report_job_runs(
+    store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
     new_exchange: Any,
     until: Callable[..., None],
 ) -> None:
-    """What ran is in the database with what it took; when the process ends as it should, it is gone."""
-    store.add([new_exchange()])
-    monitor = start(store, [Quick()], settings=settings(lease=1, tick=0.1))
-    until(lambda: {"sample", "watch", "deliver", "roll", "score", "save"} <= {one.name for one in store.jobs()})
-    jobs = {one.name: one for one in store.jobs()}
-    (worker,) = store.workers()
+    """Runs and their durations are in the database until the process stops."""
+    store.exchanges.add([new_exchange()])
+    monitor = start(store, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
+    until(
+        lambda: (
+            {"sample", "evaluate", "deliver", "rollup", "score", "save"}
+            <= {one.name for one in store.workers.list_job_runs()}
+        )
+    )
+    jobs = {one.name: one for one in store.workers.list_job_runs()}
+    (worker,) = store.workers.list_workers()
 
     assert {one.process for one in jobs.values()} == {worker.id}
     assert (jobs["sample"].every, jobs["score"].every) == (0.1, None)
     assert all(run.problem is None and run.seconds >= 0 for one in jobs.values() for run in one.runs)
     assert all(len(one.runs) <= 50 for one in jobs.values())
     assert monitor.stop(60)
-    assert store.jobs() == []
+    assert store.workers.list_job_runs() == []
 
 
-def test_a_run_that_failed_says_why(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
+def test_a_failed_run_reports_its_error(
+    store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:
-    """With type and place, and no text that may be of a user's."""
-    broken = Store(store._database.url.render_as_string(hide_password=False))
-    monitor = start(broken, [Quick()], settings=settings(lease=1, tick=0.1))
-    until(lambda: store.jobs())
+    """Type and location, without text that may come from users."""
+    broken = TrackingStore(store._database.url.render_as_string(hide_password=False))
+    monitor = start(broken, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
+    until(lambda: store.workers.list_job_runs())
     with store._database.write() as connection:
-        connection.exec_driver_sql("ALTER TABLE rollup_due RENAME TO elsewhere")
-    until(lambda: any(run.problem for one in store.jobs() for run in one.runs if one.name == "roll"))
+        connection.exec_driver_sql("ALTER TABLE rollup_dirty_hour RENAME TO elsewhere")
+    until(lambda: any(run.problem for one in store.workers.list_job_runs() for run in one.runs if one.name == "rollup"))
     with store._database.write() as connection:
-        connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO rollup_due")
-    problems = {run.problem for one in store.jobs() for run in one.runs if run.problem and one.name == "roll"}
+        connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO rollup_dirty_hour")
+    problems = {
+        run.problem for one in store.workers.list_job_runs() for run in one.runs if run.problem and one.name == "rollup"
+    }
 
-    assert all("rollup_due" in str(problem) or "Error" in str(problem) for problem in problems)
+    assert all("rollup_dirty_hour" in str(problem) or "Error" in str(problem) for problem in problems)
     assert monitor.stop(60)
     broken.close()

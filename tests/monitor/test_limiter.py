@@ -1,4 +1,4 @@
-"""Turns for judge requests, under limits that all processes on one database share."""
+"""Rate limits of judge requests, shared by all processes on one database."""
 
 from __future__ import annotations
 
@@ -15,26 +15,32 @@ import pytest
 
 from germane.errors import DatabaseUnreachable, ScoringError
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.quota.limiter import SharedPace, longest_wait, own_pace, places_for, shared_pace
-from germane.scorers import Place
-from germane.storage import Limit, Store
+from germane.monitor.quota.limiter import (
+    SharedRateLimiter,
+    local_rate_limiter,
+    max_concurrency,
+    max_queue_wait,
+    shared_rate_limiter,
+)
+from germane.scorers import RequestReservation
+from germane.storage import QuotaStore, RateLimit, TrackingStore
 from germane.testing import FakeJudge
 
-FAST = Limit("requests", 600_000)
+FAST = RateLimit("requests", 600_000)
 TWENTY_A_SECOND = 1_200.0
 SECONDS = 3.0
 WORKER = """
 import asyncio, json, sys, time
-from germane.monitor.quota.limiter import shared_pace
-from germane.settings import load
-from germane.storage import Store
+from germane.monitor.quota.limiter import shared_rate_limiter
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 async def main(url, per_minute, seconds):
-    store, starts = Store(url), []
-    pace = shared_pace(load(database=url, requests_per_minute=per_minute), store)
+    store, starts = TrackingStore(url), []
+    limiter = shared_rate_limiter(load_settings(database=url, requests_per_minute=per_minute), store)
     async def ask():
         while True:
-            await pace.admit(1.0)
+            await limiter.acquire(1.0)
             starts.append(time.time())
     print("ready", flush=True)
     sys.stdin.readline()
@@ -43,7 +49,7 @@ async def main(url, per_minute, seconds):
             await asyncio.gather(*(ask() for _ in range(20)))
     except TimeoutError:
         pass
-    await pace.aclose()
+    await limiter.aclose()
     store.close()
     print(json.dumps(starts))
 
@@ -51,19 +57,27 @@ asyncio.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3])))
 """
 
 
-class Counting(Store):
-    """Counts the transactions that give places."""
+class CountingQuota(QuotaStore):
+    """Counts reservations under rate limits and fails while ``away``."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.reservations = 0
-        self.away = False
+    reservations = 0
+    away = False
 
-    def reserve(self, *arguments: Any, **named: Any) -> list[float]:
+    def reserve_slots(self, *arguments: Any, **named: Any) -> list[float]:
         self.reservations += 1
         if self.away:
             raise DatabaseUnreachable("it is away")
-        return super().reserve(*arguments, **named)
+        return super().reserve_slots(*arguments, **named)
+
+
+class Counting(TrackingStore):
+    """A store whose quota counts reservations."""
+
+    quota: CountingQuota
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.quota = CountingQuota(self.context)
 
 
 @pytest.fixture
@@ -79,14 +93,14 @@ async def comes_true(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def has_places(pace: SharedPace, count: int) -> None:
+async def has_places(limiter: SharedRateLimiter, count: int) -> None:
     """Wait until so many places are taken and not used yet."""
-    await comes_true(lambda: len(pace._promises) >= count)
+    await comes_true(lambda: len(limiter._scheduled) >= count)
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_processes_share_one_limit(url: str) -> None:
-    """Three processes that all want more never start more together than one may, and each has a good part of it."""
+def test_processes_share_one_rate_limit(url: str) -> None:
+    """Three busy processes together never exceed the limit of one, and each gets a fair share."""
     command = [sys.executable, "-c", WORKER, url, str(TWENTY_A_SECOND), str(SECONDS)]
     pipe = subprocess.PIPE
     with ExitStack() as stack:
@@ -109,184 +123,194 @@ def test_processes_share_one_limit(url: str) -> None:
     assert min(map(len, shares)) > len(starts) / 20
 
 
-def test_nothing_is_limited_by_default(settings: Callable[..., Any], store: Store) -> None:
-    """Then no request waits for the database."""
-    assert shared_pace(settings(), store) is None
-    assert own_pace(settings()) is None
+def test_there_is_no_rate_limit_by_default(settings: Callable[..., Any], store: TrackingStore) -> None:
+    """No request waits for the database."""
+    assert shared_rate_limiter(settings(), store) is None
+    assert local_rate_limiter(settings()) is None
 
 
-def test_requests_that_wait_together_take_their_places_together(counting: Counting) -> None:
-    """One transaction for a hundred of them."""
+def test_waiting_requests_are_reserved_together(counting: Counting) -> None:
+    """One transaction for a hundred requests."""
 
     async def ask_all() -> None:
-        pace = SharedPace(counting, [FAST])
-        await asyncio.gather(*(pace.admit(1.0) for _ in range(100)))
-        await pace.aclose()
+        limiter = SharedRateLimiter(counting, [FAST])
+        await asyncio.gather(*(limiter.acquire(1.0) for _ in range(100)))
+        await limiter.aclose()
 
     asyncio.run(ask_all())
-    assert counting.reservations == 1
+    assert counting.quota.reservations == 1
 
 
-def test_turns_come_in_the_order_of_asking(store: Store) -> None:
+def test_requests_start_in_order(store: TrackingStore) -> None:
     """First come, first served."""
 
     async def ask_all() -> list[int]:
-        pace, order = SharedPace(store, [Limit("requests", 6_000)]), []
+        limiter, order = SharedRateLimiter(store, [RateLimit("requests", 6_000)]), []
 
         async def ask(number: int) -> None:
-            await pace.admit(1.0)
+            await limiter.acquire(1.0)
             order.append(number)
 
         await asyncio.gather(*map(ask, range(30)))
-        await pace.aclose()
+        await limiter.aclose()
         return order
 
     assert asyncio.run(ask_all()) == list(range(30))
 
 
-def test_while_the_database_is_away_nothing_starts(
+def test_nothing_starts_while_the_database_is_unreachable(
     counting: Counting, until: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is asked again until it is back, and then all goes on: no permission is made up, no work is lost."""
+    """Reservations are retried until it is reachable; no request is let through, and no task is lost."""
 
     async def ask_all() -> tuple[str | None, int]:
-        pace = SharedPace(counting, [FAST], backoff=Backoff(0.01, 0.05))
-        counting.away = True
-        asked = [asyncio.create_task(pace.admit(1.0)) for _ in range(3)]
-        await comes_true(lambda: counting.reservations >= 3)
-        problem, started = pace.problem, sum(task.done() for task in asked)
-        counting.away = False
+        limiter = SharedRateLimiter(counting, [FAST], backoff=Backoff(0.01, 0.05))
+        counting.quota.away = True
+        asked = [asyncio.create_task(limiter.acquire(1.0)) for _ in range(3)]
+        await comes_true(lambda: counting.quota.reservations >= 3)
+        problem, started = limiter.problem, sum(task.done() for task in asked)
+        counting.quota.away = False
         async with asyncio.timeout(60):
             await asyncio.gather(*asked)
-        assert pace.problem is None
-        await pace.aclose()
+        assert limiter.problem is None
+        await limiter.aclose()
         return problem, started
 
     assert asyncio.run(ask_all()) == ("it is away", 0)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
 
 
-def test_a_place_that_nobody_wants_any_more_goes_to_the_next(store: Store, other_store: Store) -> None:
-    """Or back, when there is no next."""
+def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, other_store: TrackingStore) -> None:
+    """Or is refunded if there is none."""
 
     async def ask_and_leave() -> None:
-        pace = SharedPace(store, [Limit("requests", 20), Limit("tokens", 60_000)])
-        await pace.admit(10.0)
-        first, second = (asyncio.create_task(pace.admit(10.0)) for _ in range(2))
-        await has_places(pace, 2)  # three seconds and six from the start
+        limiter = SharedRateLimiter(store, [RateLimit("requests", 20), RateLimit("tokens", 60_000)])
+        await limiter.acquire(10.0)
+        first, second = (asyncio.create_task(limiter.acquire(10.0)) for _ in range(2))
+        await has_places(limiter, 2)  # three seconds and six from the start
         first.cancel()
         await second
-        assert len(pace._promises) == 1  # that of the other was used; its own is still to come
-        last = asyncio.create_task(pace.admit(10.0))
-        await has_places(pace, 1)
+        assert len(limiter._scheduled) == 1  # that of the other was used; its own is still to come
+        last = asyncio.create_task(limiter.acquire(10.0))
+        await has_places(limiter, 1)
         last.cancel()
-        await pace.aclose()
+        await limiter.aclose()
 
     asyncio.run(ask_and_leave())
-    (wait,) = other_store.reserve([Limit("requests", 20)], [(1.0,)])
+    (wait,) = other_store.quota.reserve_slots([RateLimit("requests", 20)], [(1.0,)])
     assert wait < 3.15
 
 
-def test_what_is_settled_is_booked_soon(store: Store, other_store: Store, until: Callable[..., None]) -> None:
-    """Also when no further request comes; at the latest at the end."""
-    tokens = Limit("tokens", 60_000)
+def test_settlements_are_written_soon(
+    store: TrackingStore, other_store: TrackingStore, until: Callable[..., None]
+) -> None:
+    """Also without further requests; at the latest on close."""
+    tokens = RateLimit("tokens", 60_000)
 
     async def ask(settled: float) -> None:
-        pace = SharedPace(store, [tokens])
-        place = await pace.admit(100.0)
+        limiter = SharedRateLimiter(store, [tokens])
+        place = await limiter.acquire(100.0)
         assert place.tokens == 100.0
-        pace.settle(place, tokens=settled)
-        await pace.aclose()
+        limiter.settle(place, tokens=settled)
+        await limiter.aclose()
 
     asyncio.run(ask(20_000.0))
-    (wait,) = other_store.reserve([tokens], [(0.0,)])
+    (wait,) = other_store.quota.reserve_slots([tokens], [(0.0,)])
     assert 5.0 < wait <= 20.1  # the less, the longer the machine took since
 
     async def ask_nothing_else() -> None:
-        pace = SharedPace(store, [tokens])
-        pace.settle(Place(), tokens=-20_000.0)
-        await comes_true(lambda: other_store.reserve([tokens], [(0.0,)])[0] <= 1.0)
-        await pace.aclose()
+        limiter = SharedRateLimiter(store, [tokens])
+        limiter.settle(RequestReservation(), tokens=-20_000.0)
+        await comes_true(lambda: other_store.quota.reserve_slots([tokens], [(0.0,)])[0] <= 1.0)
+        await limiter.aclose()
 
     asyncio.run(ask_nothing_else())
 
 
-def test_closing_ends_all_waiting(store: Store, other_store: Store) -> None:
-    """What was promised and not used goes back."""
+def test_closing_rejects_waiting_requests(store: TrackingStore, other_store: TrackingStore) -> None:
+    """Unused reservations are refunded."""
 
     async def wait_and_close() -> list[bool]:
-        pace = SharedPace(store, [Limit("requests", 6)])
-        asked = [asyncio.create_task(pace.admit(1.0)) for _ in range(3)]
+        limiter = SharedRateLimiter(store, [RateLimit("requests", 6)])
+        asked = [asyncio.create_task(limiter.acquire(1.0)) for _ in range(3)]
         await asked[0]
-        await has_places(pace, 1)
-        await pace.aclose()
+        await has_places(limiter, 1)
+        await limiter.aclose()
         await asyncio.gather(*asked, return_exceptions=True)
-        with pytest.raises(ScoringError, match="no turn"):
-            await pace.admit(1.0)
+        with pytest.raises(ScoringError, match="scoring ended"):
+            await limiter.acquire(1.0)
         return [isinstance(task.exception(), ScoringError) for task in asked]
 
     assert asyncio.run(wait_and_close()) == [False, True, True]
-    (wait,) = other_store.reserve([Limit("requests", 6)], [(1.0,)])
+    (wait,) = other_store.quota.reserve_slots([RateLimit("requests", 6)], [(1.0,)])
     assert wait < 10.05
 
 
-def test_a_process_of_its_own_is_limited_by_the_same_arithmetic(settings: Callable[..., Any]) -> None:
-    """On a database in memory, which is gone at the end."""
+def test_a_local_rate_limiter_uses_the_same_arithmetic(settings: Callable[..., Any]) -> None:
+    """On a database in memory that is gone at the end."""
 
     async def ask_all() -> float:
-        pace = own_pace(settings(requests_per_minute=600))
-        assert pace is not None
+        limiter = local_rate_limiter(settings(requests_per_minute=600))
+        assert limiter is not None
         began = time.monotonic()
-        await asyncio.gather(*(pace.admit(1.0) for _ in range(6)))
+        await asyncio.gather(*(limiter.acquire(1.0) for _ in range(6)))
         took = time.monotonic() - began
-        await pace.aclose()
+        await limiter.aclose()
         return took
 
     assert asyncio.run(ask_all()) > 0.4
 
 
-def test_stopping_waits_for_no_turn(
-    store: Store, judge: FakeJudge, start_judged: Callable[..., Any], new_exchange: Any, until: Callable[..., None]
+def test_stopping_does_not_wait_for_the_rate_limit(
+    store: TrackingStore,
+    judge: FakeJudge,
+    start_judged: Callable[..., Any],
+    new_exchange: Any,
+    until: Callable[..., None],
 ) -> None:
-    """What has not had its turn is handed back as it was, for the next start; its place is given back, too."""
-    store.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
+    """Waiting tasks are handed back unchanged, and their reservations are refunded."""
+    store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
     monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0)
-    until(lambda: store.counts().done == 1 and store.counts().running)
+    until(lambda: store.answers.counts().done == 1 and store.answers.counts().running)
 
     assert monitor.stop(60.0)  # the turns of all would take eight minutes
 
-    assert (store.counts().pending, store.counts().running, store.counts().failed) == (8, 0, 0)
+    assert (store.answers.counts().pending, store.answers.counts().running, store.answers.counts().failed) == (8, 0, 0)
     with store._database.read() as connection:
-        rows = connection.exec_driver_sql("SELECT attempts, reason FROM scoring_task WHERE state = 'pending'").all()
+        rows = connection.exec_driver_sql("SELECT claims, reason FROM scoring_task WHERE state = 'pending'").all()
     assert set(map(tuple, rows)) == {(0, None)}
-    (wait,) = store.reserve([Limit("requests", 1)], [(1.0,)])
+    (wait,) = store.quota.reserve_slots([RateLimit("requests", 1)], [(1.0,)])
     assert wait < 61
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_scoring_under_a_limit_is_slow_and_complete(
-    store: Store, judge: FakeJudge, start_judged: Callable[..., Any], new_exchange: Any, until: Callable[..., None]
+def test_scoring_under_a_rate_limit_is_slow_and_complete(
+    store: TrackingStore,
+    judge: FakeJudge,
+    start_judged: Callable[..., Any],
+    new_exchange: Any,
+    until: Callable[..., None],
 ) -> None:
-    """More than a minute lets through waits: nothing is dropped, failed or put off, and each score has its cost."""
-    store.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(15)])
+    """Nothing is dropped, failed or postponed, and each score has its cost."""
+    store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(15)])
     prices = {"fake-judge": {"input": 1.0, "output": 2.0}}
     began = time.monotonic()
     start_judged(store, judge, requests_per_minute=600, prices=prices, concurrency=64)
 
-    until(lambda: store.counts().done == 15)
+    until(lambda: store.answers.counts().done == 15)
 
     assert time.monotonic() - began > 1.2
     assert len(judge.chats) <= (time.monotonic() - began) * 10 * 1.05 + 2
-    assert (store.counts().failed, store.counts().pending) == (0, 0)
-    scores = [found.score for found in store.worst(limit=99)]
+    assert (store.answers.counts().failed, store.answers.counts().pending) == (0, 0)
+    scores = [found.score for found in store.answers.worst(limit=99)]
     assert all(score.cost and score.input_tokens for score in scores)
-    assert [use.name for use in store.limit_uses()] == ["requests"]
+    assert [use.name for use in store.quota.load_rate_limit_usage()] == ["requests"]
 
 
-def test_no_more_is_at_work_than_gets_a_turn_soon(settings: Callable[..., Any]) -> None:
-    """The rest stays in the database, for any process; and what waits for its turn is given the time."""
-    assert (places_for(settings()), longest_wait(settings())) == (16, 0.0)
+def test_no_more_tasks_are_claimed_than_start_soon(settings: Callable[..., Any]) -> None:
+    """The rest stays in the database for any process, and waiting requests have enough time."""
+    assert (max_concurrency(settings()), max_queue_wait(settings())) == (16, 0.0)
     slow = settings(requests_per_minute=6, judge_timeout=30)
-    assert (places_for(slow), longest_wait(slow)) == (4, 600.0)
+    assert (max_concurrency(slow), max_queue_wait(slow)) == (4, 600.0)
     slower = settings(tokens_per_minute=500, judge_timeout=30)
-    assert (places_for(slower), longest_wait(slower)) == (2, 2400.0)
+    assert (max_concurrency(slower), max_queue_wait(slower)) == (2, 2400.0)

@@ -1,4 +1,4 @@
-"""One line in the log when a trouble begins, one when it is over, none per event."""
+"""One log line when an outage starts and one when it ends."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from germane.errors import DatabaseNotMigrated, DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.outage_log import Voice
-from germane.monitor.scoring.result_writer import Failing
-from germane.score import Reason, Score
+from germane.monitor.loop.outage_log import OutageLog
+from germane.monitor.scoring.result_writer import FailureLog
+from germane.score import Score, UnscoredReason
 from germane.settings import Settings
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Works:
-    """Work that raises what it is told to."""
+    """Work that raises a given error."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -35,14 +35,15 @@ class Works:
 
 
 def jobs(*names: str) -> tuple[Works, dict[str, Job]]:
-    work, voice = Works(), Voice()
+    work, voice = Works(), OutageLog()
     return work, {
-        name: Job(name, work, clock=lambda: MOMENT, quiet=contextlib.nullcontext, voice=voice) for name in names
+        name: Job(name, work, clock=lambda: MOMENT, suppressed=contextlib.nullcontext, outage_log=voice)
+        for name in names
     }
 
 
-def test_a_database_that_is_away_is_one_trouble(caplog: pytest.LogCaptureFixture) -> None:
-    """However many jobs meet it, and however often: said by the first, and over with the last."""
+def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged for the first affected job, and its end after the last one, however often jobs fail."""
     work, made = jobs("sample", "save", "watch")
 
     async def go() -> None:
@@ -64,8 +65,8 @@ def test_a_database_that_is_away_is_one_trouble(caplog: pytest.LogCaptureFixture
     assert {job.problem for job in made.values()} == {None}
 
 
-def test_troubles_of_two_kinds_are_two(caplog: pytest.LogCaptureFixture) -> None:
-    """What is not the database's is each job's own; and a database that is back but not migrated is told."""
+def test_different_errors_are_different_outages(caplog: pytest.LogCaptureFixture) -> None:
+    """Other errors belong to one job; a reachable but unmigrated database is a new outage."""
     work, made = jobs("sample", "save")
 
     async def go() -> None:
@@ -85,55 +86,61 @@ def test_troubles_of_two_kinds_are_two(caplog: pytest.LogCaptureFixture) -> None
     ]  # fmt: skip
 
 
-def failed(reason: Reason = Reason.UNPARSABLE, words: str = "") -> Score:
+def failed(reason: UnscoredReason = UnscoredReason.UNPARSABLE, words: str = "") -> Score:
     return Score(scorer="s", fingerprint="f", reason=reason, explanation=words)
 
 
-def test_a_scorer_that_fails_again_and_again_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Five failures in a row are told once, by their reason alone, and the first score after them."""
-    failing, scored = Failing(), Score(scorer="s", fingerprint="f", value=0.5)
-    for score in [*[failed()] * 4, scored, *[failed(Reason.SCORER_ERROR, "the question was")] * 7, scored, scored]:
-        failing.note(score)
+def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Five failures in a row are logged once, by reason only, and so is the first score after them."""
+    failures, scored = FailureLog(), Score(scorer="s", fingerprint="f", value=0.5)
+    for score in [
+        *[failed()] * 4,
+        scored,
+        *[failed(UnscoredReason.SCORER_ERROR, "the question was")] * 7,
+        scored,
+        scored,
+    ]:
+        failures.record_score(score)
 
-    assert caplog.messages == ["s fails again and again: scorer_error", "s scores again, after 7 failures in a row"]
+    assert caplog.messages == ["s fails repeatedly: scorer_error", "s scores again, after 7 failures in a row"]
 
 
-def test_what_a_pause_tells_is_not_told_twice(caplog: pytest.LogCaptureFixture) -> None:
-    """A judge that is away or rejects the key makes its scorer pause, which says so; what is skipped is no failure."""
-    failing = Failing()
-    for reason in (Reason.JUDGE_REJECTED, Reason.JUDGE_UNREACHABLE, Reason.BUDGET):
+def test_failures_behind_a_pause_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The circuit breaker reports an unreachable judge or a rejected key; skipped scores are not failures."""
+    failures = FailureLog()
+    for reason in (UnscoredReason.JUDGE_REJECTED, UnscoredReason.JUDGE_UNREACHABLE, UnscoredReason.BUDGET):
         for _ in range(6):
-            failing.note(failed(reason))
+            failures.record_score(failed(reason))
 
     assert caplog.messages == []
 
 
 class Broken:
-    """A scorer of the user's that raises until it is mended."""
+    """A scorer of the user's that raises until it is fixed."""
 
     name, fingerprint, range = "broken", "f1", (0.0, 1.0)
     requires = frozenset({"question", "answer"})
-    mended = False
+    fixed = False
 
     async def score(self, exchange: Exchange) -> float:
-        if not self.mended:
+        if not self.fixed:
             raise ValueError(exchange.question)
         return 0.5
 
 
-def test_the_log_follows_a_scorer_of_the_users(
-    store: Store, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any,
+def test_failures_of_a_custom_scorer_are_logged(
+    store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """Twenty failures make one line, without the text that the scorer put into its error."""
+    """Twenty failures make one line, without the text of the scorer's exception."""
     scorer = Broken()
-    store.add([new_exchange() for _ in range(20)])
+    store.exchanges.add([new_exchange() for _ in range(20)])
     start(store, [scorer], settings=settings())
-    until(lambda: store.counts().failed == 20)
-    scorer.mended = True
-    store.add([new_exchange()])
+    until(lambda: store.answers.counts().failed == 20)
+    scorer.fixed = True
+    store.exchanges.add([new_exchange()])
     until(lambda: len(caplog.messages) == 2)
 
     assert caplog.messages == [
-        "broken fails again and again: scorer_error", "broken scores again, after 20 failures in a row",
+        "broken fails repeatedly: scorer_error", "broken scores again, after 20 failures in a row",
     ]  # fmt: skip

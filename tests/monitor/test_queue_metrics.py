@@ -1,4 +1,4 @@
-"""What gauges show is read by one process, where somebody looks."""
+"""Queue metrics are read by one process, and only if they are exported."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from germane.daemon_pool import Threads
-from germane.monitor.jobs.queue_metrics import Measuring
-from germane.monitor.loop.leader import Office
+from germane.daemon_pool import DaemonThreadPool
+from germane.monitor.jobs.queue_metrics import QueueMetricsJob
+from germane.monitor.loop.leader import LeaderLease
 from germane.settings import Budget, Settings
-from germane.storage import Decision, Expense, Store
-from germane.tracer import Waiting
+from germane.storage import RequestUsage, SamplingDecision, TrackingStore
+from germane.tracer import BacklogState
 
 TERM = timedelta(seconds=30)
 
@@ -25,31 +25,33 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
-    made = Threads(1, name="test-measuring")
+def threads() -> Iterator[DaemonThreadPool]:
+    made = DaemonThreadPool(1, name="test-measuring")
     yield made
     made.close()
     made.join(10)
 
 
 @pytest.fixture
-def read(threads: Threads, settings: Callable[..., Settings]) -> Callable[..., Waiting | None]:
+def read(threads: DaemonThreadPool, settings: Callable[..., Settings]) -> Callable[..., BacklogState | None]:
     """Reads once, as the process of that name."""
 
-    def read(store: Store, owner: str = "me", *, wanted: bool = True, **changes: Any) -> Waiting | None:
-        office = Office(store, "sampler", owner, term=TERM, clock=now)
-        measuring = Measuring(store, settings(**changes), office=office, threads=threads, wanted=lambda: wanted)
+    def read(store: TrackingStore, owner: str = "me", *, wanted: bool = True, **changes: Any) -> BacklogState | None:
+        office = LeaderLease(store, "sampler", owner, ttl=TERM, clock=now)
+        measuring = QueueMetricsJob(
+            store, settings(**changes), leader=office, thread_pool=threads, is_needed=lambda: wanted
+        )
         asyncio.run(measuring.run())
-        return measuring.waiting
+        return measuring.snapshot
 
     return read
 
 
-def test_the_process_that_samples_reads_what_waits(store: Store, read: Any, new_exchange: Any) -> None:
-    """Undecided exchanges and each scorer's tasks by state, and the age of the oldest; other processes show nothing."""
+def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, new_exchange: Any) -> None:
+    """Undecided exchanges, tasks by scorer and state, and the age of the oldest; other processes report nothing."""
     old = [new_exchange(started_at=now() - timedelta(seconds=90)) for _ in range(3)]
-    store.add(old)
-    store.assign([Decision(old[0].id, 1.0, "drawn")], {"a": "f1", "b": "f2"})
+    store.exchanges.add(old)
+    store.sampling.assign_tasks([SamplingDecision(old[0].id, 1.0, "sampled")], {"a": "f1", "b": "f2"})
 
     waiting = read(store)
 
@@ -61,55 +63,55 @@ def test_the_process_that_samples_reads_what_waits(store: Store, read: Any, new_
     assert read(store, "another") is None
 
 
-def test_the_share_of_the_budget_that_is_spent(store: Store, read: Any) -> None:
-    """Of each limit of the day, or of 24 hours, whichever is less; what is not limited has no share."""
-    budget = Budget(calls_per_day=100, calls_per_hour=2, usd_per_hour=1.0)
-    store.reserve_budget(Budget(calls_per_day=10**6), [Expense(12, 500.0, 6.0)])
+def test_the_spent_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
+    """Of each daily limit, or of 24 hourly ones, whichever is less; an unlimited unit has no share."""
+    budget = Budget(requests_per_day=100, requests_per_hour=2, usd_per_hour=1.0)
+    store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(12, 500.0, 6.0)])
 
-    assert read(store, budget=budget).budget == {"calls": pytest.approx(12 / 48), "usd": pytest.approx(6 / 24)}
+    assert read(store, budget=budget).budget == {"requests": pytest.approx(12 / 48), "usd": pytest.approx(6 / 24)}
 
 
-def test_where_nobody_looks_nothing_is_read(tmp_path: Path, read: Any) -> None:
-    """Without a reader of metrics the database is not asked; that it is away is for other jobs to say."""
-    nowhere = Store(f"sqlite:///{tmp_path / 'not' / 'there.db'}")
+def test_nothing_is_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
+    """The database is not called, and its outage is left to other jobs to report."""
+    nowhere = TrackingStore(f"sqlite:///{tmp_path / 'not' / 'there.db'}")
 
     assert read(nowhere, wanted=False) is None
     assert read(nowhere) is None
     nowhere.close()
 
 
-def test_reading_takes_a_hundredth_of_the_time(
-    store: Store, threads: Threads, settings: Callable[..., Settings], new_exchange: Any
+def test_reading_takes_one_percent_of_the_time(
+    store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings], new_exchange: Any
 ) -> None:
-    """What was read only just now is shown again, and not read anew."""
-    office = Office(store, "sampler", "me", term=TERM, clock=now)
-    measuring = Measuring(store, settings(), office=office, threads=threads, wanted=lambda: True)
+    """A recent snapshot is reused."""
+    office = LeaderLease(store, "sampler", "me", ttl=TERM, clock=now)
+    measuring = QueueMetricsJob(store, settings(), leader=office, thread_pool=threads, is_needed=lambda: True)
     measuring._next = float("inf")
 
     asyncio.run(measuring.run())
-    assert measuring.waiting is None
+    assert measuring.snapshot is None
     measuring._next = 0.0
     asyncio.run(measuring.run())
-    first = measuring.waiting
+    first = measuring.snapshot
     assert first is not None
     assert measuring._next > 0.0
 
     measuring._next = float("inf")
     asyncio.run(measuring.run())
-    assert measuring.waiting is first
+    assert measuring.snapshot is first
 
 
-def test_who_loses_the_office_shows_nothing_from_then_on(
-    store: Store, threads: Threads, settings: Callable[..., Settings]
+def test_a_former_leader_drops_its_snapshot(
+    store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings]
 ) -> None:
-    """However long it would have been until the next reading: two processes would show the same backlog twice."""
-    office = Office(store, "sampler", "me", term=TERM, clock=now)
-    measuring = Measuring(store, settings(), office=office, threads=threads, wanted=lambda: True)
+    """At once: otherwise two processes would report the same backlog."""
+    office = LeaderLease(store, "sampler", "me", ttl=TERM, clock=now)
+    measuring = QueueMetricsJob(store, settings(), leader=office, thread_pool=threads, is_needed=lambda: True)
     asyncio.run(measuring.run())
-    assert measuring.waiting is not None
+    assert measuring.snapshot is not None
     measuring._next = float("inf")
 
-    office.resign()
-    assert store.elect("sampler", "another", ttl=TERM)
+    office.release()
+    assert store.workers.acquire_lease("sampler", "another", ttl=TERM)
     asyncio.run(measuring.run())
-    assert measuring.waiting is None
+    assert measuring.snapshot is None

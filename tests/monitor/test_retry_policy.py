@@ -1,4 +1,4 @@
-"""When something is tried again."""
+"""Backoff, the retry policy and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.scoring import retry_policy
-from germane.monitor.scoring.circuit_breaker import REJECTIONS, Pause
-from germane.monitor.scoring.retry_policy import Patience
-from germane.score import Reason, Score
+from germane.monitor.scoring.circuit_breaker import MAX_REJECTIONS, CircuitBreaker
+from germane.monitor.scoring.retry_policy import RetryPolicy
+from germane.score import Score, UnscoredReason
 
 MINUTE = timedelta(minutes=1)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ class Clock:
     def __call__(self) -> datetime:
         return self.now
 
-    def pass_(self, time: timedelta) -> None:
+    def advance(self, time: timedelta) -> None:
         self.now += time
 
 
@@ -33,53 +33,53 @@ def clock() -> Clock:
     return Clock()
 
 
-def failed(reason: Reason, retry_after: float | None = None, **more: bool) -> Score:
+def failed(reason: UnscoredReason, retry_after: float | None = None, **more: bool) -> Score:
     details = more if retry_after is None else {"retry_after": retry_after, **more}
     return Score(scorer="relevancy", fingerprint="f1", reason=reason, explanation="because", details=details)
 
 
-GOOD = Score(scorer="relevancy", fingerprint="f1", value=0.5)
+SCORED = Score(scorer="relevancy", fingerprint="f1", value=0.5)
 
 
 @pytest.mark.parametrize(("tries", "longest"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (10_000, 300)])
-def test_waits_double_up_to_a_limit(tries: int, longest: float) -> None:
-    """Each wait is up to twice the one before, never longer than the limit, and at least half of that."""
-    waits = [Backoff(first=1, limit=300).wait(tries).total_seconds() for _ in range(50)]
+def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
+    """Each delay is at most twice the previous one and the maximum, and at least half of that."""
+    waits = [Backoff(initial=1, maximum=300).delay(tries).total_seconds() for _ in range(50)]
 
     assert longest / 2 <= min(waits) <= max(waits) <= longest
     assert len(set(waits)) > 1
 
 
-def test_what_a_server_asks_for_is_waited_for() -> None:
-    """A longer wait that was asked for is kept, up to the limit."""
-    backoff = Backoff(first=1, limit=300)
+def test_retry_after_extends_the_delay() -> None:
+    """Up to its own maximum."""
+    backoff = Backoff(initial=1, maximum=300)
 
-    assert backoff.wait(1, at_least=20) == timedelta(seconds=20)
-    assert backoff.wait(1, at_least=86400) == timedelta(seconds=300)
-    assert Backoff(limit=10, longest_asked=60).wait(9, at_least=86400) == timedelta(seconds=60)
-    assert backoff.wait(9, at_least=1) >= timedelta(seconds=128)
+    assert backoff.delay(1, retry_after=20) == timedelta(seconds=20)
+    assert backoff.delay(1, retry_after=86400) == timedelta(seconds=300)
+    assert Backoff(maximum=10, max_retry_after=60).delay(9, retry_after=86400) == timedelta(seconds=60)
+    assert backoff.delay(9, retry_after=1) >= timedelta(seconds=128)
 
 
-def test_a_task_is_tried_again_for_its_time_and_no_longer(clock: Clock) -> None:
-    """The time counts from the first trouble of a task; then its failure is final."""
-    waiting = Patience(timedelta(hours=1), backoff=Backoff(), clock=clock)
-    first = waiting.next_try(1)
+def test_a_task_is_retried_until_the_retry_timeout(clock: Clock) -> None:
+    """The time counts from the first failure of the task."""
+    policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
+    first = policy.next_retry_at(1)
     assert first is not None
     assert clock.now < first <= clock.now + timedelta(seconds=1)
 
-    clock.pass_(59 * MINUTE)
-    assert waiting.next_try(1) is not None
-    assert waiting.next_try(2) is not None
-    clock.pass_(MINUTE)
-    assert waiting.next_try(1) is None
-    assert waiting.next_try(2) is not None
+    clock.advance(59 * MINUTE)
+    assert policy.next_retry_at(1) is not None
+    assert policy.next_retry_at(2) is not None
+    clock.advance(MINUTE)
+    assert policy.next_retry_at(1) is None
+    assert policy.next_retry_at(2) is not None
 
 
-def test_waits_go_on_growing_after_a_restart(clock: Clock) -> None:
-    """A task that was tried in vain before waits as long as if the process had never ended."""
-    waiting = Patience(timedelta(hours=1), backoff=Backoff(first=1, limit=300), clock=clock)
+def test_delays_keep_growing_after_a_restart(clock: Clock) -> None:
+    """The number of earlier attempts is stored with the task."""
+    policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(initial=1, maximum=300), clock=clock)
 
-    first, again = waiting.next_try(1, tries=6), waiting.next_try(1, tries=6)
+    first, again = policy.next_retry_at(1, attempts=6), policy.next_retry_at(1, attempts=6)
 
     assert first is not None
     assert again is not None
@@ -87,100 +87,105 @@ def test_waits_go_on_growing_after_a_restart(clock: Clock) -> None:
     assert timedelta(seconds=64) <= again - clock.now <= timedelta(seconds=128)
 
 
-def test_a_task_that_came_right_begins_anew(clock: Clock) -> None:
-    """What is forgotten has all its time again."""
-    waiting = Patience(timedelta(hours=1), backoff=Backoff(), clock=clock)
-    waiting.next_try(1)
-    clock.pass_(60 * MINUTE)
-    waiting.forget(1)
+def test_a_forgotten_task_has_its_full_time_again(clock: Clock) -> None:
+    """After a success."""
+    policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
+    policy.next_retry_at(1)
+    clock.advance(60 * MINUTE)
+    policy.forget_task(1)
 
-    assert waiting.next_try(1) is not None
-
-
-def test_troubles_that_others_ended_do_not_pile_up(clock: Clock) -> None:
-    """What is remembered is bounded by what is in trouble now."""
-    waiting = Patience(timedelta(hours=1), backoff=Backoff(), clock=clock)
-    for task in range(retry_policy.FEW):
-        waiting.next_try(task)
-    clock.pass_(121 * MINUTE)
-    waiting.next_try("one more")
-
-    assert list(waiting._troubles) == ["one more"]
+    assert policy.next_retry_at(1) is not None
 
 
-def test_a_refusal_of_the_embedder_is_one(clock: Clock) -> None:
-    """Key, model or quota: the scorer pauses as soon as for a judge's."""
-    pause = Pause("relevancy", backoff=Backoff(first=60, limit=300), clock=clock)
-    for _ in range(REJECTIONS):
-        assert not pause.closed
-        pause.note(failed(Reason.EMBEDDER_ERROR, 0.0, rejected=True), pause.admit())
+def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
+    """Memory is bounded by the tasks that are failing now."""
+    policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
+    for task in range(retry_policy.MIN_CLEANUP_SIZE):
+        policy.next_retry_at(task)
+    clock.advance(121 * MINUTE)
+    policy.next_retry_at("one more")
 
-    assert pause.closed
-
-
-def test_a_scorer_pauses_after_rejections_in_a_row_and_probes(clock: Clock) -> None:
-    """Closed for a while that grows with each failed probe; one exchange at a time probes; a reply ends it."""
-    pause = Pause("relevancy", backoff=Backoff(first=60, limit=300), clock=clock)
-    pause.note(failed(Reason.JUDGE_REJECTED), pause.admit())
-    assert pause.admit() == "go"
-    pause.note(failed(Reason.JUDGE_REJECTED), "go")
-
-    assert (pause.closed, pause.admit(), pause.problem) == (True, "wait", "judge_rejected: because")
-    clock.pass_(MINUTE)
-    assert (pause.admit(), pause.admit()) == ("probe", "wait")
-    pause.note(failed(Reason.JUDGE_REJECTED), "probe")
-    assert pause.closed
-    assert pause.left() >= MINUTE
-    clock.pass_(2 * MINUTE)
-    pause.note(GOOD, pause.admit())
-    assert (pause.closed, pause.admit(), pause.problem, pause.left()) == (False, "go", None, timedelta())
+    assert list(policy._states) == ["one more"]
 
 
-def test_what_was_under_way_when_a_pause_began_does_not_prolong_it(clock: Clock) -> None:
-    """Sixteen requests that fail together are one failure, not sixteen."""
-    pause = Pause("relevancy", backoff=Backoff(first=60, limit=3600), clock=clock)
+def test_a_rejection_by_the_embedder_counts(clock: Clock) -> None:
+    """Key, model or quota: it opens the circuit as soon as a rejection by the judge."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
+    for _ in range(MAX_REJECTIONS):
+        assert not breaker.is_rejecting
+        breaker.record_score(failed(UnscoredReason.EMBEDDER_ERROR, 0.0, rejected=True), breaker.admit())
+
+    assert breaker.is_rejecting
+
+
+def test_rejections_in_a_row_open_the_circuit(clock: Clock) -> None:
+    """The time doubles with each failed probe; one exchange at a time is the probe; a reply closes the circuit."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
+    breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), breaker.admit())
+    assert breaker.admit() == "allow"
+    breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), "allow")
+
+    assert (breaker.is_rejecting, breaker.admit(), breaker.problem) == (True, "reject", "judge_rejected: because")
+    clock.advance(MINUTE)
+    assert (breaker.admit(), breaker.admit()) == ("probe", "reject")
+    breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), "probe")
+    assert breaker.is_rejecting
+    assert breaker.retry_delay() >= MINUTE
+    clock.advance(2 * MINUTE)
+    breaker.record_score(SCORED, breaker.admit())
+    assert (breaker.is_rejecting, breaker.admit(), breaker.problem, breaker.retry_delay()) == (
+        False,
+        "allow",
+        None,
+        timedelta(),
+    )
+
+
+def test_concurrent_failures_open_the_circuit_once(clock: Clock) -> None:
+    """Sixteen requests that fail together are one failure."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=3600), clock=clock)
     for _ in range(16):
-        pause.note(failed(Reason.JUDGE_UNREACHABLE), "go")
+        breaker.record_score(failed(UnscoredReason.JUDGE_UNREACHABLE), "allow")
 
-    assert pause.left() <= MINUTE
-
-
-def test_a_probe_that_was_given_up_leaves_its_place(clock: Clock) -> None:
-    """A probe that ends without a score does not keep the next one from going ahead."""
-    pause = Pause("relevancy", backoff=Backoff(first=60), clock=clock)
-    pause.note(failed(Reason.JUDGE_RATE_LIMITED, retry_after=20), "go")
-    clock.pass_(MINUTE)
-    pause.abandon(pause.admit())
-
-    assert pause.admit() == "probe"
+    assert breaker.retry_delay() <= MINUTE
 
 
-def test_a_pause_ends_when_the_clock_is_set_back(clock: Clock) -> None:
-    """Nobody waits for the hour that the clock lost; a pause that is as long as they get is kept."""
-    pause = Pause("relevancy", backoff=Backoff(first=300, limit=300), clock=clock)
-    pause.note(failed(Reason.JUDGE_RATE_LIMITED, retry_after=300), "go")
-    assert pause.closed
-    clock.pass_(timedelta(hours=-1))
+def test_a_canceled_probe_allows_another(clock: Clock) -> None:
+    """A probe without a score does not block the next one."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
+    breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
+    clock.advance(MINUTE)
+    breaker.cancel_admission(breaker.admit())
 
-    assert pause.admit() == "probe"
+    assert breaker.admit() == "probe"
 
 
-def test_a_single_outage_pauses_nobody(clock: Clock) -> None:
-    """A time-out here and there is that exchange's trouble alone; replies in between count."""
-    pause = Pause("relevancy", backoff=Backoff(), clock=clock)
+def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
+    """The lost hour is not waited for; a pause of the maximum length is kept."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=300, maximum=300), clock=clock)
+    breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=300), "allow")
+    assert breaker.is_rejecting
+    clock.advance(timedelta(hours=-1))
+
+    assert breaker.admit() == "probe"
+
+
+def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
+    """Replies in between reset the count."""
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(), clock=clock)
     for _ in range(10):
-        pause.note(failed(Reason.JUDGE_TIMEOUT), "go")
-        pause.note(failed(Reason.UNPARSABLE), "go")
+        breaker.record_score(failed(UnscoredReason.JUDGE_TIMEOUT), "allow")
+        breaker.record_score(failed(UnscoredReason.UNPARSABLE), "allow")
 
-    assert not pause.closed
+    assert not breaker.is_rejecting
 
 
-@pytest.mark.parametrize("reason", [Reason.MISSING_INPUT, Reason.SCORER_ERROR])
-def test_what_never_reached_the_judge_ends_no_pause(clock: Clock, reason: Reason) -> None:
+@pytest.mark.parametrize("reason", [UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR])
+def test_failures_without_a_request_do_not_close_the_circuit(clock: Clock, reason: UnscoredReason) -> None:
     """A missing input or a bug in a scorer says nothing about the judge."""
-    pause = Pause("relevancy", backoff=Backoff(first=60), clock=clock)
-    pause.note(failed(Reason.JUDGE_RATE_LIMITED, retry_after=20), "go")
-    clock.pass_(MINUTE)
-    pause.note(failed(reason), pause.admit())
+    breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
+    breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
+    clock.advance(MINUTE)
+    breaker.record_score(failed(reason), breaker.admit())
 
-    assert pause.problem is not None
+    assert breaker.problem is not None

@@ -1,4 +1,4 @@
-"""The thread in the background keeps its ticks, whatever becomes of the clock."""
+"""The background thread keeps its poll interval, whatever happens to the clock."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from germane.monitor.loop.scheduler import Scheduler, SteppingClock, Tick
+from germane.monitor.loop.scheduler import ClockStepDetector, PeriodicJob, Scheduler
 
 Until = Callable[..., None]
 HOUR = 3600.0
 
 
 class Times:
-    """A time of day that can be set, beside one that cannot."""
+    """A wall clock that can be set, and a monotonic clock."""
 
     def __init__(self) -> None:
         self.wall, self.steady = 1_772_366_400.0, 100.0
 
-    def clock(self) -> SteppingClock:
-        return SteppingClock(lambda: self.wall, lambda: self.steady)
+    def clock(self) -> ClockStepDetector:
+        return ClockStepDetector(lambda: self.wall, lambda: self.steady)
 
     def pass_(self, seconds: float) -> None:
         self.wall += seconds
@@ -27,12 +27,12 @@ class Times:
 
 
 class Counting:
-    """Work that counts its ticks."""
+    """A service that counts the runs of its job."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def ticks(self) -> Mapping[str, Tick]:
+    def ticks(self) -> Mapping[str, PeriodicJob]:
         return {"count": self._tick}
 
     async def _tick(self) -> None:
@@ -42,10 +42,12 @@ class Counting:
         return True
 
 
-def test_ticks_go_on_when_the_clock_is_set_back(until: Until) -> None:
-    """The next tick, due in an hour by the clock, comes at once when the clock loses one."""
+def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
+    """The next run, due in an hour by the clock, starts at once."""
     times, work = Times(), Counting()
-    scheduler = Scheduler(lambda: work, tick=HOUR, wall=lambda: times.wall, steady=lambda: times.steady)
+    scheduler = Scheduler(
+        lambda: work, poll_interval=HOUR, wall_clock=lambda: times.wall, monotonic_clock=lambda: times.steady
+    )
     scheduler.start()
     until(lambda: work.count == 1)
 
@@ -56,8 +58,8 @@ def test_ticks_go_on_when_the_clock_is_set_back(until: Until) -> None:
 
 
 @pytest.mark.parametrize("step", [0.0, 0.25, HOUR, -0.25])
-def test_a_clock_that_is_slowed_or_set_ahead_is_not_set_back(step: float) -> None:
-    """Only what makes a tick late counts: passing time, small corrections and summer are none of that."""
+def test_only_steps_back_are_detected(step: float) -> None:
+    """Passing time, small corrections and steps ahead are ignored."""
     times = Times()
     clock = times.clock()
     times.pass_(10.0)
@@ -66,7 +68,7 @@ def test_a_clock_that_is_slowed_or_set_ahead_is_not_set_back(step: float) -> Non
     assert not clock.was_set_back()
 
 
-def test_a_clock_that_is_set_back_is_noticed_once() -> None:
+def test_each_step_back_is_detected_once() -> None:
     """And again when it happens again."""
     times = Times()
     clock = times.clock()

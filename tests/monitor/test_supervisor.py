@@ -1,4 +1,4 @@
-"""The thread in the background: how it starts, ends, forks and survives what goes wrong."""
+"""The background thread: start, stop, fork and recovery."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Callback, Monitor
 from germane.score import Score
 from germane.settings import Settings
-from germane.storage import Store, Task
+from germane.storage import ScoringTask, TaskQueue, TrackingStore
 from germane.testing import FakeJudge
 
 Start = Callable[..., Monitor]
@@ -77,18 +77,18 @@ class Slow:
         return 0.5
 
 
-def test_nothing_starts_at_import() -> None:
-    """Importing the room starts no thread."""
+def test_importing_starts_no_thread() -> None:
+    """Importing the package starts nothing."""
     code = "import germane.monitor, threading; print(threading.active_count())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert result.stdout.strip() == "1"
 
 
-def test_it_is_one_daemon_thread_and_leaves_none_behind(
-    store: Store, start: Start, settings: Callable[..., Settings], until: Until
+def test_the_monitor_is_one_daemon_thread(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """The thread has a name, keeps no program from ending, is started once, and is gone after stop."""
+    """Named, started once, and gone after stop."""
     before = set(threading.enumerate())
     monitor = start(store, [Slow(0)], settings=settings())
     monitor.start()
@@ -103,15 +103,15 @@ def test_it_is_one_daemon_thread_and_leaves_none_behind(
     until(lambda: set(threading.enumerate()) <= before)  # a last beat is not waited for
 
 
-def test_stop_before_start_is_no_error(store: Store, settings: Callable[..., Settings], attached: Any) -> None:
-    """A monitor that never ran is stopped at once."""
+def test_stop_before_start_is_no_error(store: TrackingStore, settings: Callable[..., Settings], attached: Any) -> None:
+    """It returns at once."""
     assert Monitor(store, [], settings(), attach=attached).stop(0)
 
 
 def test_stop_right_after_start_is_not_lost(
-    store: Store, start: Start, settings: Callable[..., Settings], until: Until
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """A stop that comes before the thread has begun its work still ends it, and so does a second one."""
+    """A stop before the thread has started its work still ends it, and so does a second one."""
     monitor = start(store, [Slow(0)], settings=settings())
     monitor.stop(0)
     monitor.stop(0)
@@ -119,60 +119,66 @@ def test_stop_right_after_start_is_not_lost(
     until(lambda: not monitor.status().running)
 
 
-def test_stop_finishes_what_is_under_way(
-    store: Store, start: Start, settings: Callable[..., Settings], attached: Any, new_exchange: Any, until: Until
+def test_stop_finishes_tasks_in_progress(
+    store: TrackingStore,
+    start: Start,
+    settings: Callable[..., Settings],
+    attached: Any,
+    new_exchange: Any,
+    until: Until,
 ) -> None:
-    """What is being scored is finished, saved and attached; what has not begun is handed back, untouched."""
+    """They are finished, saved and attached; unstarted tasks are handed back unchanged."""
     scorer = Slow(0.2)
-    store.add([new_exchange() for _ in range(200)])
+    store.exchanges.add([new_exchange() for _ in range(200)])
     monitor = start(store, [scorer], settings=settings(concurrency=2))
     until(lambda: scorer.begun >= 4)
 
     assert monitor.stop(60)
 
-    counts = store.counts()
+    counts = store.answers.counts()
     assert counts.done == len(attached.calls) == scorer.begun < 200
     assert (counts.pending, counts.running) == (200 - counts.done, 0)
 
 
-def test_stop_hands_back_what_takes_too_long(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_stop_hands_back_slow_tasks(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """When the time is up, tasks under way are handed back: another process has them at once, without a lease to wait
-    for; stop says that not all was finished."""
-    store.add([new_exchange() for _ in range(4)])
+    """After the timeout, another process can claim them at once; stop returns False."""
+    store.exchanges.add([new_exchange() for _ in range(4)])
     monitor = start(store, [Slow(3600)], settings=settings())
     until(lambda: monitor.status().in_flight == 4)
 
     assert not monitor.stop(3)  # pytest's own time limit would end a stop that waits
 
-    assert store.counts().pending == 4
+    assert store.answers.counts().pending == 4
     start(store, [Slow(0)], settings=settings())
-    until(lambda: store.counts().done == 4)
+    until(lambda: store.answers.counts().done == 4)
 
 
-def test_stop_saves_and_hands_back_beside_a_predicate_that_never_returns(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
+def test_a_hanging_predicate_does_not_prevent_saving(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
 ) -> None:
-    """What is scored is saved and the rest handed back, also where the sampler cannot be waited for."""
+    """Scores are saved and tasks handed back, even if the sampler never returns."""
     scorer = Held()
-    store.add([new_exchange() for _ in range(2)])
-    monitor = start(store, [scorer], settings=settings(always=[{"routes": ["odd"], "predicate": "hanging:hangs"}]))
+    store.exchanges.add([new_exchange() for _ in range(2)])
+    monitor = start(
+        store, [scorer], settings=settings(always_score=[{"routes": ["odd"], "predicate": "hanging:hangs"}])
+    )
     until(lambda: scorer.begun == 2)
-    store.add([new_exchange(route="odd")])
+    store.exchanges.add([new_exchange(route="odd")])
     until(hanging.asked.is_set)
 
     assert not monitor.stop(3)
 
-    counts = store.counts()
-    assert (counts.pending, counts.running, counts.unsampled) == (2, 0, 1)
-    assert store.workers() == []
+    counts = store.answers.counts()
+    assert (counts.pending, counts.running, counts.undecided) == (2, 0, 1)
+    assert store.workers.list_workers() == []
 
 
-def test_stop_closes_the_clients_on_their_own_loop(
-    store: Store, judge: FakeJudge, start: Start, settings: Callable[..., Settings], until: Until
+def test_stop_closes_clients_on_their_event_loop(
+    store: TrackingStore, judge: FakeJudge, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """What closes the scorers' clients runs once, in the background's thread."""
+    """Once, in the background thread."""
     closed: list[str] = []
 
     async def close() -> None:
@@ -183,10 +189,10 @@ def test_stop_closes_the_clients_on_their_own_loop(
     assert closed == ["germane-monitor"]
 
 
-def test_stop_waits_for_alerts_on_their_way(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_stop_delivers_pending_notifications(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """An alert that was found before the stop still goes out."""
+    """An alert that was raised before the stop is still sent."""
     sent: list[str] = []
     began = threading.Event()
 
@@ -195,8 +201,8 @@ def test_stop_waits_for_alerts_on_their_way(
         await asyncio.sleep(0.2)
         sent.append(alert.state)
 
-    store.add([new_exchange() for _ in range(3)])
-    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3, "window": 60}]
+    store.exchanges.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_samples": 3, "window": 60}]
     monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels={"callback": Callback(take_time)})
     assert began.wait(60)
     assert monitor.stop(60)
@@ -204,51 +210,51 @@ def test_stop_waits_for_alerts_on_their_way(
     assert sent == ["firing"]
 
 
-def test_without_any_rule_no_score_waits_for_a_detector(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_without_rules_no_detector_input_piles_up(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Whoever wants no alerts has no queue that grows for ever."""
-    store.add([new_exchange() for _ in range(3)])
-    off = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+    """The inbox of the detectors stays empty."""
+    store.exchanges.add([new_exchange() for _ in range(3)])
+    off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
     start(store, [Slow(0)], settings=settings(rules=off))
-    until(lambda: sum(one.n for one in store.summary()) == 3)
-    until(lambda: not store.arrivals(1))
+    until(lambda: sum(one.n for one in store.trends.summary()) == 3)
+    until(lambda: not store.detectors.list_new_scores(1))
 
 
-def test_stop_gives_up_an_alert_that_does_not_go_out(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
+def test_stop_does_not_wait_for_a_hanging_channel(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
-    """A channel that hangs does not hold up the end; what was left is said, and waits for the next start."""
+    """It is logged, and the notification waits for the next start."""
     began = threading.Event()
 
     async def hang(alert: Any) -> None:
         began.set()
         await asyncio.sleep(3600)
 
-    store.add([new_exchange() for _ in range(3)])
-    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3, "window": 60}]
+    store.exchanges.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_samples": 3, "window": 60}]
     monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels={"callback": Callback(hang)})
     assert began.wait(60)
 
     assert not monitor.stop(0.3)
     until(lambda: not monitor.status().running)
     assert "left for later: callback" in caplog.text
-    (posted,) = store.notifications(channel="callback")
+    (posted,) = store.notifications.search(channel="callback")
     assert posted.status == "waiting"
-    assert store.due_channels(["callback"]) == {"callback"}
+    assert store.notifications.due_channels(["callback"]) == {"callback"}
 
 
-def test_a_callback_may_stop_the_monitor(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_an_alert_callback_may_stop_the_monitor(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Stopping from within, where nobody can wait for the thread's end, is no deadlock."""
+    """Stopping from the background thread itself is no deadlock."""
     told: list[bool] = []
 
     async def stop(alert: Any) -> None:
         told.append(monitor.stop(1))
 
-    store.add([new_exchange() for _ in range(3)])
-    rules = [{"scorer": "slow", "threshold": 0.9, "min_count": 3, "window": 60}]
+    store.exchanges.add([new_exchange() for _ in range(3)])
+    rules = [{"scorer": "slow", "threshold": 0.9, "min_samples": 3, "window": 60}]
     monitor = start(store, [Slow(0)], settings=settings(rules=rules), channels={"callback": Callback(stop)})
 
     until(lambda: not monitor.status().running)
@@ -256,32 +262,32 @@ def test_a_callback_may_stop_the_monitor(
     assert told == [False]
 
 
-def test_it_can_be_started_again(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_a_monitor_can_be_restarted(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After a stop the same monitor runs anew."""
+    """The same object runs again after a stop."""
     monitor = start(store, [Slow(0)], settings=settings())
     assert monitor.stop(60)
-    store.add([new_exchange()])
+    store.exchanges.add([new_exchange()])
     monitor.start()
 
-    until(lambda: store.counts().done == 1)
+    until(lambda: store.answers.counts().done == 1)
 
 
 FORK = """
 import os, sys, threading, time
 from contextlib import nullcontext
 from germane.monitor import Monitor
-from germane.settings import load
-from germane.storage import Store
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 class Quick:
     name, fingerprint, requires, range = "quick", "f1", frozenset({"answer"}), (0.0, 1.0)
     async def score(self, exchange):
         return 0.5
 
-store = Store(sys.argv[1])
-monitor = Monitor(store, [Quick()], load(tick=0.05), attach=lambda exchange, scores: "none")
+store = TrackingStore(sys.argv[1])
+monitor = Monitor(store, [Quick()], load_settings(poll_interval=0.05), attach=lambda exchange, scores: "none")
 monitor.start()
 while not monitor.status().jobs["sample"].last_run:
     time.sleep(0.01)
@@ -302,8 +308,8 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def test_a_forked_child_starts_without_it_and_may_start_its_own(url: str) -> None:
-    """After a fork the child runs nothing until it is started there, ends in silence, and the parent goes on."""
+def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
+    """It runs nothing before, exits silently, and the parent continues."""
     command = [sys.executable, "-W", "error", "-c", FORK, url]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
@@ -313,8 +319,8 @@ def test_a_forked_child_starts_without_it_and_may_start_its_own(url: str) -> Non
 FORK_IDLE = FORK[: FORK.index("    monitor.start()\n    while")] + "    sys.exit(0)\n" + FORK[FORK.index("_, status") :]
 
 
-def test_a_forked_child_that_never_starts_it_ends_in_silence(url: str) -> None:
-    """A child that only inherited the monitor neither complains at its end nor disturbs the parent."""
+def test_a_forked_child_without_a_monitor_exits_silently(url: str) -> None:
+    """It neither warns at exit nor disturbs the parent."""
     command = [sys.executable, "-W", "error", "-c", FORK_IDLE, url]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
@@ -324,8 +330,8 @@ def test_a_forked_child_that_never_starts_it_ends_in_silence(url: str) -> None:
 WORKER = """
 import asyncio, sys, time
 from germane.monitor import Monitor
-from germane.settings import load
-from germane.storage import Store
+from germane.settings import load_settings
+from germane.storage import TrackingStore
 
 class Slow:
     name, fingerprint, requires, range = "slow", "f1", frozenset({"answer"}), (0.0, 1.0)
@@ -333,24 +339,24 @@ class Slow:
         await asyncio.sleep(0.02)
         return 0.5
 
-settings = load(tick=0.05, lease=1, concurrency=4)
-Monitor(Store(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none").start()
+settings = load_settings(poll_interval=0.05, task_lease=1, concurrency=4)
+Monitor(TrackingStore(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none").start()
 time.sleep(60)
 """
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_killed_worker_loses_nothing(
-    store: Store, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_a_killed_worker_loses_no_task(
+    store: TrackingStore, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """kill -9 in the middle of scoring: what it held is scored by another once the lease is over, all of it once."""
-    store.add([new_exchange() for _ in range(200)])
+    """After kill -9, another worker scores its tasks once the lease has expired, each once."""
+    store.exchanges.add([new_exchange() for _ in range(200)])
     with subprocess.Popen([sys.executable, "-c", WORKER, url]) as worker:
 
         def caught_holding_something() -> bool:
             os.kill(worker.pid, signal.SIGSTOP)
             os.waitpid(worker.pid, os.WUNTRACED)
-            counts = store.counts()
+            counts = store.answers.counts()
             if counts.done and counts.running:
                 return True
             os.kill(worker.pid, signal.SIGCONT)
@@ -358,29 +364,31 @@ def test_a_killed_worker_loses_nothing(
 
         until(caught_holding_something)
         worker.kill()
-    assert store.counts().running > 0
+    assert store.answers.counts().running > 0
 
     start(store, [Slow(0)], settings=settings())
-    until(lambda: store.counts().done == 200)
+    until(lambda: store.answers.counts().done == 200)
 
-    (coverage,) = store.coverage()
-    assert store.counts().rows == coverage.seen == coverage.scored == 200
+    (coverage,) = store.trends.coverage()
+    assert store.answers.counts().scores == coverage.seen == coverage.scored == 200
 
 
-class Broken(Store):
-    """Takes no score until it is mended: whoever saves fails at every try."""
+class BrokenQueue(TaskQueue):
+    """Fails to complete tasks until ``mended``."""
 
     raised, mended = 0, False
 
-    def complete(self, owner: str, results: Sequence[tuple[Task, Score]]) -> list[tuple[Task, Score]]:
+    def complete_tasks(
+        self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
+    ) -> list[tuple[ScoringTask, Score]]:
         if self.mended:
-            return super().complete(owner, results)
+            return super().complete_tasks(owner, results)
         self.raised += 1
         raise KeyError("text of a user")
 
 
-def test_what_a_job_raises_does_not_end_it(
-    store: Store,
+def test_a_failing_job_continues(
+    store: TrackingStore,
     url: str,
     start: Start,
     settings: Callable[..., Settings],
@@ -388,15 +396,16 @@ def test_what_a_job_raises_does_not_end_it(
     until: Until,
     caplog: Any,
 ) -> None:
-    """What a job raises is told once, without its message, and the job goes on and says when it is well again."""
-    broken = Broken(url)
-    store.add([new_exchange() for _ in range(3)])
+    """The error is logged once, without its message, and so is the recovery."""
+    broken = TrackingStore(url)
+    broken.queue = queue = BrokenQueue(broken.context)
+    store.exchanges.add([new_exchange() for _ in range(3)])
     monitor = start(broken, [Slow(0)], settings=settings())
-    until(lambda: monitor.status().jobs["save"].problem and broken.raised > 2)
-    store.add([new_exchange()])
+    until(lambda: monitor.status().jobs["save"].problem and queue.raised > 2)
+    store.exchanges.add([new_exchange()])
     until(lambda: monitor.status().unsaved == 4)
-    broken.mended = True
-    until(lambda: store.counts().done == 4)
+    queue.mended = True
+    until(lambda: store.answers.counts().done == 4)
     until(lambda: monitor.status().jobs["save"].problem is None)
     assert monitor.stop(60)
     broken.close()
@@ -407,10 +416,10 @@ def test_what_a_job_raises_does_not_end_it(
     assert "text of a user" not in caplog.text
 
 
-def test_what_attaching_raises_keeps_no_other_from_it(
-    store: Store, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
+def test_a_failing_attach_does_not_affect_others(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """All are saved, and each of the others is attached once."""
+    """All scores are saved, and each of the others is attached once."""
     attached: list[str] = []
 
     def attach(exchange: Exchange, scores: Any) -> None:
@@ -419,23 +428,23 @@ def test_what_attaching_raises_keeps_no_other_from_it(
         attached.append(exchange.id)
 
     good = [new_exchange() for _ in range(3)]
-    store.add([new_exchange(route="bad"), *good])
+    store.exchanges.add([new_exchange(route="bad"), *good])
     start(store, [Slow(0)], settings=settings(), attach=attach)
     until(lambda: len(attached) == 3)
 
     assert sorted(attached) == sorted(one.id for one in good)
-    assert store.counts().done == 4
+    assert store.answers.counts().done == 4
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_database_that_goes_away_costs_nothing_but_time(
-    store: Store, url: str, postgresql: Any, start: Start, settings: Callable[..., Settings], attached: Any,
+def test_a_database_outage_loses_no_score(
+    store: TrackingStore, url: str, postgresql: Any, start: Start, settings: Callable[..., Settings], attached: Any,
     new_exchange: Any, until: Until, caplog: Any,
 ) -> None:  # fmt: skip
-    """While the database is away, finished scores wait in memory; each job says so once; nothing is scored twice."""
+    """Finished scores wait in memory, the outage is logged once, and nothing is scored twice."""
     scorer = Held()
     name = url.partition("@/")[2].partition("?")[0]
-    store.add([new_exchange() for _ in range(6)])
+    store.exchanges.add([new_exchange() for _ in range(6)])
     monitor = start(store, [scorer], settings=settings(concurrency=2))
     until(lambda: scorer.begun == 2)
 
@@ -449,32 +458,32 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
 
     until(lambda: len(attached.calls) == 6)
     assert scorer.begun == 6
-    assert store.counts().rows == 6
+    assert store.answers.counts().scores == 6
     failures = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
     assert len(failures) == len({line.split(" ")[2] for line in failures})
     assert DatabaseUnreachable.__name__ in failures[0]
 
 
-def test_an_unmigrated_database_is_told_and_nothing_breaks(
+def test_an_unmigrated_database_is_logged(
     tmp_path: Any, start: Start, settings: Callable[..., Settings], until: Until, new_exchange: Any
 ) -> None:
-    """Without tables the jobs say how to mend it, and work as soon as it is mended."""
-    store = Store(f"sqlite:///{tmp_path / 'empty.db'}")
+    """With the command that fixes it; jobs work as soon as it is migrated."""
+    store = TrackingStore(f"sqlite:///{tmp_path / 'empty.db'}")
     monitor = start(store, [Slow(0)], settings=settings())
     until(lambda: monitor.status().jobs["sample"].problem)
     assert "germane db upgrade" in str(monitor.status().jobs["sample"].problem)
 
     store.migrate()
-    store.add([new_exchange()])
-    until(lambda: store.counts().done == 1)
+    store.exchanges.add([new_exchange()])
+    until(lambda: store.answers.counts().done == 1)
     monitor.stop(60)
     store.close()
 
 
-def test_the_scheduler_says_nothing(
-    store: Store, start: Start, settings: Callable[..., Settings], until: Until, caplog: Any
+def test_the_scheduler_logs_nothing(
+    store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until, caplog: Any
 ) -> None:
-    """Ticks that fall due while a job still runs are daily life: the log of the application hears nothing of them."""
+    """Missed intervals of a long job are normal: the application's log stays empty."""
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.INFO, "sqlalchemy")
     monitor = start(store, [Slow(0)], settings=settings())
@@ -486,15 +495,15 @@ def test_the_scheduler_says_nothing(
     assert [record.name for record in caplog.records if "apscheduler" in record.name] == []
 
 
-def test_a_call_in_a_thread_returns_raises_and_sees_the_context() -> None:
-    """A blocking call behaves as if it were made in place, without blocking the loop."""
+def test_a_pool_call_behaves_like_a_direct_call() -> None:
+    """It returns, raises and sees context variables, without blocking the loop."""
     variable: ContextVar[str] = ContextVar("variable", default="outside")
 
     def fail() -> None:
         raise LookupError
 
     async def use() -> tuple[str, str]:
-        threads = Threads(1, name="germane-test")
+        threads = DaemonThreadPool(1, name="germane-test")
         variable.set("inside")
         seen = await threads.run(variable.get)
         with pytest.raises(LookupError):
@@ -506,12 +515,12 @@ def test_a_call_in_a_thread_returns_raises_and_sees_the_context() -> None:
     assert asyncio.run(use()) == ("inside", "germane-test-0")
 
 
-def test_a_call_that_is_no_longer_wanted_is_not_made() -> None:
-    """A call whose caller was cancelled while it waited for a thread is dropped."""
+def test_a_canceled_pool_call_is_not_made() -> None:
+    """If it was canceled while it waited for a thread."""
     made: list[int] = []
 
     async def use() -> None:
-        threads = Threads(1, name="germane-test")
+        threads = DaemonThreadPool(1, name="germane-test")
         hold = threading.Event()
         first = asyncio.create_task(threads.run(hold.wait))
         second = asyncio.create_task(threads.run(made.append, 1))
@@ -528,8 +537,8 @@ def test_a_call_that_is_no_longer_wanted_is_not_made() -> None:
     assert made == [2]
 
 
-def test_a_coroutine_that_nobody_awaits_any_more_is_closed() -> None:
-    """A function that returns a coroutine after its caller was cancelled makes Python complain of nothing."""
+def test_an_unawaited_coroutine_is_closed() -> None:
+    """A function that returns a coroutine after its caller was canceled causes no warning."""
     made: list[Coroutine[Any, Any, None]] = []
     release, called = threading.Event(), threading.Event()
 
@@ -540,7 +549,7 @@ def test_a_coroutine_that_nobody_awaits_any_more_is_closed() -> None:
         return made[0]
 
     async def use() -> None:
-        threads = Threads(1, name="germane-test")
+        threads = DaemonThreadPool(1, name="germane-test")
         call = asyncio.create_task(threads.run(make))
         await asyncio.to_thread(called.wait, 60)
         call.cancel()

@@ -1,4 +1,4 @@
-"""A judge, small programs run as processes, and a look into their database."""
+"""Fixtures of the runtime tests: a judge, programs that run as processes, and queries of their database."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from germane.testing import FakeJudge
 
 @pytest.fixture(autouse=True)
 def stopped(bare: Path) -> Iterator[None]:
-    """Nothing runs before a test or after it."""
+    """Stop germane after each test."""
     yield
     germane.stop()
 
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """A fake judge in this process."""
     with FakeJudge() as running:
         yield running
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    """The URL of an SQLite file that is not there yet."""
+    """The URL of an SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'germane.db'}"
 
 
 @pytest.fixture
 def query(tmp_path: Path) -> Callable[[str], list[Any]]:
-    """Asks the SQLite file; a row of one column is that column."""
+    """Query the SQLite file; a row with one column becomes its value."""
 
-    def ask(statement: str) -> list[Any]:
+    def run_query(statement: str) -> list[Any]:
         with closing(sqlite3.connect(tmp_path / "germane.db")) as connection:
             rows = connection.execute(statement).fetchall()
         return [row[0] if len(row) == 1 else row for row in rows]
 
-    return ask
+    return run_query
 
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -56,7 +56,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Start]:
-    """Starts code as a process, with the settings of a judge as its environment."""
+    """Start code as a process, with the settings of a judge in its environment."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, judge: FakeJudge | None = None, **variables: str) -> subprocess.Popen[str]:
@@ -64,7 +64,7 @@ def program(tmp_path: Path) -> Iterator[Start]:
         path.write_text(code)
         settings = {} if judge is None else judge.settings()
         ours = {f"GERMANE_{name.upper()}": value for name, value in settings.items()}
-        environment = {**os.environ, **ours, "GERMANE_TICK": "0.1", **variables}
+        environment = {**os.environ, **ours, "GERMANE_POLL_INTERVAL": "0.1", **variables}
         process = subprocess.Popen(
             [sys.executable, str(path)],
             env=environment,
@@ -84,7 +84,7 @@ def program(tmp_path: Path) -> Iterator[Start]:
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for the end of a program that should end well; return what it printed and logged."""
+    """Wait until a program exits with code 0; return its standard output and standard error."""
     printed, logged = process.communicate(timeout=100)
     assert process.returncode == 0, logged
     return printed, logged
@@ -92,13 +92,13 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @pytest.fixture
 def run(program: Start) -> Callable[..., tuple[str, str]]:
-    """Runs code as a process to its end; returns what it printed and what it logged."""
+    """Run code as a process to its end; return its standard output and standard error."""
     return lambda *arguments, **variables: finished(program(*arguments, **variables))
 
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], None]:
-    """Waits for what another thread or process is about to do."""
+    """Wait until a condition holds that another thread or process brings about."""
 
     def wait(condition: Callable[[], Any], seconds: float = 60.0) -> None:
         pause = threading.Event()
@@ -106,25 +106,25 @@ def until() -> Callable[[Callable[[], Any]], None]:
             if condition():
                 return
             pause.wait(0.02)
-        raise AssertionError("it never came true")
+        raise AssertionError("the condition was never met")
 
     return wait
 
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Returns what germane has warned of so far."""
+    """Return the warnings that germane has logged so far."""
 
-    def told() -> list[str]:
+    def logged() -> list[str]:
         ours = [record for record in caplog.records if record.name.startswith("germane")]
         return [record.getMessage() for record in ours if record.levelno >= logging.WARNING]
 
-    return told
+    return logged
 
 
 @pytest.fixture
 def judge_process() -> Iterator[str]:
-    """The address of a judge that is a process of its own."""
+    """The URL of a fake judge in its own process."""
     command = [sys.executable, "-m", "germane.testing.judge"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Feedback, recorded scores and marks, from a handler or later, in one process and in several."""
+"""Feedback, recorded scores and markers from an application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ids = []
 @germane.observe
 def ask(question: str) -> str:
     ids.append(germane.current_exchange().id)
-    germane.record(ids[-1], "length", 0.5)
+    germane.record_score(ids[-1], "length", 0.5)
     return "By card."
 """
 
@@ -28,12 +28,12 @@ def ask(question: str) -> str:
 def ask(question: str) -> str:
     """Return the id of the exchange, and record a score of it before it ends."""
     identity = germane.current_exchange().id or ""
-    germane.record(identity, "length", 0.25, details={"words": 1})
+    germane.record_score(identity, "length", 0.25, details={"words": 1})
     return identity
 
 
-def test_a_stop_writes_what_was_said(database: str, query: Query) -> None:
-    """A score recorded within its handler, and feedback of a request that came later."""
+def test_stop_writes_annotations(database: str, query: Query) -> None:
+    """A score recorded in its handler, and feedback from a later request."""
     germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
     identity = ask("How do I pay?")
     germane.feedback(identity, score=0.0, comment="no card", user="ann")
@@ -43,16 +43,16 @@ def test_a_stop_writes_what_was_said(database: str, query: Query) -> None:
     assert query("SELECT exchange_id, score, comment, user FROM feedback") == [(identity, 0.0, "no ****", "ann")]
     assert query("SELECT exchange_id, scorer, value FROM score") == [(identity, "length", 0.25)]
     store = germane.Store(database)
-    assert [(one.scorer, one.seen, one.scored) for one in store.coverage() if one.scorer] == [("length", 1, 1)]
+    assert [(one.scorer, one.seen, one.scored) for one in store.trends.coverage() if one.scorer] == [("length", 1, 1)]
     store.close()
 
 
-def test_feedback_may_come_in_another_process(run: Run, query: Query) -> None:
-    """The front end's requests go anywhere: the exchange's row is found by its id."""
+def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
+    """The exchange is found by its id."""
     start = "germane.start(role='capture')\n"
     printed, _ = run(HANDLER + start + "ask('How?'); print(ids[0])")
     identity = printed.strip()
-    later = f"import germane\n{start}germane.feedback('{identity}', 1.0)\ngermane.record('{identity}', 'x', 1)"
+    later = f"import germane\n{start}germane.feedback('{identity}', 1.0)\ngermane.record_score('{identity}', 'x', 1)"
 
     assert run(later) == ("", "")
 
@@ -61,8 +61,8 @@ def test_feedback_may_come_in_another_process(run: Run, query: Query) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_worker_writes_its_own(run: Run, query: Query) -> None:
-    """Nothing twice, nothing lost, whether said before the fork or after."""
+def test_a_forked_worker_writes_its_own_annotations(run: Run, query: Query) -> None:
+    """Nothing twice, nothing lost, before and after the fork."""
     code = """
 germane.start(role='capture')
 ask('before')
@@ -80,25 +80,25 @@ germane.stop()
     assert query("SELECT count(DISTINCT exchange_id) FROM feedback") == [2]
 
 
-def test_names_of_running_scorers_are_taken(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """A score of one's own never mixes with germane's."""
+def test_names_of_running_scorers_are_reserved(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
+    """A recorded score never mixes with germane's own."""
     germane.start(role="capture", database=database)
-    germane.record(ask("How?"), "answer_relevancy", 1.0)
+    germane.record_score(ask("How?"), "answer_relevancy", 1.0)
     germane.stop()
 
     assert query("SELECT scorer FROM score") == ["length"]
     assert "answer_relevancy is the name of a scorer" in warnings()[0]
 
 
-def test_a_mark_is_written_with_the_service_of_the_settings(database: str) -> None:
-    """Right after the start, before there is any exchange; a comparison finds it by its name."""
+def test_a_marker_has_the_service_of_the_settings(database: str) -> None:
+    """Right after the start, before there is any exchange; a comparison finds it by name."""
     germane.start(role="capture", database=database, service="shop")
     germane.mark("index v42", attributes={"commit": "4f2a9c1"})
     ask("How?")
     assert germane.stop(60)
 
     store = germane.Store(database)
-    (mark,) = store.marks(name="index v42")
+    (mark,) = store.trends.list_markers(name="index v42")
     assert (mark.service, mark.attributes) == ("shop", {"commit": "4f2a9c1"})
-    assert [line.finding for line in store.compare(since=mark).routes] == ["not_enough_data"]
+    assert [line.finding for line in store.trends.compare(since=mark).routes] == ["not_enough_data"]
     store.close()

@@ -1,4 +1,4 @@
-"""A process under a budget."""
+"""An application with a budget."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from germane.testing import FakeJudge
 Query = Callable[[str], list[Any]]
 
 
-@pytest.mark.parametrize(("changes", "at_once"), [({"budget": {"calls_per_day": 10}}, 1), ({}, 0)])
-def test_no_span_waits_for_a_score_that_comes_later(
+@pytest.mark.parametrize(("changes", "at_once"), [({"budget": {"requests_per_day": 10}}, 1), ({}, 0)])
+def test_spans_are_not_held_under_a_budget(
     judge: FakeJudge, database: str, changes: dict[str, object], at_once: int
 ) -> None:
-    """Under a budget spans leave as they end; drawn by a rate they wait, here until the stop, for their scores."""
+    """With a budget spans are exported when they end; with a sample rate they wait for their scores."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
-    provider.add_span_processor(germane.hold(SimpleSpanProcessor(exporter), max_hold=600))
-    germane.start(**judge.settings() | {"tick": 3600}, database=database, tracer_provider=provider, **changes)
+    provider.add_span_processor(germane.ScoreSpanProcessor(SimpleSpanProcessor(exporter), max_delay=600))
+    germane.start(**judge.settings() | {"poll_interval": 3600}, database=database, tracer_provider=provider, **changes)
 
     @germane.observe
     def ask(question: str) -> str:
@@ -39,15 +39,15 @@ def test_no_span_waits_for_a_score_that_comes_later(
     assert len(exporter.get_finished_spans()) == 1
 
 
-def test_draining_does_not_wait_for_the_end_of_an_interval(judge: FakeJudge, database: str, query: Query) -> None:
-    """What a budget may pick later stays in the database for the next start, and for other processes."""
-    germane.start(**judge.settings(), database=database, tick=0.05, budget={"calls_per_day": 10})
+def test_draining_does_not_wait_for_candidates(judge: FakeJudge, database: str, query: Query) -> None:
+    """They stay in the database for the next start and for other processes."""
+    germane.start(**judge.settings(), database=database, poll_interval=0.05, budget={"requests_per_day": 10})
 
     @germane.observe
     def ask(question: str) -> str:
         return "By card, in the shop."
 
     ask("How do I pay?")
-    assert germane.stop(drain=3600)  # pytest's own time limit would end a stop that waits
+    assert germane.stop(drain_timeout=3600)  # pytest's own time limit would end a stop that waits
 
     assert query("SELECT sampling_reason FROM exchange") == ["candidate"]

@@ -1,4 +1,4 @@
-"""What was calibrated is read at the start, and labels go by it."""
+"""Calibrations are read at the start and applied to labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import germane
 from germane.calibration import Calibration
-from germane.storage import Floors, Store
+from germane.storage import CalibrationCache, TrackingStore
 from germane.testing import FakeJudge
 
 Query = Callable[[str], list[Any]]
@@ -25,21 +25,21 @@ def ask(question: str) -> str:
 
 def calibrate(database: str) -> None:
     """Keep a floor for the judge's embedder, and one for another."""
-    store = germane.Store(database)
+    store = TrackingStore(database)
     store.migrate()
     given = {"scorer": "question_answer_similarity", "fingerprint": "f1", "n": 60, "made_at": datetime.now(UTC)}
-    store.add_calibrations([
+    store.labels.add_calibrations([
         Calibration(embedder=embedder, floor=floor, high=0.99, **given)
         for embedder, floor in (("fake-embedder", 0.95), ("other", -1.0))
     ])  # fmt: skip
     store.close()
 
 
-def test_floors_that_cannot_be_read_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Each score asks for them: the log has one line, however many there are, and they are read when they are there."""
+def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """However many scores need them; they are read once they are readable."""
     database = f"sqlite:///{tmp_path / 'later.db'}"
-    store = Store(database)
-    floors = Floors(store)
+    store = TrackingStore(database)
+    floors = CalibrationCache(store)
 
     assert [len(floors) for _ in range(3)] == [0, 0, 0]
     (line,) = caplog.messages
@@ -49,31 +49,31 @@ def test_floors_that_cannot_be_read_are_told_once(tmp_path: Path, caplog: pytest
     store.close()
 
 
-def test_labels_are_calibrated_from_the_start_on(judge: FakeJudge, database: str, query: Query) -> None:
-    """The row's value is raw, its label that of the calibrated value; another embedder's floor is not used."""
+def test_labels_are_calibrated_from_the_start(judge: FakeJudge, database: str, query: Query) -> None:
+    """The stored value is raw, the label calibrated; another embedder's calibration is not used."""
     calibrate(database)
-    germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], tick=0.05)
+    germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], poll_interval=0.05)
     ask("You pay by what in the shop?")
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
 
     [(value, label, calibrated)] = query("SELECT value, label, json_extract(details, '$.calibrated') FROM score")
     assert 0.5 < value < 0.95
-    assert (label, calibrated) == ("off", 0)
+    assert (label, calibrated) == ("irrelevant", 0)
     [summary] = reading(database)
     assert (summary.mean, summary.low_share) == (value, 1.0)
 
 
-def test_labels_are_calibrated_also_where_the_database_came_later(judge: FakeJudge, tmp_path: Path) -> None:
-    """It was away at the start: floors are read for the first score, not then."""
+def test_labels_are_calibrated_when_the_database_comes_later(judge: FakeJudge, tmp_path: Path) -> None:
+    """Calibrations are read for the first score."""
     folder = tmp_path / "later"
     database = f"sqlite:///{folder / 'germane.db'}"
-    germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], tick=0.05)
+    germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], poll_interval=0.05)
     ask("You pay by what in the shop?")
     folder.mkdir()
     calibrate(database)
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
 
     [summary] = reading(database)
     assert summary.mean > 0.5
@@ -83,6 +83,6 @@ def test_labels_are_calibrated_also_where_the_database_came_later(judge: FakeJud
 def reading(database: str) -> list[Any]:
     """Return the summary."""
     store = germane.Store(database)
-    found = store.summary()
+    found = store.trends.summary()
     store.close()
     return found

@@ -1,4 +1,4 @@
-"""The capture limit of the settings, in an application."""
+"""The exchange limit in an application."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def ask(question: str) -> str:
     return "By card, in the shop."
 
 
-def test_every_call_is_a_row_or_a_count(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """The rows know how probable they were; the counts say why there is no row; one warning, no handler affected."""
-    germane.start(role="capture", database=database, capture_limit=60)
+def test_every_call_is_stored_or_counted(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
+    """Rows have their probability, counts their reason; one warning, no handler affected."""
+    germane.start(role="capture", database=database, max_exchanges_per_minute=60)
     for number in range(500):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."
     assert germane.stop(60)
 
-    rows = query("SELECT draw, capture_probability FROM exchange")
+    rows = query("SELECT sampling_key, capture_probability FROM exchange")
     counts = dict(query("SELECT outcome || ' ' || reason, sum(count) FROM tally GROUP BY 1 HAVING sum(count) > 0"))
-    assert counts == {"seen ": 500 - len(rows), "skipped capture_limit": 500 - len(rows)}
+    assert counts == {"seen ": 500 - len(rows), "skipped exchange_limit": 500 - len(rows)}
     assert 6 <= len(rows) < 250
     assert all(draw <= probability for draw, probability in rows)
     assert min(probability for _, probability in rows) < 1

@@ -1,4 +1,4 @@
-"""Many processes on one database: each exchange is there once, and is scored once."""
+"""Many processes on one database: each exchange is stored and scored once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 from tests.runtime.test_processes import HANDLER, start_and_drain
 
-from germane.storage import Store
+from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -66,7 +66,7 @@ for number in range(3):
         germane.start()
         ask_all(number, 40)
         os.read(0, 1)
-        sys.exit(not germane.stop(drain=60))
+        sys.exit(not germane.stop(drain_timeout=60))
 print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(3)])
 """
 )
@@ -75,15 +75,15 @@ print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(3)])
 @pytest.fixture
 def url(database_url: str) -> str:
     """A database of either kind, with tables."""
-    with closing(Store(database_url)) as store:
+    with closing(TrackingStore(database_url)) as store:
         store.migrate()
     return database_url
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
+def store(url: str) -> Iterator[TrackingStore]:
     """A look into it."""
-    with closing(Store(url)) as opened:
+    with closing(TrackingStore(url)) as opened:
         yield opened
 
 
@@ -92,38 +92,36 @@ def asked(judge: FakeJudge) -> list[int]:
     return sorted(set(Counter(str(request.body["messages"]) for request in judge.chats).values()))
 
 
-def test_applications_that_score_beside_one_another_score_nothing_twice(
-    program: Start, judge: FakeJudge, url: str, store: Store, until: Until
+def test_concurrent_applications_score_each_exchange_once(
+    program: Start, judge: FakeJudge, url: str, store: TrackingStore, until: Until
 ) -> None:
-    """Three processes capture and score on one database: the judge is asked for each exchange once."""
+    """Three processes capture and score on one database."""
     processes = program(BESIDE, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop")
-    until(lambda: store.counts().done == 120)
+    until(lambda: store.answers.counts().done == 120)
 
     assert processes.communicate("...", timeout=100) == ("[0, 0, 0]\n", "")
-    assert (store.counts().captured, store.counts().rows) == (120, 120)
+    assert (store.answers.counts().captured, store.answers.counts().scores) == (120, 120)
     assert (len(judge.chats), asked(judge)) == (120, [1])
-    (covered,) = [one for one in store.coverage() if one.scorer]
+    (covered,) = [one for one in store.trends.coverage() if one.scorer]
     assert (covered.seen, covered.scored, covered.pending) == (120, 120, 0)
 
 
 @pytest.mark.parametrize("preloaded", ["1", "0"])
-def test_a_server_that_forks_loses_nothing_when_it_is_told_to_stop(
-    preloaded: str, run: Run, judge: FakeJudge, database: str
-) -> None:
-    """Started before the forks or after them, each worker writes what it captured until the very signal."""
+def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
+    """Started before or after the forks, each worker writes what it captured until the signal."""
     printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
     captured = 40 + 5 * int(preloaded)
 
     assert (printed, logged) == ("[0, 0]\n", "")
-    with closing(Store(database)) as store:
-        assert (store.counts().captured, store.counts().running) == (captured, 0)
+    with closing(TrackingStore(database)) as store:
+        assert (store.answers.counts().captured, store.answers.counts().running) == (captured, 0)
         start_and_drain(judge, database)
-        assert (store.counts().done, store.counts().rows) == (captured, captured)
+        assert (store.answers.counts().done, store.answers.counts().scores) == (captured, captured)
     assert (len(judge.chats), asked(judge)) == (captured, [1])
 
 
-def test_spawned_servers_stop_by_the_end_of_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:
-    """As uvicorn's workers do: SIGTERM ends the lifespan, then the process dies of the signal itself."""
+def test_spawned_servers_stop_with_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:
+    """Like uvicorn workers: SIGTERM ends the lifespan, then the process."""
     pytest.importorskip("uvicorn", reason="needs a server")
     code = """
 import asyncio, multiprocessing, os, signal, socket, sys
@@ -166,5 +164,5 @@ if __name__ == '__main__':
     printed, logged = run(code, judge)
 
     assert (printed, logged) == (f"{-signal.SIGTERM.value}\n", "")
-    with closing(Store(database)) as store:
-        assert (store.counts().captured, store.counts().running) == (10, 0)
+    with closing(TrackingStore(database)) as store:
+        assert (store.answers.counts().captured, store.answers.counts().running) == (10, 0)

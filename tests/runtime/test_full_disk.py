@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import event
 
 import germane
-from germane.runtime import running
+from germane.process import current_runtime
 
 Query = Callable[[str], list[Any]]
 
@@ -19,12 +19,12 @@ def ask(question: str) -> str:
     return "By card, in the shop. " * 500
 
 
-def test_handlers_do_not_notice_and_nothing_is_lost(
+def test_a_full_disk_affects_no_handler(
     database: str, query: Query, warnings: Callable[[], list[str]], until: Callable[[Callable[[], Any]], None]
 ) -> None:
-    """Answers wait in memory until there is room again; one warning."""
+    """Exchanges wait in memory until there is space; one warning."""
     germane.start(role="capture", database=database)
-    runtime = running()
+    runtime = current_runtime()
     assert runtime is not None
     assert runtime.writer.flush(60)
     pages = [1]  # SQLite takes that as the size that it has now, and says that the disk is full
@@ -37,7 +37,7 @@ def test_handlers_do_not_notice_and_nothing_is_lost(
     until(lambda: runtime.writer.problem)
     assert answers == {"By card, in the shop. " * 500}
     [warning] = warnings()
-    assert "disk is full; free some space" in warning
+    assert "disk is full; free some disk space" in warning
     pages[0] = 1_000_000
 
     assert germane.stop(60)

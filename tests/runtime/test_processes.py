@@ -1,4 +1,4 @@
-"""Ends and forks of real processes."""
+"""Exits and forks of real processes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,12 @@ def ask(question: str) -> str:
 
 def start_and_drain(judge: FakeJudge, database: str) -> None:
     """Score what an earlier process left."""
-    germane.start(**judge.settings(), database=database, tick=0.05)
-    assert germane.stop(drain=30)
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
+    assert germane.stop(drain_timeout=30)
 
 
-def test_what_was_captured_is_there_after_an_exit_right_away(
-    run: Run, judge: FakeJudge, database: str, query: Query
-) -> None:
-    """A process that ends right after the handler leaves a durable row; nothing failed; the next start scores it."""
+def test_an_immediate_exit_loses_no_exchange(run: Run, judge: FakeJudge, database: str, query: Query) -> None:
+    """The row is stored, nothing failed, and the next start scores it."""
     judge.latency = 0.3
     printed, logged = run(HANDLER + "germane.start()\nask_all('now', 40)\ntime.sleep(0.4)\nask_all('then', 40)", judge)
 
@@ -64,14 +62,14 @@ def test_what_was_captured_is_there_after_an_exit_right_away(
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
 
 
-def test_the_end_of_the_interpreter_fails_no_score_of_the_embedded_model(run: Run, query: Query) -> None:
-    """What the model was at work on is scored, or waits: it has not failed because threads can no longer be started."""
+def test_interpreter_exit_fails_no_local_score(run: Run, query: Query) -> None:
+    """Exchanges in progress are scored or wait, although threads can no longer be started."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     code = """
 germane.start(scorers=["question_answer_similarity"])
 ask_all('local', 400)
 store = germane.Store()
-while not store.counts().rows:
+while not store.answers.counts().rows:
     time.sleep(0.01)
 """
     printed, logged = run(HANDLER + code)
@@ -81,7 +79,7 @@ while not store.counts().rows:
     assert set(query("SELECT state FROM scoring_task")) <= {"pending", "done"}
 
 
-def test_threads_that_outlive_the_main_one_are_captured(run: Run, judge: FakeJudge, query: Query) -> None:
+def test_threads_that_outlive_the_main_thread_are_captured(run: Run, judge: FakeJudge, query: Query) -> None:
     """The end of the main thread is not the end of the program."""
     code = """
 def last():
@@ -96,10 +94,10 @@ threading.Thread(target=last).start()
     assert query("SELECT count(*) FROM exchange") == [5]
 
 
-def test_a_process_that_is_killed_leaves_what_it_captured(
+def test_a_terminated_process_keeps_what_it_wrote(
     program: Start, judge: FakeJudge, database: str, query: Query, until: Until
 ) -> None:
-    """A SIGTERM that nobody handles ends the process at once; what was written by then is scored later."""
+    """An unhandled SIGTERM ends the process at once; what was written is scored later."""
     process = program(
         HANDLER + "germane.start(role='capture')\nask_all('term', 5)\nprint(1, flush=True)\ninput()", judge
     )
@@ -113,8 +111,8 @@ def test_a_process_that_is_killed_leaves_what_it_captured(
     assert query("SELECT count(*) FROM score") == [5]
 
 
-def test_capturing_alone_loads_nothing_for_scoring(run: Run, query: Query) -> None:
-    """An application that leaves scoring to others does not pay for it."""
+def test_capture_only_processes_import_no_scoring_libraries(run: Run, query: Query) -> None:
+    """An application that leaves scoring to workers does not load them."""
     code = """
 germane.start(role='capture')
 ask_all('light', 3)
@@ -125,8 +123,8 @@ print({name.partition('.')[0] for name in sys.modules} & {'openai', 'apscheduler
     assert query("SELECT count(*) FROM exchange") == [3]
 
 
-def test_forked_servers_capture_and_score_in_parent_and_children(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Of a server that loads the application and then forks, every exchange is there once and scored once."""
+def test_forked_servers_capture_in_parent_and_children(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Each exchange is stored and scored once."""
     code = """
 germane.start()
 ask_all('before', 5)
@@ -139,12 +137,12 @@ for number in range(2):
         ask_all(f'child {number}', 5)
         os.read(ours, 1)
         ask_all(f'late child {number}', 5)  # the parent has stopped: nobody else scores these
-        sys.exit(0 if germane.stop(drain=30) else 1)
+        sys.exit(0 if germane.stop(drain_timeout=30) else 1)
     os.close(ours)
     children.append(child)
     ends.append(theirs)
 ask_all('parent', 5)
-stopped = germane.stop(drain=30)
+stopped = germane.stop(drain_timeout=30)
 for end in ends:
     os.close(end)
 print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
@@ -158,8 +156,8 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert sum(asked.values()) == 30
 
 
-def test_a_forked_worker_may_start_germane_itself(run: Run, judge: FakeJudge, query: Query) -> None:
-    """As in the hook of a server that forks: the child begins anew, and nobody exports a span of the other's."""
+def test_a_forked_worker_may_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
+    """As in a server's post-fork hook: no process exports spans of another."""
     code = """
 germane.start(service='parent')
 ask_all('before', 3)
@@ -167,9 +165,9 @@ child = os.fork()
 if not child:
     germane.start(service='child')
     ask_all('child', 3)
-    sys.exit(0 if germane.stop(drain=30) else 1)
+    sys.exit(0 if germane.stop(drain_timeout=30) else 1)
 ask_all('parent', 3)
-print(germane.stop(drain=30), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(germane.stop(drain_timeout=30), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     with OTLPReceiver() as receiver:
         assert run(HANDLER + code, judge, **receiver.environment()) == ("True 0\n", "")
@@ -181,7 +179,7 @@ print(germane.stop(drain=30), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def test_a_fork_waits_for_imports_in_other_threads(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    """A module that a thread was importing at the fork would stay locked in the child, and hang whoever imports it."""
+    """A module that was being imported at the fork would stay locked in the child."""
     (tmp_path / "slow.py").write_text("import time\nbegun.set()\ntime.sleep(0.5)\n")
     code = """
 import builtins, importlib
@@ -205,8 +203,8 @@ if not ended[0]:
     assert run(HANDLER + code, judge) == ("7\n", "")
 
 
-def test_children_of_multiprocessing_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Forked and spawned children end without what `atexit` would do, and lose nothing."""
+def test_multiprocessing_children_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Forked and spawned children skip `atexit`, and lose nothing."""
     code = """
 import multiprocessing
 
@@ -228,16 +226,18 @@ if __name__ == '__main__':
     assert query("SELECT count(*) FROM exchange") == [20]
 
 
-def test_a_judge_that_dies_costs_no_score(database: str, query: Query, until: Until) -> None:
-    """With requests in flight the judge is killed: all rows are there, no number is made up; a new one scores all."""
+def test_a_killed_judge_loses_no_score(database: str, query: Query, until: Until) -> None:
+    """With requests in flight: all rows are stored, no score is invented, and a new judge scores all."""
     command = [sys.executable, "-m", "germane.testing.judge", "--latency"]
     with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         address = first.stdout.readline().strip()
-        germane.start(base_url=address, judge="fake-judge", embedder="fake-embedder", database=database, tick=0.05)
+        germane.start(
+            base_url=address, judge="fake-judge", embedder="fake-embedder", database=database, poll_interval=0.05
+        )
         for number in range(10):
             ask(f"How do I pay {number}?")
-        running = germane.runtime.running()
+        running = germane.process.current_runtime()
         assert running is not None
         assert running.monitor is not None
         monitor = running.monitor
@@ -250,19 +250,19 @@ def test_a_judge_that_dies_costs_no_score(database: str, query: Query, until: Un
     with subprocess.Popen([*command, "0", "--port", port], stdout=subprocess.PIPE, text=True) as second:
         assert second.stdout is not None
         assert second.stdout.readline().strip() == address
-        assert germane.stop(drain=40)
+        assert germane.stop(drain_timeout=40)
         second.kill()
 
     assert query("SELECT count(*) FROM score") == [10]
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
 
 
-def test_a_collector_that_is_away_does_not_hold_up_the_end(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Stopping takes the time it was given, and the scores are in the database all the same."""
+def test_an_unreachable_collector_does_not_delay_the_exit(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Stopping takes its timeout, and the scores are stored."""
     code = """
 germane.start()
 ask_all('lost', 5)
-print(germane.stop(timeout=1, drain=3600))
+print(germane.stop(timeout=1, drain_timeout=3600))
 """
     printed, logged = run(HANDLER + code, judge, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
 

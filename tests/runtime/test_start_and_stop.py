@@ -39,7 +39,7 @@ def monitors() -> Callable[[], list[str]]:
 
 
 def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Query) -> None:
-    """Nothing that was captured is left in memory; no thread stays."""
+    """Nothing is left in memory, and no thread is left."""
     before = set(threading.enumerate())
     germane.start(**judge.settings(), database=database)
     ask_all(50)
@@ -52,25 +52,25 @@ def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Q
     assert [thread.name for thread in ours if thread.name.startswith("germane")] == []
 
 
-def test_draining_waits_for_the_scores(judge: FakeJudge, database: str, query: Query) -> None:
+def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query) -> None:
     """A script gets all scores before it ends."""
-    germane.start(**judge.settings(), database=database, tick=0.05)
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(20)
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
 
     assert query("SELECT count(*) FROM score") == [20]
     assert judge.chats  # equal answers may share a request
 
 
-def test_stopping_what_does_not_run_is_no_error() -> None:
-    """`stop` may be called twice, or without a start."""
+def test_stop_without_start_is_no_error() -> None:
+    """`stop` may be called twice."""
     assert germane.stop()
     assert germane.stop()
 
 
-def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
-    """What was captured before goes where it belonged; from then on the new settings hold."""
+def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
+    """Earlier exchanges go to the earlier database; then the new settings apply."""
     for name in ("one", "two"):
         germane.start(**judge.settings(), database=f"sqlite:///{tmp_path / name}.db", service=name)
         ask_all(3)
@@ -79,14 +79,14 @@ def test_a_second_start_begins_anew(judge: FakeJudge, tmp_path: Path, monitors: 
 
     for name in ("one", "two"):
         store = germane.Store(f"sqlite:///{tmp_path / name}.db")
-        assert [exchange.service for exchange in store.exchanges()] == [name] * 3
+        assert [exchange.service for exchange in store.answers.list_exchanges()] == [name] * 3
         store.close()
 
 
-def test_starts_and_stops_from_many_threads_do_not_mix(
+def test_concurrent_starts_and_stops_are_serialized(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """Whatever order they come in, one runs at a time, and what was captured while one ran is written."""
+    """One runtime runs at a time, and what was captured during it is written."""
     seen = []
 
     def restart() -> None:
@@ -113,17 +113,17 @@ def test_starts_and_stops_from_many_threads_do_not_mix(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"rate": 3},
+        {"sample_rate": 3},
         {"scorers": ["no_such_scorer"]},
         {"rules": [{"threshold": 0.5}, {"threshold": 0.6}]},
         {"database": "sqlite+other:///x"},
         {"judge": "local", "embedder": "at-a-server"},
     ],
 )
-def test_wrong_settings_raise_and_leave_what_runs(
+def test_invalid_settings_leave_the_running_process_alone(
     judge: FakeJudge, database: str, query: Query, wrong: dict[str, Any]
 ) -> None:
-    """A second start with wrong settings raises, and the first goes on."""
+    """The second start raises, and the first continues."""
     germane.start(**judge.settings(), database=database)
     with pytest.raises(SettingsError):
         germane.start(**wrong)
@@ -134,16 +134,16 @@ def test_wrong_settings_raise_and_leave_what_runs(
 
 
 @pytest.mark.parametrize("name", ["redact", "on_alert"])
-def test_what_is_no_function_is_refused_at_the_start(name: str) -> None:
-    """Not when the first alert is to go out."""
+def test_a_non_callable_raises_at_start(name: str) -> None:
+    """And not when the first alert fires."""
     with pytest.raises(UsageError, match=f"^{name}=3: must be a function$"):
         germane.start(**{name: 3})
 
 
-def test_lifespan_runs_germane_as_long_as_the_application(
+def test_lifespan_runs_germane_with_the_application(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """Inside it captures, after it everything is written."""
+    """Handlers are captured inside; afterwards everything is written."""
 
     async def live() -> None:
         async with germane.lifespan(object(), **judge.settings(), database=database):
@@ -156,10 +156,8 @@ def test_lifespan_runs_germane_as_long_as_the_application(
     assert query("SELECT count(*) FROM exchange") == [2]
 
 
-def test_a_handler_under_way_outlives_the_stop(
-    judge: FakeJudge, database: str, warnings: Callable[[], list[str]]
-) -> None:
-    """It returns what it returns; what comes after the stop is not captured, and nobody is warned of it."""
+def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnings: Callable[[], list[str]]) -> None:
+    """Its result is unchanged; later calls are not captured, without a warning."""
     begun, go_on, answers = threading.Event(), threading.Event(), []
 
     @germane.observe
@@ -178,12 +176,12 @@ def test_a_handler_under_way_outlives_the_stop(
 
     assert answers == ["Late."]
     assert ask("How do I pay?") == "By card, in the shop."
-    assert [line for line in warnings() if "germane.start() was not" not in line] == []
+    assert [line for line in warnings() if "before germane.start()" not in line] == []
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database: str, kind: str) -> None:
-    """`on_alert` may be a function of either kind."""
+def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -> None:
+    """`on_alert` may be a function or a coroutine function."""
     judge.questions = lambda answer: ["Is the moon made of cheese?"]
     alerts: list[Alert] = []
     told = threading.Event()
@@ -199,9 +197,9 @@ def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database:
     germane.start(
         **judge.settings(),
         database=database,
-        tick=0.05,
+        poll_interval=0.05,
         on_alert=tell if kind == "sync" else tell_later,
-        rules=[{"threshold": 0.9, "min_count": 5, "window": 60}],
+        rules=[{"threshold": 0.9, "min_samples": 5, "window": 60}],
     )
     ask_all(8)
 
@@ -210,22 +208,25 @@ def test_alerts_reach_a_function_of_the_applications(judge: FakeJudge, database:
     assert (alerts[0].state, alerts[0].route, alerts[0].current.n >= 5) == ("firing", "ask", True)
 
 
-def test_texts_are_redacted_before_they_go_anywhere(judge: FakeJudge, database: str, query: Query) -> None:
-    """Database and judge see what `redact` leaves."""
+def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str, query: Query) -> None:
+    """Database and judge see the redacted text."""
     germane.start(
-        **judge.settings(), database=database, tick=0.05, redact=lambda text: text.replace("card", "[redacted]")
+        **judge.settings(),
+        database=database,
+        poll_interval=0.05,
+        redact=lambda text: text.replace("card", "[redacted]"),
     )
     ask("How do I pay by card?")
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
     assert query("SELECT question, answer FROM exchange") == [
         ("How do I pay by [redacted]?", "By [redacted], in the shop.")
     ]
     assert "card" not in str(judge.requests)
 
 
-def test_a_redaction_that_fails_keeps_the_text_out(judge: FakeJudge, database: str, query: Query) -> None:
-    """Rather no text than one that should have been redacted."""
+def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, query: Query) -> None:
+    """No text is better than an unredacted one."""
     germane.start(**judge.settings(), database=database, redact=lambda text: 1 / 0)  # type: ignore[arg-type, return-value]  # fails
     ask("How do I pay by card?")
 
@@ -233,20 +234,20 @@ def test_a_redaction_that_fails_keeps_the_text_out(judge: FakeJudge, database: s
     assert query("SELECT question, answer FROM exchange") == [(None, None)]
 
 
-def test_capturing_no_text_keeps_it_out_of_the_database(judge: FakeJudge, database: str, query: Query) -> None:
-    """With `capture="none"` the exchange is counted, and its text is nowhere."""
-    germane.start(**judge.settings(), database=database, capture="none", tick=0.05)
+def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Query) -> None:
+    """The exchange is counted, and its text is nowhere."""
+    germane.start(**judge.settings(), database=database, capture="none", poll_interval=0.05)
     ask("How do I pay by card?")
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
     assert query("SELECT question, answer FROM exchange") == [(None, None)]
     assert judge.requests == []
 
 
-def test_the_judges_client_may_be_observed_itself(
+def test_an_observed_judge_client_makes_no_exchange(
     judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scoring an exchange makes no exchange, even where every request of the client is one."""
+    """Even if every request of the client is observed."""
     from openai import AsyncOpenAI
 
     seen = []
@@ -258,19 +259,19 @@ def test_the_judges_client_may_be_observed_itself(
 
     original = AsyncOpenAI.post
     monkeypatch.setattr(AsyncOpenAI, "post", germane.observe(question="path")(post))
-    germane.start(**judge.settings(), database=database, tick=0.05)
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(3)
 
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
     assert 1 <= len(seen) <= 3  # equal answers may share a request
     assert query("SELECT count(*) FROM exchange") == [3]
     assert query("SELECT count(*) FROM score") == [3]
 
 
 def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: Query, until: Any) -> None:
-    """All answers are given while the judge has not said a word; they are scored once it does."""
+    """All handlers return before the judge replies."""
     judge.latency = 3600.0
-    germane.start(**judge.settings(), database=database, tick=0.05, judge_timeout=1800.0)
+    germane.start(**judge.settings(), database=database, poll_interval=0.05, judge_timeout=1800.0)
     ask_all(1)
     until(lambda: judge.chats)
 
@@ -282,19 +283,19 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
     assert query("SELECT count(*) FROM exchange") == [151]
 
 
-def test_other_libraries_are_quiet_about_our_requests(
+def test_other_libraries_do_not_log_our_requests(
     judge: FakeJudge, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An application that logs at INFO hears nothing of each judge request, nor of migrations; of its own it does."""
+    """At INFO, the application's log has no line per judge request or migration, and keeps its own lines."""
     import httpx2
 
     caplog.set_level("DEBUG", logger="httpx2")
     caplog.set_level("DEBUG", logger="openai")
     caplog.set_level("INFO")
     judge.faults.extend([Fault("status", status=500)] * 2)
-    germane.start(**judge.settings(), database=database, tick=0.05)
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(5)
-    assert germane.stop(drain=60)
+    assert germane.stop(drain_timeout=60)
     germane.evaluate([{"question": "How do I pay?", "answer": "By card."}], **judge.settings())
 
     assert [record.getMessage() for record in caplog.records if not record.name.startswith("germane")] == []

@@ -12,8 +12,8 @@ import pytest
 
 from germane.exchange import Context, Exchange
 from germane.score import Score
-from germane.scorers import AnswerRelevancy, OpenAIEmbedder, OpenAIJudge, Scorer, Server, build, run
-from germane.settings import load
+from germane.scorers import AnswerRelevancy, ModelServer, OpenAIEmbedder, OpenAIJudge, Scorer, build_scorers, run_scorer
+from germane.settings import load_settings
 from germane.testing import FakeJudge
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -40,7 +40,7 @@ def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
     """Return the scores of exchanges, one after another on one event loop."""
 
     async def score_all() -> list[Score]:
-        return [await run(scorer, exchange, clock=lambda: NOON) for exchange in exchanges]
+        return [await run_scorer(scorer, exchange, clock=lambda: NOON) for exchange in exchanges]
 
     return asyncio.run(score_all())
 
@@ -58,11 +58,14 @@ class Bench:
         """Return the scores of exchanges by one scorer."""
 
         async def score_all() -> list[Score]:
-            server = Server(api_key="test", base_url=self.fake.base_url, **self.server)
+            server = ModelServer(api_key="test", base_url=self.fake.base_url, **self.server)
             judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
             scorer = self.make(judge, embedder, **self.options)
             try:
-                return [await run(scorer, exchange, clock=lambda: NOON) for exchange in exchanges or (make_exchange(),)]
+                return [
+                    await run_scorer(scorer, exchange, clock=lambda: NOON)
+                    for exchange in exchanges or (make_exchange(),)
+                ]
             finally:
                 if batcher := getattr(scorer, "embedder", None):
                     await batcher.aclose()
@@ -103,12 +106,12 @@ def judged(fake: FakeJudge, bare: Path) -> Callable[..., list[Score]]:
 
     def score_by(name: str, said: Any, *exchanges: Exchange, **options: Any) -> list[Score]:
         fake.replies = said
-        settings = load(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
+        settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_all() -> list[Score]:
-            workbench = build(settings)
+            workbench = build_scorers(settings)
             try:
-                return [await run(workbench.scorers[0], each, clock=lambda: NOON) for each in exchanges]
+                return [await run_scorer(workbench.scorers[0], each, clock=lambda: NOON) for each in exchanges]
             finally:
                 await workbench.aclose()
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import AnswerQuality, build
+from germane.score import Score, UnscoredReason
+from germane.scorers import AnswerQuality, build_scorers
 from germane.scorers.metrics.answer_quality import grade, harmonic_mean
-from germane.settings import load
+from germane.settings import load_settings
 from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
@@ -125,8 +125,8 @@ def test_the_harmonic_mean_lies_between_the_least_and_the_plain_mean(values: lis
 
 
 def test_a_missing_part_is_left_out_and_marked(asked: Exchange, score: Any) -> None:
-    """It never counts as 0: the weights of the rest are renormalised."""
-    nothing = ScoringError(Reason.MISSING_INPUT, "the answer claims nothing")
+    """It never counts as 0: the remaining weights are renormalized."""
+    nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer claims nothing")
 
     whole, without = score(quality(0.8, 0.8, 0.9), asked)[0], score(quality(0.8, nothing, 0.9), asked)[0]
 
@@ -142,35 +142,42 @@ def test_a_missing_part_is_left_out_and_marked(asked: Exchange, score: Any) -> N
 
 def test_a_missing_part_may_fail_the_whole(asked: Exchange, score: Any) -> None:
     """With the part's own reason."""
-    (result,) = score(quality(0.8, ScoringError(Reason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
+    (result,) = score(quality(0.8, ScoringError(UnscoredReason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
 
-    assert (result.value, result.reason) == (None, Reason.UNPARSABLE)
+    assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
     assert "without faithfulness: prose" in result.explanation
 
 
 def test_a_part_that_may_come_later_is_waited_for(asked: Exchange, score: Any) -> None:
     """The whole is asked for again, and hears how long to wait."""
-    busy = ScoringError(Reason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
+    busy = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
 
     (result,) = score(quality(0.8, busy, 0.9), asked)
 
-    assert (result.value, result.reason, result.details["retry_after"]) == (None, Reason.JUDGE_RATE_LIMITED, 7.0)
+    assert (result.value, result.reason, result.details["retry_after"]) == (
+        None,
+        UnscoredReason.JUDGE_RATE_LIMITED,
+        7.0,
+    )
 
 
 def test_without_any_part_there_is_no_value(asked: Exchange, score: Any) -> None:
     """With the reason of the first."""
-    errors = [ScoringError(reason, "no") for reason in (Reason.UNPARSABLE, Reason.MISSING_INPUT, Reason.UNPARSABLE)]
+    errors = [
+        ScoringError(reason, "no")
+        for reason in (UnscoredReason.UNPARSABLE, UnscoredReason.MISSING_INPUT, UnscoredReason.UNPARSABLE)
+    ]
 
     (result,) = score(quality(*errors), asked)
 
-    assert (result.value, result.reason) == (None, Reason.UNPARSABLE)
+    assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
 
 
 def test_without_contexts_there_is_no_quality(exchange: Make, score: Any) -> None:
     """Relevancy alone is another scorer."""
     (result,) = score(quality(0.8, 0.8, 0.8), exchange())
 
-    assert result.reason is Reason.MISSING_INPUT
+    assert result.reason is UnscoredReason.MISSING_INPUT
 
 
 # From settings
@@ -213,7 +220,7 @@ def test_parts_are_the_scorers_of_the_same_settings(fake: FakeJudge, bare: Path)
     """Made once, with their own options, and asked by either name."""
     names = ("faithfulness", "answer_quality")
     options = {"faithfulness": {"claims": "judge"}, "answer_quality": {"relevancy": "intent_match"}}
-    workbench = build(load(service="tests", **fake.settings(), scorers=names, scorer_options=options))
+    workbench = build_scorers(load_settings(service="tests", **fake.settings(), scorers=names, scorer_options=options))
 
     faithfulness, whole = workbench.scorers
 
@@ -227,7 +234,9 @@ def test_wrong_options_in_settings_name_the_setting(fake: FakeJudge, bare: Path)
     options = {"answer_quality": {"relevancy": "answer_quality"}}
 
     with pytest.raises(SettingsError, match=r"scorer_options.answer_quality: relevancy must be one of"):
-        build(load(service="tests", **fake.settings(), scorers=("answer_quality",), scorer_options=options))
+        build_scorers(
+            load_settings(service="tests", **fake.settings(), scorers=("answer_quality",), scorer_options=options)
+        )
 
 
 # Options

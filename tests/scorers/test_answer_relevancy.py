@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import AnswerRelevancy, Batcher, OpenAIEmbedder, OpenAIJudge, Reply, Server, run
+from germane.score import Score, UnscoredReason
+from germane.scorers import (
+    AnswerRelevancy,
+    EmbeddingBatcher,
+    ModelServer,
+    OpenAIEmbedder,
+    OpenAIJudge,
+    Reply,
+    run_scorer,
+)
 from germane.testing import FakeEmbedder, FakeJudge, Fault
 
 Make = Callable[..., Exchange]
@@ -52,7 +60,7 @@ def test_the_value_is_the_mean_cosine_to_the_question_asked(bench: Any) -> None:
     assert [each["similarity"] for each in score.details["questions"]] == pytest.approx([0.6, 0.0, 0.6], abs=1e-9)
     assert [each["text"] for each in score.details["questions"]] == QUESTIONS
     assert score.details["diversity"] == pytest.approx((0.0 + 0.36 + 0.8) / 3, abs=1e-9)
-    assert (score.label, score.state, score.reason) == ("off", "scored", None)
+    assert (score.label, score.state, score.reason) == ("irrelevant", "scored", None)
 
 
 def test_negative_similarities_are_kept(bench: Any) -> None:
@@ -79,7 +87,7 @@ def test_a_score_names_judge_embedder_and_tokens(bench: Any) -> None:
 @pytest.mark.parametrize("count", range(1, 11))
 def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> None:
     """N questions are N choices of one request."""
-    bench.options["questions"] = count
+    bench.options["generated_questions"] = count
     bench.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
 
     (score,) = bench.score()
@@ -92,8 +100,8 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"questions": 0}, "questions must be from 1 to 10, not 0"),
-        ({"questions": 11}, "questions must be from 1 to 10, not 11"),
+        ({"generated_questions": 0}, "generated_questions must be from 1 to 10, not 0"),
+        ({"generated_questions": 11}, "generated_questions must be from 1 to 10, not 11"),
         ({"form": "prose"}, "form must be 'instructions' or 'few_shot', not 'prose'"),
         ({"similarity": "taste"}, "similarity must be 'embedding' or 'judge', not 'taste'"),
         ({"embedder": None}, "similarity 'embedding' needs an embedder"),
@@ -195,14 +203,14 @@ def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -
 
     (score,) = bench.score()
 
-    assert (score.value, score.reason) == (None, Reason.NO_USABLE_QUESTION)
+    assert (score.value, score.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
     assert bench.fake.embeddings == []
 
 
 @pytest.mark.parametrize("habit", ["honoured", "ignored", "refused"])
 def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, habit: Any) -> None:
     """The form of the reply changes nothing about the score."""
-    bench.options["noncommittal_votes"] = True
+    bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = habit
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -214,7 +222,7 @@ def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, ha
 
 def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
     """The refusal is remembered: two requests for the first exchange, one for the next."""
-    bench.options["noncommittal_votes"] = True
+    bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = "refused"
 
     bench.score(exchange(), exchange())
@@ -310,11 +318,11 @@ def test_every_part_changes_the_fingerprint() -> None:
         scorer(),
         scorer(judge="judge-2"),
         scorer(embedder="embedder-2"),
-        scorer(questions=4),
+        scorer(generated_questions=4),
         scorer(form="few_shot"),
-        scorer(noncommittal_votes=True),
+        scorer(judge_detects_refusals=True),
         scorer(similarity="judge"),
-        scorer(remove_copies=False),
+        scorer(remove_question_echo=False),
     ]
 
     assert len({kind.fingerprint for kind in kinds}) == len(kinds)
@@ -334,14 +342,14 @@ def test_vectors_of_another_dimension_make_a_score_again(fake: FakeJudge, exchan
     """After a change of model behind one name: the question's remembered vector is no use, and is asked for anew."""
 
     async def score_twice() -> list[Score]:
-        server = Server(api_key="test", base_url=fake.base_url)
+        server = ModelServer(api_key="test", base_url=fake.base_url)
         judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
-        batcher = Batcher(embedder)
+        batcher = EmbeddingBatcher(embedder)
         relevancy = AnswerRelevancy(judge, batcher)
         try:
-            before = await run(relevancy, exchange())
+            before = await run_scorer(relevancy, exchange())
             fake.dimension = 64
-            return [before, await run(relevancy, exchange())]
+            return [before, await run_scorer(relevancy, exchange())]
         finally:
             for each in (batcher, judge, embedder):
                 await each.aclose()

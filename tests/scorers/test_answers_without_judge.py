@@ -70,7 +70,7 @@ def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
 )
 def test_a_strict_majority_of_votes_decides_when_it_is_asked_for(bench: Any, votes: Any, decided: bool) -> None:
     """Half of the votes is not enough."""
-    bench.options |= {"noncommittal_votes": True, "questions": len(votes or [1, 2])}
+    bench.options |= {"judge_detects_refusals": True, "generated_questions": len(votes or [1, 2])}
     bench.fake.noncommittal = votes
     bench.fake.questions = lambda answer: QUESTIONS[: len(votes or [1, 2])]
 
@@ -89,7 +89,7 @@ def test_an_answer_that_only_repeats_the_question_is_off(bench: Any, exchange: M
         exchange(answer="Where does the ferry to the island leave? WHERE DOES the ferry to the island leave")
     )
 
-    assert (score.value, score.label) == (0.0, "off")
+    assert (score.value, score.label) == (0.0, "irrelevant")
     assert score.explanation == "The answer only repeats the question."
     assert score.details["copies_removed"] is True
     assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
@@ -105,7 +105,7 @@ def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Mak
 
 def test_copies_may_stay(bench: Any, exchange: Make) -> None:
     """The rule is an option."""
-    bench.options["remove_copies"] = False
+    bench.options["remove_question_echo"] = False
 
     (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))
 

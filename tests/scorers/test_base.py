@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from germane.errors import ScoringError
-from germane.scorers import Message
+from germane.exchange import Message
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.text import clean, cut, is_blank, shorten
-from germane.scorers.base.vectors import mean_pairwise, unit_rows
-from germane.scorers.prompting.template import Prompt, read_prompt
+from germane.scorers.base.text import is_blank, shorten, strip_control_characters, truncate_utf8
+from germane.scorers.base.vectors import mean_pairwise_cosine, normalize_rows
+from germane.scorers.prompting.template import Prompt, load_prompt
 
 
 def test_a_fingerprint_never_changes_by_itself() -> None:
@@ -39,16 +39,16 @@ def test_the_order_of_parameters_is_no_difference() -> None:
 )
 def test_prompts_come_with_the_package(name: str) -> None:
     """Each has a version, begins with the system's turn and has a place for the answer."""
-    prompt = read_prompt(name)
+    prompt = load_prompt(name)
 
     assert prompt.version.isdigit()
-    assert prompt.turns[0].role == "system"
-    assert "{answer}" in prompt.turns[-1].text
+    assert prompt.messages[0].role == "system"
+    assert "{answer}" in prompt.messages[-1].content
 
 
 def test_what_is_filled_in_is_not_searched_for_places() -> None:
     """An answer may hold the names of places itself."""
-    prompt = Prompt(version="1", turns=(Message("user", "{fence} {answer} {other}"),), text="")
+    prompt = Prompt(version="1", messages=(Message("user", "{fence} {answer} {other}"),), text="")
 
     (turn,) = prompt.fill(fence="f", answer="{fence} {answer}")
 
@@ -70,16 +70,16 @@ def test_what_can_be_seen_is_not_blank(text: str) -> None:
 
 def test_cleaned_text_is_valid_everywhere() -> None:
     """No control characters, no halves of surrogate pairs; lines and tabs stay."""
-    assert clean("a\x00b\ud800c\n\td\x9f") == "a b c\n\td "
-    json.dumps(clean("\udfff")).encode()
-    clean("\ud83d x \udfff").encode()
+    assert strip_control_characters("a\x00b\ud800c\n\td\x9f") == "a b c\n\td "
+    json.dumps(strip_control_characters("\udfff")).encode()
+    strip_control_characters("\ud83d x \udfff").encode()
 
 
 @pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
 def test_a_cut_keeps_whole_characters_within_the_limit(text: str) -> None:
     """At most so many bytes, and always the beginning."""
     for limit in range(8):
-        kept = cut(text, limit)
+        kept = truncate_utf8(text, limit)
         assert len(kept.encode()) <= limit
         assert text.encode("utf-8", "replace").startswith(kept.encode())
 
@@ -92,7 +92,7 @@ def test_a_shortened_text_says_so() -> None:
 
 def test_rows_are_brought_to_length_one() -> None:
     """Exactly, in double precision."""
-    assert unit_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
+    assert normalize_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_rows_are_brought_to_length_one() -> None:
 def test_rows_that_are_no_vectors_are_refused(rows: object) -> None:
     """Wrong count, zero, not finite, uneven, no numbers, empty."""
     with pytest.raises(ScoringError, match="the embedder returned"):
-        unit_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
+        normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
 
 
 def test_diversity_is_the_mean_over_pairs() -> None:
     """Of one question there is none."""
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
-    assert mean_pairwise(rows) == pytest.approx(1 / 3)
-    assert mean_pairwise(rows[:1]) is None
+    assert mean_pairwise_cosine(rows) == pytest.approx(1 / 3)
+    assert mean_pairwise_cosine(rows[:1]) is None

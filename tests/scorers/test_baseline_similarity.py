@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.scorers.calibration.baseline_similarity import Unrelated, distinct, unrelated
+from germane.scorers.calibration.baseline_similarity import UnrelatedPairs, distinct_exchanges, measure_unrelated_pairs
 from germane.testing import FakeEmbedder
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 Make = Callable[..., Exchange]
 
 
-def cosines_of(rows: list[list[float]]) -> Unrelated:
+def cosines_of(rows: list[list[float]]) -> UnrelatedPairs:
     """Return them as found between questions and answers."""
-    return Unrelated("question_answer_similarity", "question and answer", "mini", np.array(rows))
+    return UnrelatedPairs("question_answer_similarity", "question and answer", "mini", np.array(rows))
 
 
 def test_an_exchange_makes_no_pair_with_itself() -> None:
     """Of three exchanges six pairs count: .1 to .6 have the mean .35, whatever each has with its own answer."""
-    found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).calibration(NOW)
+    found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
     assert found.floor == pytest.approx(0.35, abs=1e-9)
     assert (found.n, found.embedder, found.made_at) == (3, "mini", NOW)
@@ -47,34 +47,34 @@ def test_a_resample_has_the_mean_of_its_pairs(drawn: list[int]) -> None:
 def test_equal_texts_everywhere_cannot_be_calibrated() -> None:
     """A floor of 1 leaves no scale."""
     with pytest.raises(ValueError, match="less than 1"):
-        cosines_of([[1.0] * 3] * 3).calibration(NOW)
+        cosines_of([[1.0] * 3] * 3).to_calibration(NOW)
 
 
 def test_each_question_counts_once_and_only_with_an_answer(exchange: Make) -> None:
     """White space and case make no other question."""
     given = [exchange("Where?", "Here."), exchange(" where? ", "There."), exchange("When?", " "), exchange(None, "So.")]
-    assert distinct(given) == given[:1]
+    assert distinct_exchanges(given) == given[:1]
 
 
 def test_texts_are_compared_across_exchanges(exchange: Make) -> None:
     """Fifty exchanges with contexts give a floor for each scorer of cosines; 49 with contexts none for those."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
-    found = asyncio.run(unrelated(given, FakeEmbedder(dimension=2048)))
+    found = asyncio.run(measure_unrelated_pairs(given, FakeEmbedder(dimension=2048)))
 
     assert {one.scorer: one.pairs for one in found} == {
         "answer_relevancy": "question and question",
         "question_answer_similarity": "question and answer",
         "context_similarity": "question and context",
     }
-    floors = [one.calibration(NOW).floor for one in found[:2]]
+    floors = [one.to_calibration(NOW).floor for one in found[:2]]
     assert floors == pytest.approx([0.5, 0.0], abs=0.02)
 
     given[0] = exchange("q0 is", "a0 was")
-    assert len(asyncio.run(unrelated(given, FakeEmbedder()))) == 2
+    assert len(asyncio.run(measure_unrelated_pairs(given, FakeEmbedder()))) == 2
 
 
 def test_under_fifty_nothing_is_embedded(exchange: Make) -> None:
     """It would cost, and say nothing."""
     embedder = FakeEmbedder()
-    assert asyncio.run(unrelated([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
+    assert asyncio.run(measure_unrelated_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
     assert embedder.calls == []

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import Reason, Score, band
-from germane.scorers import QuestionAnswerSimilarity, relabelled, run
-from germane.scorers.calibration.labels import Calibrated, calibrated
+from germane.score import Score, UnscoredReason, band_of
+from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
+from germane.scorers.calibration.labels import CalibratedScorer, with_calibrated_labels
 from germane.testing import FakeEmbedder
 
 NAME = "question_answer_similarity"
@@ -24,47 +24,49 @@ HALF = Calibration(
     embedder="mini", scorer=NAME, fingerprint="f", floor=0.5, high=0.6, n=60, made_at=datetime(2026, 11, 20, tzinfo=UTC)
 )
 FLOORS = {(HALF.embedder, HALF.scorer): HALF}
-RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly", embedder="mini", details={"kept": 1})
+RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", embedder="mini", details={"kept": 1})
 
 
 def test_the_label_goes_by_the_calibrated_value() -> None:
     """.75 above a floor of .5 is .5: partly. The raw value, its fingerprint and its details stay."""
-    assert relabelled(RAW, FLOORS) == replace(RAW, label="partly", details={"kept": 1, "calibrated": 0.5})
+    assert apply_calibration(RAW, FLOORS) == replace(
+        RAW, label="partly_relevant", details={"kept": 1, "calibrated": 0.5}
+    )
 
 
 def test_a_score_under_the_floor_is_off_at_zero() -> None:
     """Never less than 0, never more than 1."""
-    found = relabelled(replace(RAW, value=0.2), FLOORS)
-    assert (found.value, found.label, found.details["calibrated"]) == (0.2, "off", 0.0)
+    found = apply_calibration(replace(RAW, value=0.2), FLOORS)
+    assert (found.value, found.label, found.details["calibrated"]) == (0.2, "irrelevant", 0.0)
 
 
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
 def test_a_calibrated_label_is_the_band_of_what_the_details_say(floor: float, value: float) -> None:
     """Whatever floor and value: 0 to 1, and never higher for a lower value."""
-    found = relabelled(replace(RAW, value=value), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
-    lower = relabelled(replace(RAW, value=-1.0), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
+    found = apply_calibration(replace(RAW, value=value), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
+    lower = apply_calibration(replace(RAW, value=-1.0), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
     assert found.value == value
     assert 0 <= lower.details["calibrated"] <= found.details["calibrated"] <= 1
-    assert found.label == band(found.details["calibrated"])
+    assert found.label == band_of(found.details["calibrated"])
 
 
 OTHERS = [
     replace(RAW, embedder="large"),
     replace(RAW, embedder=None),
     replace(RAW, scorer="faithfulness"),
-    replace(RAW, value=None, label=None, reason=Reason.EMBEDDER_ERROR),
+    replace(RAW, value=None, label=None, reason=UnscoredReason.EMBEDDER_ERROR),
 ]
 
 
 @pytest.mark.parametrize("score", OTHERS, ids=["another embedder", "no embedder", "no cosine", "no value"])
 def test_what_a_calibration_is_not_of_stays_as_it_is(score: Score) -> None:
     """Another embedder's scale is another scale."""
-    assert relabelled(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
+    assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 
 
 def test_a_label_that_is_no_band_is_kept() -> None:
     """A refusal stays a refusal."""
-    found = relabelled(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
+    found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 
 
@@ -72,15 +74,15 @@ def test_a_wrapped_scorer_is_the_scorer_but_for_its_labels(exchange: Callable[..
     """Its name, needs, range and fingerprint are those of before; floors that come later count from then on."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder())
     floors: dict[tuple[str, str], Calibration] = {}
-    wrapped = calibrated(scorer, floors)
-    assert isinstance(wrapped, Calibrated)
+    wrapped = with_calibrated_labels(scorer, floors)
+    assert isinstance(wrapped, CalibratedScorer)
     assert (wrapped.name, wrapped.requires, wrapped.range) == (scorer.name, scorer.requires, scorer.range)
     assert (wrapped.fingerprint, wrapped.embedder, repr(wrapped)) == (scorer.fingerprint, scorer.embedder, repr(scorer))
 
     async def both() -> list[Any]:
-        before = await run(wrapped, exchange(question="red shoes", answer="red shoes"))
+        before = await run_scorer(wrapped, exchange(question="red shoes", answer="red shoes"))
         floors[scorer.embedder.model, scorer.name] = replace(HALF, floor=-0.5)
-        return [before, await run(wrapped, exchange(question="red shoes", answer="red hats"))]
+        return [before, await run_scorer(wrapped, exchange(question="red shoes", answer="red hats"))]
 
     before, after = asyncio.run(both())
     assert "calibrated" not in before.details
@@ -100,5 +102,5 @@ def test_only_cosines_are_wrapped() -> None:
             return 1.0
 
     rating, cosine = Rating(), QuestionAnswerSimilarity(FakeEmbedder())
-    assert calibrated(rating, FLOORS) is rating
-    assert calibrated(cosine, None) is cosine
+    assert with_calibrated_labels(rating, FLOORS) is rating
+    assert with_calibrated_labels(cosine, None) is cosine

@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import Batcher, Message, Meter, OpenAIEmbedder, OpenAIJudge, Reply, Server, SharedJudge, asks_judge
-from germane.scorers.judge.openai_judge import Slots, at_work
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import (
+    CoalescingJudge,
+    EmbeddingBatcher,
+    ModelServer,
+    OpenAIEmbedder,
+    OpenAIJudge,
+    Reply,
+    UsageMeter,
+    uses_coalescing_judge,
+)
+from germane.scorers.judge.openai_judge import RequestSlots, exchange_concurrency
 from germane.testing import FakeJudge, Fault
 
 ASKED = [Message("user", "Why?")]
@@ -58,11 +68,11 @@ class Oracle:
         return Reply((messages[-1].text,) * n, input_tokens=7, output_tokens=3, model="oracle-1", cost=self.cost)
 
 
-def together(oracle: Oracle, *asks: Callable[[SharedJudge], Awaitable[Reply]]) -> tuple[list[Any], Meter]:
+def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]]) -> tuple[list[Any], UsageMeter]:
     """Return what came of questions asked at the same time, and what they took."""
 
-    async def ask_all() -> tuple[list[Any], Meter]:
-        judge = SharedJudge(oracle)
+    async def ask_all() -> tuple[list[Any], UsageMeter]:
+        judge = CoalescingJudge(oracle)
         tasks = [asyncio.ensure_future(ask(judge)) for ask in asks]
         await oracle.begun.wait()
         oracle.gate.set()
@@ -82,7 +92,7 @@ def test_equal_requests_in_flight_are_one() -> None:
     assert [(reply.input_tokens, reply.output_tokens, reply.cost) for reply in replies] == [
         (7, 3, 0.5), (0, 0, 0.0), (0, 0, 0.0),
     ]  # fmt: skip
-    assert meter == Meter(requests=1, input_tokens=7, output_tokens=3, cost=0.5)
+    assert meter == UsageMeter(requests=1, input_tokens=7, output_tokens=3, cost=0.5)
 
 
 def test_what_a_server_does_not_tell_is_not_told_as_nothing() -> None:
@@ -119,7 +129,7 @@ def test_a_request_that_is_over_is_asked_again() -> None:
     oracle.gate.set()
 
     async def ask_twice() -> None:
-        judge = SharedJudge(oracle)
+        judge = CoalescingJudge(oracle)
         await judge.ask(ASKED)
         await judge.ask(ASKED)
 
@@ -130,11 +140,11 @@ def test_a_request_that_is_over_is_asked_again() -> None:
 
 def test_a_failure_is_shared_too() -> None:
     """With its reason; whoever asks later asks anew."""
-    oracle = Oracle(error=ScoringError(Reason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
+    oracle = Oracle(error=ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED)] * 2)
 
-    assert [(reply.reason, reply.retry_after) for reply in replies] == [(Reason.JUDGE_RATE_LIMITED, 3)] * 2
+    assert [(reply.reason, reply.retry_after) for reply in replies] == [(UnscoredReason.JUDGE_RATE_LIMITED, 3)] * 2
     assert (oracle.asked, meter.requests, meter.input_tokens) == (1, 1, 0)
 
 
@@ -143,8 +153,8 @@ def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
     """Neither the one who asked first nor one who joined; what the reply took is with whoever has it."""
     oracle = Oracle()
 
-    async def give_up() -> list[Any]:
-        judge = SharedJudge(oracle)
+    async def stop_waiting() -> list[Any]:
+        judge = CoalescingJudge(oracle)
         tasks = [asyncio.create_task(judge.ask(ASKED)) for _ in range(2)]
         await oracle.begun.wait()
         tasks[hasty].cancel()
@@ -152,7 +162,7 @@ def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
         oracle.gate.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    replies = asyncio.run(give_up())
+    replies = asyncio.run(stop_waiting())
 
     assert isinstance(replies[hasty], asyncio.CancelledError)
     assert replies[1 - hasty].texts == ("Why?",)
@@ -164,8 +174,8 @@ def test_a_request_that_nobody_waits_for_is_given_up() -> None:
     """And asked anew by whoever comes then."""
     oracle = Oracle()
 
-    async def give_up() -> Reply:
-        judge = SharedJudge(oracle)
+    async def stop_waiting() -> Reply:
+        judge = CoalescingJudge(oracle)
         tasks = [asyncio.create_task(judge.ask(ASKED)) for _ in range(2)]
         await oracle.begun.wait()
         for task in tasks:
@@ -176,21 +186,21 @@ def test_a_request_that_nobody_waits_for_is_given_up() -> None:
         oracle.gate.set()
         return await later
 
-    assert asyncio.run(give_up()).texts == ("Why?",)
+    assert asyncio.run(stop_waiting()).texts == ("Why?",)
     assert oracle.asked == 2
 
 
 def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
     """What an ended loop left behind is asked anew."""
     oracle = Oracle()
-    judge = SharedJudge(oracle)
+    judge = CoalescingJudge(oracle)
 
-    async def give_up() -> None:
+    async def stop_waiting() -> None:
         asked = asyncio.create_task(judge.ask(ASKED))
         await oracle.begun.wait()
         asked.cancel()
 
-    asyncio.run(give_up())
+    asyncio.run(stop_waiting())
     oracle.gate = asyncio.Event()
     oracle.gate.set()
 
@@ -199,12 +209,12 @@ def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
 
 
 @pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
-def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: Server, outage: Fault | None) -> None:
+def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
     """Or a judge that is away would be asked for one exchange after another."""
     fake.outage, fake.latency = outage, 0.05
 
     async def identify_all() -> list[Any]:
-        judge = SharedJudge(OpenAIJudge("fake", server))
+        judge = CoalescingJudge(OpenAIJudge("fake", server))
         try:
             return await asyncio.gather(*(judge.identify() for _ in range(20)), return_exceptions=True)
         finally:
@@ -218,7 +228,7 @@ def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: Server,
 
 def test_slots_are_free_again_in_the_next_event_loop() -> None:
     """However the last one ended; no more are ever taken than there are."""
-    slots = Slots(2)
+    slots = RequestSlots(2)
     most, inside = 0, 0
     numbers: set[int] = set()
 
@@ -239,16 +249,16 @@ def test_slots_are_free_again_in_the_next_event_loop() -> None:
 
     assert most == 2
     assert numbers == {0, 1}
-    assert at_work(64) == 128
+    assert exchange_concurrency(64) == 128
 
 
 @pytest.fixture
-def server(fake: FakeJudge) -> Server:
+def server(fake: FakeJudge) -> ModelServer:
     """Where the fake judge is."""
-    return Server(api_key="test", base_url=fake.base_url, timeout=30.0, retries=0)
+    return ModelServer(api_key="test", base_url=fake.base_url, timeout=30.0, retries=0)
 
 
-def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
+def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
     """Return what came of so many different requests made at the same time."""
 
     async def ask_all() -> list[Any]:
@@ -262,7 +272,7 @@ def ask_at_once(server: Server, count: int, concurrency: int) -> list[Any]:
     return asyncio.run(ask_all())
 
 
-def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: Server) -> None:
+def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: ModelServer) -> None:
     """Ten requests of a second, two at a time, with four seconds for each: all have their reply."""
     fake.latency = 1.0
 
@@ -272,18 +282,18 @@ def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, ser
     assert fake.most_in_flight == 2
 
 
-def test_requests_that_wait_heed_what_the_server_says(fake: FakeJudge, server: Server) -> None:
+def test_requests_that_wait_heed_what_the_server_says(fake: FakeJudge, server: ModelServer) -> None:
     """It asks to be left alone: those that have not been made are not made, and know for how long."""
     fake.outage = Fault("status", status=429, retry_after=30)
 
     errors = ask_at_once(server, 8, concurrency=2)
 
     assert len(fake.chats) == 2
-    assert {error.reason for error in errors} == {Reason.JUDGE_RATE_LIMITED}
+    assert {error.reason for error in errors} == {UnscoredReason.JUDGE_RATE_LIMITED}
     assert all(25 < error.retry_after <= 30 for error in errors)
 
 
-def test_requests_made_after_that_are_made(fake: FakeJudge, server: Server) -> None:
+def test_requests_made_after_that_are_made(fake: FakeJudge, server: ModelServer) -> None:
     """Whoever asks then has decided to: a probe must reach the server."""
     fake.faults.append(Fault("status", status=429, retry_after=30))
 
@@ -299,18 +309,18 @@ def test_requests_made_after_that_are_made(fake: FakeJudge, server: Server) -> N
     assert asyncio.run(ask_twice()).texts
 
 
-def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: Server) -> None:
+def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -> None:
     """Requests with and without a reply, and tokens as the server tells them."""
     fake.faults.extend([None, Fault("status", status=503)])
-    meter = Meter()
+    meter = UsageMeter()
 
     async def ask_all() -> None:
-        judge = SharedJudge(OpenAIJudge("fake-judge", server), meter)
+        judge = CoalescingJudge(OpenAIJudge("fake-judge", server), meter)
         embedder = OpenAIEmbedder("fake-embedder", server, meter=meter)
         await judge.ask([Message("user", "one two three")])
         with pytest.raises(ScoringError):
             await judge.ask([Message("user", "four")])
-        await Batcher(embedder).embed(["five six", "seven"])
+        await EmbeddingBatcher(embedder).embed(["five six", "seven"])
         await judge.aclose()
         await embedder.aclose()
 
@@ -323,4 +333,4 @@ def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: Server) ->
 
 def test_scorers_of_ones_own_do_not_keep_to_the_judges_slots() -> None:
     """Whoever runs them must."""
-    assert not asks_judge(object())
+    assert not uses_coalescing_judge(object())

@@ -10,10 +10,10 @@ import pytest
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import CombinedRelevancy, build, run
+from germane.score import Score, UnscoredReason
+from germane.scorers import CombinedRelevancy, build_scorers, run_scorer
 from germane.scorers.metrics.combined_relevancy import WEIGHTS
-from germane.settings import load
+from germane.settings import load_settings
 from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
@@ -49,7 +49,7 @@ def parts(made: str = "made", **said: Any) -> dict[str, Scripted]:
     return {name: Scripted(name, said.get(name, value), made) for name, value in VALUES.items()}
 
 
-def failed(reason: Reason, **more: Any) -> ScoringError:
+def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
     """Return what a part raises that has no value."""
     return ScoringError(reason, "as asked", **more)
 
@@ -60,7 +60,13 @@ def test_the_formula(exchange: Make, score: Any) -> None:
 
     assert found.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
     assert found.value == pytest.approx(0.7525, abs=1e-9)
-    assert (found.label, found.judge, found.input_tokens, found.output_tokens, found.cost) == ("mostly", "j", 40, 4, 2)
+    assert (found.label, found.judge, found.input_tokens, found.output_tokens, found.cost) == (
+        "mostly_relevant",
+        "j",
+        40,
+        4,
+        2,
+    )
     assert found.explanation == (
         "answer_relevancy 0.80 (weight 0.30), direct_relevancy 0.75 (weight 0.25), "
         "question_coverage 0.50 (weight 0.25), intent_match 1.00 (weight 0.20)."
@@ -84,7 +90,8 @@ def test_a_negative_cosine_counts_as_0_and_is_kept(exchange: Make, score: Any) -
 def test_a_part_that_failed_for_good_is_renormalised_and_marked(exchange: Make, score: Any, missing: str) -> None:
     """In label, explanation, details and fingerprint: such a score is never averaged with whole ones."""
     whole, found = (
-        score(CombinedRelevancy(parts(**said)), exchange())[0] for said in ({}, {missing: failed(Reason.UNPARSABLE)})
+        score(CombinedRelevancy(parts(**said)), exchange())[0]
+        for said in ({}, {missing: failed(UnscoredReason.UNPARSABLE)})
     )
 
     rest = [name for name in VALUES if name != missing]
@@ -100,36 +107,41 @@ def test_a_part_that_failed_for_good_is_renormalised_and_marked(exchange: Make, 
 
 def test_a_missing_part_may_fail_the_whole(exchange: Make, score: Any) -> None:
     """With the reason of the first one missing."""
-    said = {DIRECT: failed(Reason.OUT_OF_RANGE), INTENT: failed(Reason.UNPARSABLE)}
+    said = {DIRECT: failed(UnscoredReason.OUT_OF_RANGE), INTENT: failed(UnscoredReason.UNPARSABLE)}
 
     (found,) = score(CombinedRelevancy(parts(**said), missing="fail"), exchange())
 
-    assert (found.value, found.reason) == (None, Reason.OUT_OF_RANGE)
+    assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
     assert found.explanation == "without direct_relevancy, intent_match: as asked"
 
 
 def test_with_all_parts_missing_there_is_no_value(exchange: Make, score: Any) -> None:
     """Never 0."""
-    said = dict.fromkeys(VALUES, failed(Reason.UNPARSABLE)) | {REVERSE: failed(Reason.NO_USABLE_QUESTION)}
+    said = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
+        REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
+    }
 
     (found,) = score(CombinedRelevancy(parts(**said)), exchange())
 
-    assert (found.value, found.reason) == (None, Reason.NO_USABLE_QUESTION)
+    assert (found.value, found.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
 
 
-@pytest.mark.parametrize("missing", ["renormalise", "fail"])
+@pytest.mark.parametrize("missing", ["renormalize", "fail"])
 def test_a_part_that_may_still_come_postpones_the_whole(exchange: Make, score: Any, missing: Any) -> None:
     """A moment's trouble is not kept as a figure; the wait that the server asked for is handed on."""
-    said = {COVERAGE: failed(Reason.JUDGE_RATE_LIMITED, retry_after=7.0), DIRECT: failed(Reason.UNPARSABLE)}
+    said = {
+        COVERAGE: failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=7.0),
+        DIRECT: failed(UnscoredReason.UNPARSABLE),
+    }
 
     (found,) = score(CombinedRelevancy(parts(**said), missing=missing), exchange())
 
-    assert (found.value, found.reason, found.details) == (None, Reason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
+    assert (found.value, found.reason, found.details) == (None, UnscoredReason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
 
 
 def test_tried_again_only_what_is_missing_is_asked(exchange: Make, score: Any) -> None:
     """What the other parts said is kept for it: a judge that is busy is not made busier."""
-    said = parts(**{COVERAGE: failed(Reason.JUDGE_TIMEOUT)})
+    said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(said)
 
     score(combined, exchange())
@@ -142,7 +154,7 @@ def test_tried_again_only_what_is_missing_is_asked(exchange: Make, score: Any) -
 
 def test_what_is_kept_is_for_the_same_exchange_only(exchange: Make, score: Any) -> None:
     """Rows of a data set may share an id: one of them must not have the other's parts."""
-    said = parts(**{COVERAGE: failed(Reason.JUDGE_TIMEOUT)})
+    said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(said)
 
     score(combined, exchange(answer="You pay by card."))
@@ -209,14 +221,16 @@ def test_the_fingerprint_is_of_the_parts_really_made_and_the_weights(exchange: M
 
 def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> list[Score]:
     """Score an exchange as the settings say, with the real parts over HTTP."""
-    settings = load(service="tests", **fake.settings(), scorers=names, scorer_options={"combined_relevancy": options})
+    settings = load_settings(
+        service="tests", **fake.settings(), scorers=names, scorer_options={"combined_relevancy": options}
+    )
 
     fake.first_token = {"4": 1.0}
 
     async def score_it() -> list[Score]:
-        workbench = build(settings)
+        workbench = build_scorers(settings)
         try:
-            return await asyncio.gather(*(run(scorer, exchange) for scorer in workbench.scorers))
+            return await asyncio.gather(*(run_scorer(scorer, exchange) for scorer in workbench.scorers))
         finally:
             await workbench.aclose()
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers.metrics.composite import Part, expect_no_more, expenses, run_parts, weighted_mean
+from germane.score import Score, UnscoredReason
+from germane.scorers.base.composite import CompositeParts, ScorePart, combined_usage, raise_if_incomplete, weighted_mean
 
 VALUES = st.floats(-1, 1)
 WEIGHTS = st.floats(0.01, 100)
 
 
-def part(value: float | None, weight: float = 1.0, **more: Any) -> Part:
+def part(value: float | None, weight: float = 1.0, **more: Any) -> ScorePart:
     """Return a part with a value, or without one."""
-    reason = {"reason": Reason.UNPARSABLE} if value is None and "reason" not in more else {}
-    return Part("p", Score(scorer="p", fingerprint="f", value=value, **reason, **more), weight)
+    reason = {"reason": UnscoredReason.UNPARSABLE} if value is None and "reason" not in more else {}
+    return ScorePart("p", Score(scorer="p", fingerprint="f", value=value, **reason, **more), weight)
 
 
 def test_the_mean_is_by_weight() -> None:
@@ -68,28 +68,28 @@ def test_the_scale_of_the_weights_is_no_difference(pairs: list[tuple[float, floa
 
 def test_without_any_part_there_is_no_mean() -> None:
     """It has the reason of the first that is missing."""
-    missing = [part(None, reason=Reason.JUDGE_REFUSED, explanation="it would not"), part(None)]
+    missing = [part(None, reason=UnscoredReason.JUDGE_REFUSED, explanation="it would not"), part(None)]
 
     with pytest.raises(ScoringError, match="without p, p: it would not") as caught:
         weighted_mean(missing)
     with pytest.raises(ScoringError, match="no part has a weight"):
         weighted_mean([])
 
-    assert caught.value.reason is Reason.JUDGE_REFUSED
+    assert caught.value.reason is UnscoredReason.JUDGE_REFUSED
 
 
 @pytest.mark.parametrize(
     "awaited",
     [
-        part(None, reason=Reason.JUDGE_TIMEOUT),
-        part(None, reason=Reason.JUDGE_REJECTED),
-        part(None, reason=Reason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
+        part(None, reason=UnscoredReason.JUDGE_TIMEOUT),
+        part(None, reason=UnscoredReason.JUDGE_REJECTED),
+        part(None, reason=UnscoredReason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
     ],
 )
-def test_a_part_that_may_still_come_is_waited_for(awaited: Part) -> None:
+def test_a_part_that_may_still_come_is_waited_for(awaited: ScorePart) -> None:
     """A server that is away, a key that will be renewed: neither may stay in a score for ever."""
     with pytest.raises(ScoringError) as caught:
-        expect_no_more([part(0.5), part(None), awaited])
+        raise_if_incomplete([part(0.5), part(None), awaited])
 
     assert caught.value.reason is awaited.score.reason
     assert caught.value.retry_after == awaited.score.details.get("retry_after")
@@ -97,19 +97,24 @@ def test_a_part_that_may_still_come_is_waited_for(awaited: Part) -> None:
 
 def test_the_longest_wait_that_a_server_asked_for_counts() -> None:
     """Asked earlier, one of them would refuse again."""
-    waits = [part(None, reason=Reason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
+    waits = [part(None, reason=UnscoredReason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
 
     with pytest.raises(ScoringError) as caught:
-        expect_no_more(waits)
+        raise_if_incomplete(waits)
 
     assert caught.value.retry_after == 9
 
 
 def test_final_failures_are_not_waited_for() -> None:
     """They are what they will ever be."""
-    reasons = [Reason.UNPARSABLE, Reason.JUDGE_REFUSED, Reason.EMBEDDER_ERROR, Reason.SCORER_ERROR]
+    reasons = [
+        UnscoredReason.UNPARSABLE,
+        UnscoredReason.JUDGE_REFUSED,
+        UnscoredReason.EMBEDDER_ERROR,
+        UnscoredReason.SCORER_ERROR,
+    ]
 
-    expect_no_more([part(0.5), *(part(None, reason=reason) for reason in reasons)])
+    raise_if_incomplete([part(0.5), *(part(None, reason=reason) for reason in reasons)])
 
 
 def test_what_the_parts_took_is_summed() -> None:
@@ -117,10 +122,10 @@ def test_what_the_parts_took_is_summed() -> None:
     told = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
 
-    assert expenses([told, other, part(0.5)]) == {
+    assert combined_usage([told, other, part(0.5)]) == {
         "judge": "j", "embedder": "e", "input_tokens": 15, "output_tokens": 2, "cost": 0.25,
     }  # fmt: skip
-    assert expenses([part(0.5)])["input_tokens"] is None
+    assert combined_usage([part(0.5)])["input_tokens"] is None
 
 
 def test_parts_run_side_by_side_behind_the_boundary(exchange: Callable[..., Exchange]) -> None:
@@ -140,10 +145,12 @@ def test_parts_run_side_by_side_behind_the_boundary(exchange: Callable[..., Exch
 
     async def run_all() -> dict[str, Score]:
         async with asyncio.timeout(20):
-            return await run_parts({"one": Meets(), "two": Meets(), "three": Raises()}, exchange())
+            scorers = {"one": Meets(), "two": Meets(), "three": Raises()}
+            parts = CompositeParts(scorers, dict.fromkeys(scorers, 1.0), "renormalize")
+            return {part.name: part.score for part in await parts.score_parts(exchange())}
 
     scores = asyncio.run(run_all())
 
     assert [(name, score.value, score.reason) for name, score in scores.items()] == [
-        ("one", 0.5, None), ("two", 0.5, None), ("three", None, Reason.SCORER_ERROR),
+        ("one", 0.5, None), ("two", 0.5, None), ("three", None, UnscoredReason.SCORER_ERROR),
     ]  # fmt: skip

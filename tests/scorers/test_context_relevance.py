@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange, Turn
-from germane.score import Reason
+from germane.exchange import Exchange, Message
+from germane.score import UnscoredReason
 from germane.scorers import ContextRelevance, Reply
 from germane.scorers.base.protocols import Token
 from germane.testing import FakeJudge, Fault
@@ -37,8 +37,8 @@ def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any,
     assert score.details["position_weighted"] == score.value
     assert score.details["mean"] == pytest.approx(0.625, abs=1e-9)
     assert (score.details["chunks"], score.details["relevant"]) == ([1.0, 0.75, 0.25, 0.5], 3)
-    assert (score.label, score.judge, score.details["requests"]) == ("partly", "fake-judge", 1)
-    assert score.explanation == "3 of 4 chunks have 0.5 or more."
+    assert (score.label, score.judge, score.details["requests"]) == ("partly_relevant", "fake-judge", 1)
+    assert score.explanation == "3 of 4 contexts score 0.5 or more."
     assert len(fake.chats) == 1
 
 
@@ -82,7 +82,9 @@ def test_the_judge_sees_question_chunks_and_earlier_turns_and_not_the_answer(
     exchange: Make, judged: Any, fake: FakeJudge
 ) -> None:
     """Each chunk between marks that its author could not know."""
-    asked = replace(exchange("And when?", "the zebra", CREATED, RELEASED), history=(Turn("user", "Who created it?"),))
+    asked = replace(
+        exchange("And when?", "the zebra", CREATED, RELEASED), history=(Message("user", "Who created it?"),)
+    )
 
     judged(NAME, [ratings(1, 5)], asked)
 
@@ -210,20 +212,20 @@ def test_a_list_that_the_tokens_do_not_tell_is_taken_as_written(exchange: Make, 
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (ratings(5), Reason.UNPARSABLE),
-        (ratings(5, 4, 3), Reason.UNPARSABLE),
-        (ratings(5, None), Reason.UNPARSABLE),
-        (ratings(5, "good"), Reason.UNPARSABLE),
-        (ratings(5, float("nan")), Reason.OUT_OF_RANGE),
-        (ratings(5, 0), Reason.OUT_OF_RANGE),
-        (ratings(5, 6), Reason.OUT_OF_RANGE),
-        ({"scores": [1, 2]}, Reason.UNPARSABLE),
-        ({"ratings": "5, 4"}, Reason.UNPARSABLE),
-        ("Both are fine!", Reason.UNPARSABLE),
+        (ratings(5), UnscoredReason.UNPARSABLE),
+        (ratings(5, 4, 3), UnscoredReason.UNPARSABLE),
+        (ratings(5, None), UnscoredReason.UNPARSABLE),
+        (ratings(5, "good"), UnscoredReason.UNPARSABLE),
+        (ratings(5, float("nan")), UnscoredReason.OUT_OF_RANGE),
+        (ratings(5, 0), UnscoredReason.OUT_OF_RANGE),
+        (ratings(5, 6), UnscoredReason.OUT_OF_RANGE),
+        ({"scores": [1, 2]}, UnscoredReason.UNPARSABLE),
+        ({"ratings": "5, 4"}, UnscoredReason.UNPARSABLE),
+        ("Both are fine!", UnscoredReason.UNPARSABLE),
     ],
 )
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
-    exchange: Make, judged: Any, fake: FakeJudge, said: Any, reason: Reason
+    exchange: Make, judged: Any, fake: FakeJudge, said: Any, reason: UnscoredReason
 ) -> None:
     """A good second one counts; after a bad second one there is no value."""
     asked = exchange(PYTHON, None, CREATED, SNAKES)
@@ -251,7 +253,7 @@ def test_a_judge_that_fails_gives_its_reason(exchange: Make, judged: Any, fake: 
 
     (score,) = judged(NAME, [], exchange(PYTHON, None, CREATED, SNAKES))
 
-    assert (score.value, score.reason) == (None, Reason.JUDGE_REJECTED)
+    assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_REJECTED)
 
 
 @pytest.mark.parametrize("contexts", [(), ("", " \n"), ("\u200b",)])
@@ -259,7 +261,7 @@ def test_without_contexts_there_is_nothing_to_rate(exchange: Make, judged: Any, 
     """Skipped, without a request."""
     (score,) = judged(NAME, [], exchange(PYTHON, "an answer", *contexts))
 
-    assert (score.reason, fake.chats) == (Reason.MISSING_INPUT, [])
+    assert (score.reason, fake.chats) == (UnscoredReason.MISSING_INPUT, [])
 
 
 def test_many_and_huge_chunks_are_cut_and_say_so(exchange: Make, judged: Any, fake: FakeJudge) -> None:

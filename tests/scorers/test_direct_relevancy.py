@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange, Turn
-from germane.score import Reason
+from germane.exchange import Exchange, Message
+from germane.score import UnscoredReason
 from germane.scorers import DirectRelevancy
 from germane.testing import Fault, Request
 
@@ -32,7 +32,7 @@ def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
 
     assert score.value == pytest.approx((4.7 - 1) / 4, abs=1e-9)
     assert score.details["rating"] == pytest.approx(4.7, abs=1e-9)
-    assert (score.details["rated"], score.details["requests"], score.label) == ("expected", 1, "direct")
+    assert (score.details["rated"], score.details["requests"], score.label) == ("expected", 1, "relevant")
     assert score.details["digits"] == pytest.approx({"4": 0.3, "5": 0.7})
     (request,) = direct.fake.requests
     body = request.body
@@ -121,7 +121,7 @@ def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Mak
 
     before, refused, after = direct.score(exchange(), exchange(), exchange())
 
-    assert (refused.value, refused.reason) == (None, Reason.JUDGE_REFUSED)
+    assert (refused.value, refused.reason) == (None, UnscoredReason.JUDGE_REFUSED)
     assert before.fingerprint == after.fingerprint
     assert len(direct.fake.chats) == 3
 
@@ -140,9 +140,9 @@ def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"), [("It is rather good.", Reason.UNPARSABLE), ("Rating: 9", Reason.OUT_OF_RANGE)]
+    ("said", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_no_rating_twice_is_no_number(direct: Any, said: str, reason: Reason) -> None:
+def test_no_rating_twice_is_no_number(direct: Any, said: str, reason: UnscoredReason) -> None:
     """Two requests, a reason, no value."""
     direct.options["logprobs"] = False
     direct.fake.replies = lambda request: said
@@ -158,7 +158,7 @@ def test_a_judge_that_was_about_to_say_something_else_gives_no_number(direct: An
 
     (score,) = direct.score()
 
-    assert (score.value, score.reason, len(direct.fake.chats)) == (None, Reason.UNPARSABLE, 1)
+    assert (score.value, score.reason, len(direct.fake.chats)) == (None, UnscoredReason.UNPARSABLE, 1)
 
 
 def test_a_refusal_keeps_its_rating_and_has_a_label(direct: Any, exchange: Make) -> None:
@@ -170,14 +170,14 @@ def test_a_refusal_keeps_its_rating_and_has_a_label(direct: Any, exchange: Make)
     assert (refusal.value, refusal.label) == (0.75, "noncommittal")
     assert refusal.details["noncommittal"]["rule"] == "it says that it does not know, or refuses"
     assert refusal.fingerprint == answer.fingerprint
-    assert (answer.value, answer.label) == (0.75, "mostly")
+    assert (answer.value, answer.label) == (0.75, "mostly_relevant")
 
 
 def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exchange: Make) -> None:
     """0, of the fingerprint of rated answers: the judge is only asked who it is and how it can be asked."""
     echo, answer = direct.score(exchange(answer=f"{ASKED} {ASKED}"), exchange())
 
-    assert (echo.value, echo.label) == (0.0, "off")
+    assert (echo.value, echo.label) == (0.0, "irrelevant")
     assert echo.fingerprint == answer.fingerprint
     tiny, rating = direct.fake.chats
     assert ASKED not in tiny.text
@@ -186,7 +186,7 @@ def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exch
 
 def test_earlier_turns_are_shown_where_there_are_any(direct: Any, exchange: Make) -> None:
     """ "And the return?" makes no sense alone."""
-    asked = dataclasses.replace(exchange("And the return?"), history=(Turn("user", "When does the ferry leave?"),))
+    asked = dataclasses.replace(exchange("And the return?"), history=(Message("user", "When does the ferry leave?"),))
 
     direct.score(asked, exchange())
 
@@ -225,7 +225,7 @@ def test_without_an_answer_nothing_is_asked(direct: Any, exchange: Make, answer:
     """Nothing to judge is skipped."""
     (score,) = direct.score(exchange(answer=answer))
 
-    assert (score.value, score.reason) == (None, Reason.MISSING_INPUT)
+    assert (score.value, score.reason) == (None, UnscoredReason.MISSING_INPUT)
     assert direct.fake.requests == []
 
 
@@ -254,6 +254,6 @@ def test_the_fingerprint_is_stable() -> None:
     scorer = DirectRelevancy(IdleJudge())
 
     assert scorer.fingerprint == "e14d6c8c5cde"
-    assert scorer.fingerprint_by("judge-1", rated="expected") == "bf169b834129"
-    kinds = [DirectRelevancy(IdleJudge(), remove_copies=False), DirectRelevancy(IdleJudge(), logprobs=False)]
+    assert scorer.fingerprint_for("judge-1", rated="expected") == "bf169b834129"
+    kinds = [DirectRelevancy(IdleJudge(), remove_question_echo=False), DirectRelevancy(IdleJudge(), logprobs=False)]
     assert len({scorer.fingerprint, *(kind.fingerprint for kind in kinds)}) == 3

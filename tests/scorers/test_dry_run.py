@@ -9,15 +9,15 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.scorers import NAMES
-from germane.scorers.factory.dry_run import Measured, assumed_output, least, measuring
-from germane.settings import load
+from germane.scorers import BUILTIN_SCORER_NAMES
+from germane.scorers.factory.dry_run import RequestEstimate, build_dry_run_scorer, estimate_output_tokens, minimal_value
+from germane.settings import load_settings
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *((name, {}) for name in NAMES),
+        *((name, {}) for name in BUILTIN_SCORER_NAMES),
         ("answer_relevancy", {"similarity": "judge"}),
         ("faithfulness", {"claims": "judge"}),
     ],
@@ -27,8 +27,8 @@ def test_every_scorer_reads_what_it_says(
 ) -> None:
     """The least reply is a valid one: no request is made again, none goes to a server."""
     contexts = ("The ferry leaves from pier four.", "The fish market is open daily.")
-    settings = load(scorers=(name,), scorer_options={name: options})
-    scorer, _ = measuring(name, settings, judge="judge", embedder="embedder")
+    settings = load_settings(scorers=(name,), scorer_options={name: options})
+    scorer, _ = build_dry_run_scorer(name, settings, judge="judge", embedder="embedder")
 
     (found,) = score(scorer, exchange(*make_texts(), *contexts))
 
@@ -41,20 +41,22 @@ def make_texts() -> tuple[str, str]:
 
 def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
     """Input by its bytes; output as assumed, for each choice; embedded texts, question included."""
-    scorer, measured = measuring("answer_relevancy", load(questions=2), judge="judge", embedder="embedder")
+    scorer, measured = build_dry_run_scorer(
+        "answer_relevancy", load_settings(generated_questions=2), judge="judge", embedder="embedder"
+    )
     short, long = (
         exchange("Why so?", "Because it rains."),
         exchange("Why so?", "Because it rains" + " a lot" * 40 + "."),
     )
 
     score(scorer, short)
-    first = Measured(measured.requests, measured.input_tokens, measured.output_tokens, measured.embedded_tokens)
+    first = RequestEstimate(measured.requests, measured.input_tokens, measured.output_tokens, measured.embedded_tokens)
     score(scorer, long)
-    second = measured.minus(first)
+    second = measured.since(first)
 
     assert (first.requests, second.requests) == (1, 1)
     assert second.input_tokens - first.input_tokens == pytest.approx(40 * 6 / 4, abs=1e-9)
-    assert first.output_tokens == pytest.approx(2 * assumed_output("What is point 1 about?"), abs=1e-9)
+    assert first.output_tokens == pytest.approx(2 * estimate_output_tokens("What is point 1 about?"), abs=1e-9)
     assert first.embedded_tokens == pytest.approx((7 + 2 * 22) / 4, abs=1e-9)
 
 
@@ -71,4 +73,4 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
 )
 def test_the_least_value_of_a_schema(schema: dict[str, Any], value: Any) -> None:
     """What a schema takes at least."""
-    assert least(schema) == value
+    assert minimal_value(schema) == value

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import Batcher, Vectors
+from germane.score import UnscoredReason
+from germane.scorers import EmbeddingBatcher, Vectors
 from germane.testing import FakeEmbedder
 
 
@@ -30,14 +30,14 @@ class Picky(FakeEmbedder):
             self.asked.set()
             await self.gate.wait()
         if self.away:
-            raise ScoringError(Reason.EMBEDDER_ERROR, "nobody there", retry_after=0)
+            raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "nobody there", retry_after=0)
         if "bad" in texts:
-            raise ScoringError(Reason.EMBEDDER_ERROR, "a bad text")
+            raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "a bad text")
         self.calls.pop()
         return await super().embed(texts)
 
 
-def gather(batcher: Batcher, *calls: Sequence[str]) -> list[Any]:
+def gather(batcher: EmbeddingBatcher, *calls: Sequence[str]) -> list[Any]:
     """Return the rows, or the error, of calls made at the same time."""
 
     async def embed_all() -> list[Any]:
@@ -50,7 +50,7 @@ def test_calls_in_flight_share_one_request() -> None:
     """Equal texts are sent once, and everyone gets the own rows in the own order."""
     embedder = FakeEmbedder()
 
-    rows = gather(Batcher(embedder), ["a", "b"], ["c", "a"], ["b", "b"])
+    rows = gather(EmbeddingBatcher(embedder), ["a", "b"], ["c", "a"], ["b", "b"])
 
     assert embedder.calls == [["a", "b", "c"]]
     assert np.array_equal(rows[0][0], rows[1][1])
@@ -62,7 +62,9 @@ def test_a_full_batch_goes_at_once_and_stays_within_its_size() -> None:
     """The size is a limit, whatever a single call brings."""
     embedder = FakeEmbedder()
 
-    one, rest = gather(Batcher(embedder, wait=3600, most=4), ["text"], [f"text {place}" for place in range(9)])
+    one, rest = gather(
+        EmbeddingBatcher(embedder, gather_seconds=3600, max_texts=4), ["text"], [f"text {place}" for place in range(9)]
+    )
 
     assert [len(call) for call in embedder.calls] == [4, 4, 2]
     assert (one.shape, rest.shape) == ((1, 256), (9, 256))
@@ -72,7 +74,7 @@ def test_bad_texts_fail_their_own_caller_only() -> None:
     """A refused batch is asked again caller by caller."""
     embedder = Picky()
 
-    first, second, third = gather(Batcher(embedder), ["a"], ["bad"], ["c", "d"])
+    first, second, third = gather(EmbeddingBatcher(embedder), ["a"], ["bad"], ["c", "d"])
 
     assert first.shape == (1, 256)
     assert isinstance(second, ScoringError)
@@ -85,7 +87,7 @@ def test_an_embedder_that_is_away_fails_all_callers_with_one_request() -> None:
     embedder = Picky()
     embedder.away = True
 
-    results = gather(Batcher(embedder), ["a"], ["b"], ["c"])
+    results = gather(EmbeddingBatcher(embedder), ["a"], ["b"], ["c"])
 
     assert [str(result) for result in results] == ["nobody there"] * 3
     assert len(embedder.calls) == 1
@@ -98,7 +100,7 @@ def test_a_foreign_exception_reaches_all_callers() -> None:
         async def embed(self, texts: Sequence[str]) -> Vectors:
             raise KeyError("colour")
 
-    results = gather(Batcher(Broken()), ["a"], ["b"])
+    results = gather(EmbeddingBatcher(Broken()), ["a"], ["b"])
 
     assert [type(result) for result in results] == [KeyError, KeyError]
 
@@ -110,16 +112,16 @@ def test_an_embedder_that_returns_nonsense_is_caught() -> None:
         async def embed(self, texts: Sequence[str]) -> Vectors:
             return np.zeros((len(texts), 3))
 
-    (result,) = gather(Batcher(Zero()), ["a"])
+    (result,) = gather(EmbeddingBatcher(Zero()), ["a"])
 
     assert isinstance(result, ScoringError)
-    assert result.reason is Reason.EMBEDDER_ERROR
+    assert result.reason is UnscoredReason.EMBEDDER_ERROR
 
 
 def test_questions_are_remembered_and_answers_are_not() -> None:
     """Only the texts that a caller marks, and only so many."""
     embedder = FakeEmbedder()
-    batcher = Batcher(embedder, wait=0, remember=2)
+    batcher = EmbeddingBatcher(embedder, gather_seconds=0, cache_size=2)
 
     async def ask() -> None:
         for question in ("q1", "q2", "q1", "q3", "q2"):
@@ -136,7 +138,7 @@ def test_one_caller_that_gives_up_does_not_harm_the_others() -> None:
 
     async def cancel_one() -> Any:
         embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
-        batcher = Batcher(embedder, wait=0)
+        batcher = EmbeddingBatcher(embedder, gather_seconds=0)
         patient, hasty = asyncio.create_task(batcher.embed(["a"])), asyncio.create_task(batcher.embed(["b"]))
         await embedder.asked.wait()
         hasty.cancel()
@@ -155,10 +157,10 @@ def test_closing_ends_what_is_under_way() -> None:
 
     async def close() -> list[Any]:
         embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
-        batcher = Batcher(embedder, wait=0)
+        batcher = EmbeddingBatcher(embedder, gather_seconds=0)
         waiting = asyncio.create_task(batcher.embed(["a"]))
         await embedder.asked.wait()
-        batcher.wait = 3600
+        batcher.gather_seconds = 3600
         gathering = asyncio.create_task(batcher.embed(["b"]))
         await asyncio.sleep(0)
         await batcher.aclose()
@@ -169,14 +171,14 @@ def test_closing_ends_what_is_under_way() -> None:
 
 def test_a_batcher_may_serve_one_event_loop_after_another() -> None:
     """What an ended loop left behind does not block the next."""
-    batcher = Batcher(FakeEmbedder(), wait=3600)
+    batcher = EmbeddingBatcher(FakeEmbedder(), gather_seconds=3600)
 
-    async def give_up() -> None:
+    async def stop_waiting() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(batcher.embed(["a"]), 0.01)
 
-    asyncio.run(give_up())
-    batcher.wait = 0
+    asyncio.run(stop_waiting())
+    batcher.gather_seconds = 0
     (rows,) = gather(batcher, ["b"])
 
     assert rows.shape == (1, 256)
@@ -203,7 +205,7 @@ def test_while_a_request_is_under_way_further_texts_gather() -> None:
     embedder = Gated()
 
     async def crowd() -> list[Vectors]:
-        batcher = Batcher(embedder, wait=0)
+        batcher = EmbeddingBatcher(embedder, gather_seconds=0)
         first = asyncio.create_task(batcher.embed(["first"]))
         await embedder.asked.wait()
         others = [asyncio.create_task(batcher.embed([f"text {place}"])) for place in range(40)]
@@ -225,7 +227,7 @@ def test_as_many_texts_as_fit_do_not_wait_for_a_request() -> None:
     embedder = Gated()
 
     async def crowd() -> None:
-        batcher = Batcher(embedder, wait=0, most=8)
+        batcher = EmbeddingBatcher(embedder, gather_seconds=0, max_texts=8)
         tasks = [asyncio.create_task(batcher.embed(["first"]))]
         await embedder.asked.wait()
         embedder.asked.clear()
@@ -245,7 +247,7 @@ def test_a_request_that_hangs_holds_up_the_others_for_a_while_only() -> None:
     embedder = Gated()
 
     async def crowd() -> Vectors:
-        batcher = Batcher(embedder, wait=0, slow=0.02)
+        batcher = EmbeddingBatcher(embedder, gather_seconds=0, max_wait=0.02)
         hanging = asyncio.create_task(batcher.embed(["hangs"]))
         await embedder.asked.wait()
         embedder.asked.clear()
@@ -265,7 +267,7 @@ def test_a_request_holds_no_more_than_servers_take() -> None:
     embedder = FakeEmbedder()
     texts = [f"{place} " + "word " * 1_500 for place in range(120)]
 
-    (rows,) = gather(Batcher(embedder), texts)
+    (rows,) = gather(EmbeddingBatcher(embedder), texts)
 
     assert rows.shape == (120, 256)
     assert len(embedder.calls) == 2
@@ -276,7 +278,7 @@ def test_a_request_holds_no_more_than_servers_take() -> None:
 def test_vectors_of_another_dimension_replace_those_remembered() -> None:
     """Another model may answer under the same name."""
     embedder = FakeEmbedder()
-    batcher = Batcher(embedder, wait=0)
+    batcher = EmbeddingBatcher(embedder, gather_seconds=0)
 
     async def ask() -> Vectors:
         await batcher.embed(["question", "answer"], keep=1)

@@ -8,13 +8,19 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import Batcher, OpenAIEmbedder, OpenAIJudge, QuestionAnswerSimilarity, Server, run
-from germane.scorers.base.json_reply import as_list, as_number
-from germane.scorers.base.protocols import Message
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
+from germane.exchange import Exchange, Message
+from germane.score import Score, UnscoredReason
+from germane.scorers import (
+    EmbeddingBatcher,
+    ModelServer,
+    OpenAIEmbedder,
+    OpenAIJudge,
+    QuestionAnswerSimilarity,
+    run_scorer,
+)
+from germane.scorers.base.json_reply import parse_list, parse_number
+from germane.scorers.prompting.judge_scorer import JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
 from germane.scorers.prompting.template import Prompt
 from germane.testing import FakeJudge, Fault
 
@@ -22,7 +28,7 @@ PROMPT = Prompt("1", (Message("user", 'Rate <answer-{fence}>\n{answer}\n</answer
 GOOD = {"rating": 4, "parts": [0.5, 1]}
 
 
-class Rated(Judged):
+class Rated(JudgeScorer):
     """A scorer that reads a number and a list of two numbers from JSON."""
 
     name = "rated"
@@ -32,24 +38,24 @@ class Rated(Judged):
         return (PROMPT,)
 
     async def score(self, exchange: Exchange) -> Score:
-        inquiry = Inquiry(self.judge)
+        inquiry = JudgeSession(self.judge)
         values = {"answer": exchange.answer or "", "fence": "0f"}
         value = await inquiry.ask_json(PROMPT, values, {"type": "object"}, _read)
-        return self.scored(value, inquiry)
+        return self.build_score(value, inquiry)
 
 
 def _read(found: Mapping[str, Any]) -> float:
-    parts = [as_number(part, 0, 1) for part in as_list(found.get("parts"), count=2)]
-    return as_number(found.get("rating"), 1, 5) / 5 + 0 * sum(parts)
+    parts = [parse_number(part, 0, 1) for part in parse_list(found.get("parts"), count=2)]
+    return parse_number(found.get("rating"), 1, 5) / 5 + 0 * sum(parts)
 
 
 def rate(fake: FakeJudge, exchange: Exchange, **server: Any) -> Score:
     """Return the rating of an exchange."""
 
     async def use_and_close() -> Score:
-        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url, **server))
+        judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=fake.base_url, **server))
         try:
-            return await run(Rated(judge), exchange)
+            return await run_scorer(Rated(judge), exchange)
         finally:
             await judge.aclose()
 
@@ -60,10 +66,10 @@ def compare(fake: FakeJudge, *exchanges: Exchange, **server: Any) -> list[Score]
     """Return the similarities of question and answer, one exchange after another."""
 
     async def use_and_close() -> list[Score]:
-        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url, **server))
-        batcher = Batcher(embedder)
+        embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url, **server))
+        batcher = EmbeddingBatcher(embedder)
         try:
-            return [await run(QuestionAnswerSimilarity(batcher), exchange) for exchange in exchanges]
+            return [await run_scorer(QuestionAnswerSimilarity(batcher), exchange) for exchange in exchanges]
         finally:
             await batcher.aclose()
             await embedder.aclose()
@@ -77,36 +83,36 @@ def status(code: int, name: str | None = None, retry_after: float | None = None)
 
 
 AT_THE_DOOR = {
-    "busy": (status(429), Reason.JUDGE_RATE_LIMITED),
-    "busy, come back later": (status(429, retry_after=21), Reason.JUDGE_RATE_LIMITED),
-    "broken": (status(500), Reason.JUDGE_UNREACHABLE),
-    "overloaded": (status(503), Reason.JUDGE_UNREACHABLE),
-    "request timed out": (status(408), Reason.JUDGE_TIMEOUT),
-    "bad key": (status(401, "invalid_api_key"), Reason.JUDGE_REJECTED),
-    "no such model": (status(404, "model_not_found"), Reason.JUDGE_REJECTED),
-    "quota spent": (status(429, "insufficient_quota"), Reason.JUDGE_REJECTED),
-    "too long": (status(400, "context_length_exceeded"), Reason.JUDGE_REFUSED),
-    "filtered": (status(400, "content_filter"), Reason.JUDGE_REFUSED),
-    "silent": (Fault("hang"), Reason.JUDGE_TIMEOUT),
-    "slow drip": (Fault("drip"), Reason.JUDGE_TIMEOUT),
-    "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE),
-    "half a reply": (Fault("truncated"), Reason.JUDGE_UNREACHABLE),
-    "a web page": (Fault("garbage"), Reason.UNPARSABLE),
-    "no JSON": (Fault("not_json"), Reason.UNPARSABLE),
-    "no choices": (Fault("no_choices"), Reason.UNPARSABLE),
-    "nothing said": (Fault("empty"), Reason.UNPARSABLE),
-    "only thought": (Fault("thinking"), Reason.UNPARSABLE),
-    "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED),
-    "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED),
+    "busy": (status(429), UnscoredReason.JUDGE_RATE_LIMITED),
+    "busy, come back later": (status(429, retry_after=21), UnscoredReason.JUDGE_RATE_LIMITED),
+    "broken": (status(500), UnscoredReason.JUDGE_UNREACHABLE),
+    "overloaded": (status(503), UnscoredReason.JUDGE_UNREACHABLE),
+    "request timed out": (status(408), UnscoredReason.JUDGE_TIMEOUT),
+    "bad key": (status(401, "invalid_api_key"), UnscoredReason.JUDGE_REJECTED),
+    "no such model": (status(404, "model_not_found"), UnscoredReason.JUDGE_REJECTED),
+    "quota spent": (status(429, "insufficient_quota"), UnscoredReason.JUDGE_REJECTED),
+    "too long": (status(400, "context_length_exceeded"), UnscoredReason.JUDGE_REFUSED),
+    "filtered": (status(400, "content_filter"), UnscoredReason.JUDGE_REFUSED),
+    "silent": (Fault("hang"), UnscoredReason.JUDGE_TIMEOUT),
+    "slow drip": (Fault("drip"), UnscoredReason.JUDGE_TIMEOUT),
+    "reset": (Fault("reset"), UnscoredReason.JUDGE_UNREACHABLE),
+    "half a reply": (Fault("truncated"), UnscoredReason.JUDGE_UNREACHABLE),
+    "a web page": (Fault("garbage"), UnscoredReason.UNPARSABLE),
+    "no JSON": (Fault("not_json"), UnscoredReason.UNPARSABLE),
+    "no choices": (Fault("no_choices"), UnscoredReason.UNPARSABLE),
+    "nothing said": (Fault("empty"), UnscoredReason.UNPARSABLE),
+    "only thought": (Fault("thinking"), UnscoredReason.UNPARSABLE),
+    "refusal": (Fault("refusal"), UnscoredReason.JUDGE_REFUSED),
+    "filtered reply": (Fault("content_filter"), UnscoredReason.JUDGE_REFUSED),
 }
 """What is wrong with every reply, and what it is called. One request tells."""
 IN_THE_JSON = {
-    "cut off": (Fault("cut_off"), Reason.UNPARSABLE),
-    "malformed": (Fault("malformed"), Reason.UNPARSABLE),
-    "numbers in many words": (Fault("number_words"), Reason.UNPARSABLE),
-    "an item too few": (Fault("wrong_count"), Reason.UNPARSABLE),
-    "out of range": (Fault("out_of_range"), Reason.OUT_OF_RANGE),
-    "no number": (Fault("nan"), Reason.OUT_OF_RANGE),
+    "cut off": (Fault("cut_off"), UnscoredReason.UNPARSABLE),
+    "malformed": (Fault("malformed"), UnscoredReason.UNPARSABLE),
+    "numbers in many words": (Fault("number_words"), UnscoredReason.UNPARSABLE),
+    "an item too few": (Fault("wrong_count"), UnscoredReason.UNPARSABLE),
+    "out of range": (Fault("out_of_range"), UnscoredReason.OUT_OF_RANGE),
+    "no number": (Fault("nan"), UnscoredReason.OUT_OF_RANGE),
 }
 """What is wrong in every JSON, and what it is called after the judge was asked once more."""
 EMBEDDER = {
@@ -141,7 +147,7 @@ def patience(fault: Fault) -> dict[str, float]:
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
 
-def assert_failed(score: Score, reason: Reason) -> None:
+def assert_failed(score: Score, reason: UnscoredReason) -> None:
     """Assert that a score is absent, and says why."""
     assert (score.state, score.value, score.reason) == ("failed", None, reason)
     assert score.explanation
@@ -217,7 +223,7 @@ def test_a_number_of_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchang
     """However it is kept in memory."""
     fake.replies = lambda _: {**GOOD, "rating": 10**400}
 
-    assert_failed(rate(fake, exchange()), Reason.OUT_OF_RANGE)
+    assert_failed(rate(fake, exchange()), UnscoredReason.OUT_OF_RANGE)
 
 
 def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None:
@@ -236,7 +242,7 @@ def test_replies_without_a_question_make_no_relevancy(bench: Any, said: str) -> 
 
     (score,) = bench.score()
 
-    assert_failed(score, Reason.NO_USABLE_QUESTION)
+    assert_failed(score, UnscoredReason.NO_USABLE_QUESTION)
     assert bench.fake.embeddings == []
 
 
@@ -247,7 +253,7 @@ def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: A
 
     (score,) = compare(fake, exchange(), **patience(fake.outage))
 
-    assert_failed(score, Reason.EMBEDDER_ERROR)
+    assert_failed(score, UnscoredReason.EMBEDDER_ERROR)
     assert score.details.get("retry_after") == pause
     assert len(fake.embeddings) == requests
 
@@ -261,7 +267,7 @@ def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> Non
 
     (score,) = bench.score()
 
-    assert_failed(score, Reason.EMBEDDER_ERROR)
+    assert_failed(score, UnscoredReason.EMBEDDER_ERROR)
     assert (len(bench.fake.chats), len(bench.fake.embeddings)) == (1, requests)
 
 

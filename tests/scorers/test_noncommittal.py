@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.scorers import Noncommittal
 
 Make = Callable[..., Exchange]
@@ -36,10 +36,12 @@ def test_a_finding_names_rule_and_words(exchange: Make, score: Any) -> None:
     """So that a person sees why."""
     (found,) = score(Noncommittal(), exchange(answer="Hello! Which pier do you mean?"))
 
-    assert found.explanation == 'The answer is noncommittal: it ends with a question back: "Which pier do you mean?".'
+    assert (
+        found.explanation == 'The answer is noncommittal: it ends with a counter-question: "Which pier do you mean?".'
+    )
     assert found.details == {
         "decided": "rules",
-        "rule": "it ends with a question back",
+        "rule": "it ends with a counter-question",
         "text": "Which pier do you mean?",
     }
 
@@ -49,13 +51,13 @@ def test_rules_need_neither_question_nor_judge(exchange: Make, score: Any) -> No
     found, missing = score(Noncommittal(), exchange(question=None), exchange(answer=" \n"))
 
     assert (found.value, found.judge, found.input_tokens) == (1.0, None, None)
-    assert (missing.value, missing.reason) == (None, Reason.MISSING_INPUT)
+    assert (missing.value, missing.reason) == (None, UnscoredReason.MISSING_INPUT)
 
 
 def test_an_echo_commits_itself_to_nothing(exchange: Make, score: Any) -> None:
     """Unless copies of the question may stay."""
     echo = exchange(question="The ferry leaves from pier four", answer="The ferry leaves from pier four.")
-    (removed,), (kept,) = score(Noncommittal(), echo), score(Noncommittal(remove_copies=False), echo)
+    (removed,), (kept,) = score(Noncommittal(), echo), score(Noncommittal(remove_question_echo=False), echo)
 
     assert (removed.value, removed.details["rule"]) == (0.0, "it only repeats the question")
     assert kept.value == 1.0
@@ -90,7 +92,7 @@ def test_no_verdict_twice_is_no_number(judged: Any, verdict: Any) -> None:
 
     (score,) = judged.score()
 
-    assert (score.value, score.reason, len(judged.fake.chats)) == (None, Reason.UNPARSABLE, 2)
+    assert (score.value, score.reason, len(judged.fake.chats)) == (None, UnscoredReason.UNPARSABLE, 2)
 
 
 def test_an_answer_cannot_write_the_verdict(judged: Any, exchange: Make) -> None:
@@ -105,4 +107,4 @@ def test_an_answer_cannot_write_the_verdict(judged: Any, exchange: Make) -> None
 def test_the_fingerprint_is_stable() -> None:
     """It covers the rules: when a phrase changes, so does this."""
     assert Noncommittal().fingerprint == "24bd5fae5cc4"
-    assert Noncommittal(remove_copies=False).fingerprint != Noncommittal().fingerprint
+    assert Noncommittal(remove_question_echo=False).fingerprint != Noncommittal().fingerprint

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from germane.errors import ScoringError, SettingsError
-from germane.score import Reason
-from germane.scorers import Message, OpenAIJudge, Server, Vectors
-from germane.scorers.judge.client import retry_after
-from germane.scorers.judge.openai_embedder import OpenAIEmbedder, unpacked
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import ModelServer, OpenAIJudge, Vectors
+from germane.scorers.judge.client import parse_retry_after
+from germane.scorers.judge.openai_embedder import OpenAIEmbedder, decode_vector
 from germane.testing import FakeJudge, Fault
 
 TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
@@ -28,7 +29,7 @@ def with_judge(fake: FakeJudge, use: Callable[[OpenAIJudge], Awaitable[Any]], **
     """Return what comes of using a judge, which is closed afterwards."""
 
     async def use_and_close() -> Any:
-        judge = OpenAIJudge("fake-judge", Server(**{"api_key": "test", "base_url": fake.base_url} | server))
+        judge = OpenAIJudge("fake-judge", ModelServer(**{"api_key": "test", "base_url": fake.base_url} | server))
         try:
             return await use(judge)
         finally:
@@ -45,39 +46,43 @@ def failure(fake: FakeJudge, **server: Any) -> ScoringError:
 
 
 FAILURES = {
-    "server error, twice": (Fault("status", status=503), Reason.JUDGE_UNREACHABLE, 2),
-    "bad gateway": (Fault("status", status=502), Reason.JUDGE_UNREACHABLE, 2),
-    "busy": (Fault("status", status=429), Reason.JUDGE_RATE_LIMITED, 2),
-    "busy for long": (Fault("status", status=429, retry_after=30), Reason.JUDGE_RATE_LIMITED, 1),
-    "quota used up": (Fault("status", status=429, code="insufficient_quota", retry_after=9), Reason.JUDGE_REJECTED, 1),
-    "wrong key": (Fault("status", status=401, code="invalid_api_key"), Reason.JUDGE_REJECTED, 1),
-    "forbidden": (Fault("status", status=403), Reason.JUDGE_REJECTED, 1),
-    "no such model": (Fault("status", status=404, code="model_not_found"), Reason.JUDGE_REJECTED, 1),
-    "bad request": (Fault("status", status=400), Reason.JUDGE_REJECTED, 1),
-    "a code that is none": (Fault("status", status=400, code={"a": [1]}), Reason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
-    "too large": (Fault("status", status=413), Reason.JUDGE_REFUSED, 1),
-    "too long": (Fault("status", status=400, code="context_length_exceeded"), Reason.JUDGE_REFUSED, 1),
-    "no room for its thoughts": (
-        Fault("status", status=400, message="Could not finish: max_tokens or model output limit was reached."),
-        Reason.UNPARSABLE,
+    "server error, twice": (Fault("status", status=503), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "bad gateway": (Fault("status", status=502), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "busy": (Fault("status", status=429), UnscoredReason.JUDGE_RATE_LIMITED, 2),
+    "busy for long": (Fault("status", status=429, retry_after=30), UnscoredReason.JUDGE_RATE_LIMITED, 1),
+    "quota used up": (
+        Fault("status", status=429, code="insufficient_quota", retry_after=9),
+        UnscoredReason.JUDGE_REJECTED,
         1,
     ),
-    "filtered": (Fault("status", status=400, code="content_filter"), Reason.JUDGE_REFUSED, 1),
-    "slow, by its own account": (Fault("status", status=408), Reason.JUDGE_TIMEOUT, 2),
-    "reset": (Fault("reset"), Reason.JUDGE_UNREACHABLE, 2),
-    "half a body": (Fault("truncated"), Reason.JUDGE_UNREACHABLE, 2),
-    "a web page": (Fault("garbage"), Reason.UNPARSABLE, 1),
-    "no JSON": (Fault("not_json"), Reason.UNPARSABLE, 1),
-    "no choices": (Fault("no_choices"), Reason.UNPARSABLE, 1),
-    "empty contents": (Fault("empty"), Reason.UNPARSABLE, 1),
-    "thoughts only": (Fault("thinking"), Reason.UNPARSABLE, 1),
-    "refusal": (Fault("refusal"), Reason.JUDGE_REFUSED, 1),
-    "filtered reply": (Fault("content_filter"), Reason.JUDGE_REFUSED, 1),
+    "wrong key": (Fault("status", status=401, code="invalid_api_key"), UnscoredReason.JUDGE_REJECTED, 1),
+    "forbidden": (Fault("status", status=403), UnscoredReason.JUDGE_REJECTED, 1),
+    "no such model": (Fault("status", status=404, code="model_not_found"), UnscoredReason.JUDGE_REJECTED, 1),
+    "bad request": (Fault("status", status=400), UnscoredReason.JUDGE_REJECTED, 1),
+    "a code that is none": (Fault("status", status=400, code={"a": [1]}), UnscoredReason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
+    "too large": (Fault("status", status=413), UnscoredReason.JUDGE_REFUSED, 1),
+    "too long": (Fault("status", status=400, code="context_length_exceeded"), UnscoredReason.JUDGE_REFUSED, 1),
+    "no room for its thoughts": (
+        Fault("status", status=400, message="Could not finish: max_tokens or model output limit was reached."),
+        UnscoredReason.UNPARSABLE,
+        1,
+    ),
+    "filtered": (Fault("status", status=400, code="content_filter"), UnscoredReason.JUDGE_REFUSED, 1),
+    "slow, by its own account": (Fault("status", status=408), UnscoredReason.JUDGE_TIMEOUT, 2),
+    "reset": (Fault("reset"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "half a body": (Fault("truncated"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "a web page": (Fault("garbage"), UnscoredReason.UNPARSABLE, 1),
+    "no JSON": (Fault("not_json"), UnscoredReason.UNPARSABLE, 1),
+    "no choices": (Fault("no_choices"), UnscoredReason.UNPARSABLE, 1),
+    "empty contents": (Fault("empty"), UnscoredReason.UNPARSABLE, 1),
+    "thoughts only": (Fault("thinking"), UnscoredReason.UNPARSABLE, 1),
+    "refusal": (Fault("refusal"), UnscoredReason.JUDGE_REFUSED, 1),
+    "filtered reply": (Fault("content_filter"), UnscoredReason.JUDGE_REFUSED, 1),
 }
 
 
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
-def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Reason, requests: int) -> None:
+def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
     """And costs no more requests than may help."""
     fake.outage = fault
 
@@ -92,14 +97,14 @@ def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> 
 
     error = failure(fake, timeout=2.0)
 
-    assert error.reason is Reason.JUDGE_TIMEOUT
+    assert error.reason is UnscoredReason.JUDGE_TIMEOUT
     assert len(fake.chats) == 1
 
 
-@pytest.mark.parametrize("reason", [Reason.JUDGE_RATE_LIMITED, Reason.JUDGE_UNREACHABLE])
-def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Reason) -> None:
+@pytest.mark.parametrize("reason", [UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE])
+def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: UnscoredReason) -> None:
     """The caller waits; the request does not."""
-    fake.outage = Fault("status", status=429 if reason is Reason.JUDGE_RATE_LIMITED else 503, retry_after=600)
+    fake.outage = Fault("status", status=429 if reason is UnscoredReason.JUDGE_RATE_LIMITED else 503, retry_after=600)
 
     error = failure(fake)  # pytest's own time limit would end a request that waits
 
@@ -126,9 +131,9 @@ def test_nonsense_for_a_pause_does_no_harm(fake: FakeJudge, said: str, pause: fl
 
 def test_a_pause_in_milliseconds_is_one() -> None:
     """Some servers name it so, and the client would sleep for it."""
-    assert retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
-    assert retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
-    assert retry_after(httpx2.Headers({})) is None
+    assert parse_retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
+    assert parse_retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
+    assert parse_retry_after(httpx2.Headers({})) is None
 
 
 def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
@@ -147,7 +152,7 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
         port = taken.getsockname()[1]
 
     async def ask() -> None:
-        judge = OpenAIJudge("m", Server(base_url=f"http://127.0.0.1:{port}/v1", retries=0))
+        judge = OpenAIJudge("m", ModelServer(base_url=f"http://127.0.0.1:{port}/v1", retries=0))
         try:
             await judge.ask(TURNS)
         finally:
@@ -155,14 +160,14 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 
     with pytest.raises(ScoringError) as caught:
         asyncio.run(ask())
-    assert caught.value.reason is Reason.JUDGE_UNREACHABLE
+    assert caught.value.reason is UnscoredReason.JUDGE_UNREACHABLE
 
 
 @pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
 def test_an_address_that_is_none_is_a_wrong_setting(address: str) -> None:
     """Found at the start, and not repeated: it may hold a secret."""
-    with pytest.raises(SettingsError, match=r"^setting base_url: it is not a web address$"):
-        OpenAIJudge("m", Server(base_url=address))
+    with pytest.raises(SettingsError, match=r"^setting base_url: invalid URL$"):
+        OpenAIJudge("m", ModelServer(base_url=address))
 
 
 def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
@@ -174,7 +179,7 @@ def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
     assert fake.chats[0].headers["authorization"] == f"Bearer {KEY}"
     assert "secret" not in str(error)
     assert "sk-" not in str(error)
-    server = Server(api_key=KEY, base_url=f"https://user:{KEY}@host/v1")
+    server = ModelServer(api_key=KEY, base_url=f"https://user:{KEY}@host/v1")
     assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
 
 
@@ -242,7 +247,7 @@ def test_of_an_endless_reply_the_beginning_is_read(fake: FakeJudge) -> None:
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # what an ended loop leaves open nobody can close
 def test_judge_and_embedder_serve_one_event_loop_after_another(fake: FakeJudge) -> None:
     """A notebook has many. Connections of an ended loop are not used again, and closing them is no error."""
-    server = Server(api_key="test", base_url=fake.base_url, retries=0)
+    server = ModelServer(api_key="test", base_url=fake.base_url, retries=0)
     judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
 
     async def use() -> tuple[int, int]:
@@ -317,7 +322,7 @@ def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
     """Return the vectors of some texts."""
 
     async def use_and_close() -> Vectors:
-        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url, **server))
+        embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url, **server))
         try:
             return await embedder.embed(texts)
         finally:
@@ -340,7 +345,7 @@ def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
     """Return what the second of two requests brought, and how vectors were asked for."""
 
     async def use_and_close() -> Vectors:
-        embedder = OpenAIEmbedder("fake-embedder", Server(api_key="test", base_url=fake.base_url))
+        embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url))
         try:
             await embedder.embed(["a"])
             return await embedder.embed(["b"])
@@ -377,9 +382,9 @@ def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None
 def test_a_packed_vector_that_cannot_be_read_is_none(broken: str) -> None:
     """Neither as base64 nor as numbers of 32 bits."""
     with pytest.raises(ScoringError) as caught:
-        unpacked(broken)
+        decode_vector(broken)
 
-    assert caught.value.reason is Reason.EMBEDDER_ERROR
+    assert caught.value.reason is UnscoredReason.EMBEDDER_ERROR
 
 
 @pytest.mark.parametrize(
@@ -392,7 +397,7 @@ def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any)
     with pytest.raises(ScoringError) as caught:
         embed(fake, "a", "b c")
 
-    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, None)
+    assert (caught.value.reason, caught.value.retry_after) == (UnscoredReason.EMBEDDER_ERROR, None)
     assert len(fake.embeddings) == 1
 
 
@@ -420,5 +425,5 @@ def test_an_embedder_that_is_away_may_come_back(
     with pytest.raises(ScoringError) as caught:
         embed(fake, "a", timeout=2 if fault.kind == "hang" else 30)
 
-    assert (caught.value.reason, caught.value.retry_after) == (Reason.EMBEDDER_ERROR, pause)
+    assert (caught.value.reason, caught.value.retry_after) == (UnscoredReason.EMBEDDER_ERROR, pause)
     assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))

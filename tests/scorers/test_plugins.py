@@ -1,4 +1,4 @@
-"""Scorers of other packages and modules: entry points, and the setting `imports`."""
+"""Scorers from installed packages (entry points) and from the setting `imports`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError, UsageError
-from germane.scorers import build
-from germane.settings import load
+from germane.scorers import build_scorers
+from germane.settings import load_settings
 
 MODULE = """
 import germane
@@ -70,7 +70,7 @@ for names in sys.argv[1:]:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder with a small distribution, as an installer leaves it."""
+    """A folder with an installed distribution."""
     (tmp_path / "german_kindness.py").write_text(MODULE)
     information = tmp_path / "german_kindness-1.0.dist-info"
     information.mkdir()
@@ -80,7 +80,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
-    """Evaluate a row by each of these lists of scorers, in another process; return its output, then the results."""
+    """Evaluate a row with each list of scorers in a subprocess. Return its output and the results."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
     done = subprocess.run(
         [sys.executable, "-c", SCORE, *names],
@@ -92,8 +92,8 @@ def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
     return lines[: -len(names)], [json.loads(line) for line in lines[-len(names) :]]
 
 
-def test_an_installed_package_brings_scorers(installed: Path) -> None:
-    """A function, a declared one, and a class of which one is made; the module is imported once."""
+def test_installed_packages_provide_scorers(installed: Path) -> None:
+    """An entry point can be a function, a decorated function, or a class. The module is imported once."""
     before, (scores,) = score(installed, "kindness,declared,length")
 
     assert scores == [["kindness", 0.25], ["declared", 0.75], ["length", 0.5]]
@@ -101,104 +101,107 @@ def test_an_installed_package_brings_scorers(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("length", ["make", "instance"])
-def test_a_plugin_may_be_a_factory_or_a_scorer(installed: Path, length: str) -> None:
-    """A function without arguments is called; an object is taken as it is."""
+def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: str) -> None:
+    """A function without arguments is called; an object is used directly."""
     (installed / "german_kindness-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS.format(length=length))
 
     assert score(installed, "length")[1] == [[["length", 0.5]]]
 
 
-def test_a_broken_plugin_is_named(installed: Path) -> None:
-    """With its package and what is wrong; one that nobody names is never loaded."""
+def test_errors_name_the_broken_plugin(installed: Path) -> None:
+    """The error has the package and the cause. Plugins that are not named in settings are not loaded."""
     start = "setting scorers: {0!r} of the package german-kindness ("
-    told = {
-        "nothing": "german_kindness:nothing) is no scorer: it has no name, no fingerprint, no requires",
+    messages = {
+        "nothing": "german_kindness:nothing) is not a scorer: it has no name, no fingerprint, no requires",
         "fails": "german_kindness:fails) cannot be loaded: OSError: no dictionary",
         "two": "german_kindness:two) cannot be loaded: TypeError: two() missing 2 required positional arguments",
         "gone": "german_kindness:gone) cannot be loaded: AttributeError",
         "away": "not_there:scorer) cannot be loaded: ModuleNotFoundError: No module named 'not_there'",
-        "misnamed": "german_kindness:instance) gives a scorer of another name, 'length'",
+        "misnamed": "german_kindness:instance) makes a scorer with another name, 'length'",
     }
 
-    _, errors = score(installed, *told)
+    _, errors = score(installed, *messages)
 
-    for (name, said), error in zip(told.items(), errors, strict=True):
-        assert error.startswith(start.format(name) + said)
+    for (name, message), error in zip(messages.items(), errors, strict=True):
+        assert error.startswith(start.format(name) + message)
 
 
-def test_a_name_of_two_packages_is_refused(installed: Path) -> None:
-    """Which of them is meant nobody can know."""
+def test_two_packages_with_the_same_scorer_name_are_an_error(installed: Path) -> None:
+    """The error names both packages."""
     other = installed / "other-1.0.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     (other / "entry_points.txt").write_text("[germane.scorers]\nkindness = other:kindness\n")
 
-    _, (told,) = score(installed, "kindness")
+    _, (error,) = score(installed, "kindness")
 
-    assert told.startswith("setting scorers: 'kindness' is of several packages: ")
-    assert "other (other:kindness)" in told
+    assert error.startswith("setting scorers: several packages have a scorer 'kindness': ")
+    assert "other (other:kindness)" in error
 
 
-def test_an_unknown_name_is_told_with_those_of_plugins_too(installed: Path) -> None:
-    """None of them is loaded for that."""
-    before, (told,) = score(installed, "kindnes")
+def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
+    """No plugin is loaded for that."""
+    before, (error,) = score(installed, "kindnes")
 
-    assert told.startswith("setting scorers: there is no scorer 'kindnes'; there are answer_relevancy,")
-    assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. The setting imports" in told
+    assert error.startswith("setting scorers: unknown scorer 'kindnes'; known are answer_quality, answer_relevancy,")
+    assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. To use your own, list" in error
     assert before == []
 
 
-def test_modules_are_imported_before_scorers_are_looked_up(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one declares can be named in the same settings."""
+def test_modules_are_imported_before_scorers_are_built(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scorer that a module declares can be named in the same settings."""
     (bare / "shop_scorers.py").write_text(
         "import germane\n@germane.scorer\ndef shop_tone(exchange):\n    return 0.5\n", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(bare)
 
-    workbench = build(load(imports=("shop_scorers",), scorers=("shop_tone",)))
+    scorer_set = build_scorers(load_settings(imports=("shop_scorers",), scorers=("shop_tone",)))
 
-    assert [scorer.name for scorer in workbench.scorers] == ["shop_tone"]
+    assert [scorer.name for scorer in scorer_set.scorers] == ["shop_tone"]
 
 
 @pytest.mark.parametrize("name", ["not_there", "not_there.at_all", "json.not_there", "two words", ".relative", "a-b"])
 @pytest.mark.usefixtures("bare")
-def test_a_module_that_cannot_be_imported_is_told(name: str) -> None:
-    """At the start, with the setting's name."""
-    with pytest.raises(SettingsError, match=r"^setting imports: '.*' (cannot be imported|is not a module's name)"):
-        build(load(imports=(name,), scorers=()))
+def test_a_failed_import_is_a_settings_error(name: str) -> None:
+    """The error names the setting and the module."""
+    with pytest.raises(SettingsError, match=r"^setting imports: '.*' (cannot be imported|is not a module name)"):
+        build_scorers(load_settings(imports=(name,), scorers=()))
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_scorer_of_ones_own_takes_no_options() -> None:
-    """Rather than that they are read by nobody."""
-    with pytest.raises(SettingsError, match="there is no scorer 'shop_tone_2'"):
-        build(load(scorers=("shop_tone_2",), scorer_options={"shop_tone_2": {"a": 1}}))
+def test_options_for_an_unknown_scorer_are_an_error() -> None:
+    """They would be ignored otherwise."""
+    with pytest.raises(SettingsError, match="unknown scorer 'shop_tone_2'"):
+        build_scorers(load_settings(scorers=("shop_tone_2",), scorer_options={"shop_tone_2": {"a": 1}}))
 
 
-def made(**parts: Any) -> Any:
-    """Return a scorer of a class, with some parts of its own."""
-    usual = {"name": "made", "fingerprint": "made-1", "requires": frozenset({"answer"}), "range": (0, 1)}
-    return SimpleNamespace(**{**usual, "score": None, **parts})
+def make_scorer(**attributes: Any) -> Any:
+    """Return a scorer object with some attributes replaced."""
+    defaults = {"name": "made", "fingerprint": "made-1", "requires": frozenset({"answer"}), "range": (0, 1)}
+    return SimpleNamespace(**{**defaults, "score": None, **attributes})
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("scorer", "message"),
     [
-        (3, "3 is no scorer: it has no name, no fingerprint, no requires, no range, no score"),
-        (None, "None is no scorer"),
+        (3, "3 is not a scorer: it has no name, no fingerprint, no requires, no range, no score"),
+        (None, "None is not a scorer"),
         (lambda: 0.5, "cannot be called with one argument"),
-        (dict, "the class dict is no scorer"),
+        (dict, "dict is a class; pass an instance of it"),
         (
-            made(range=(0, 10)),
-            "is no scorer: range must go from less to more within -1 to 1, as means do, not from 0 to",
+            make_scorer(range=(0, 10)),
+            "is not a scorer: range must increase and lie within -1 to 1, not be 0 to",
         ),
-        (made(range=None), "is no scorer: range must be two numbers"),
-        (made(requires={"reference"}), "is no scorer: requires knows question, answer and contexts, and no reference"),
-        (made(requires=None), "is no scorer: 'NoneType' object is not iterable"),
+        (make_scorer(range=None), "is not a scorer: range must be two numbers"),
+        (
+            make_scorer(requires={"reference"}),
+            "is not a scorer: requires must be any of question, answer and contexts, not reference",
+        ),
+        (make_scorer(requires=None), "is not a scorer: 'NoneType' object is not iterable"),
     ],
 )
 @pytest.mark.usefixtures("bare")
-def test_what_is_no_scorer_is_told(given: Any, told: str) -> None:
-    """Before anything is asked."""
-    with pytest.raises(UsageError, match=told):
-        build(load(), [given])
+def test_invalid_scorers_are_rejected(scorer: Any, message: str) -> None:
+    """Before any request is sent."""
+    with pytest.raises(UsageError, match=message):
+        build_scorers(load_settings(), [scorer])

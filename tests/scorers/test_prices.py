@@ -7,8 +7,9 @@ from datetime import date
 
 import pytest
 
-from germane.scorers import Message, OpenAIJudge, Reply, Server
-from germane.scorers.judge.prices import FREE, Prices, table_date
+from germane.exchange import Message
+from germane.scorers import ModelServer, OpenAIJudge, Reply
+from germane.scorers.judge.prices import FREE_PRICE, PriceList, price_list_date
 from germane.settings import Price
 from germane.testing import FakeJudge
 
@@ -18,13 +19,13 @@ MINI = Price(input=0.15, output=0.6)
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
 def test_a_version_has_the_price_of_its_model(model: str) -> None:
     """Servers name the model with the date of its version."""
-    assert Prices().of(model) == MINI
+    assert PriceList().find_price(model) == MINI
 
 
 def test_the_longest_name_that_fits_decides() -> None:
     """One version may have a price of its own."""
-    assert Prices().of("gpt-4o-2024-08-06") == Price(input=2.5, output=10)
-    assert Prices().of("gpt-4o-2024-05-13") == Price(input=5, output=15)
+    assert PriceList().find_price("gpt-4o-2024-08-06") == Price(input=2.5, output=10)
+    assert PriceList().find_price("gpt-4o-2024-05-13") == Price(input=5, output=15)
 
 
 @pytest.mark.parametrize(
@@ -32,46 +33,46 @@ def test_the_longest_name_that_fits_decides() -> None:
 )
 def test_another_model_has_no_price(model: str) -> None:
     """A name that merely begins alike is another model: its price is unknown, and not made up."""
-    assert Prices().of(model) is None
-    assert Prices().cost(model, None, 1_000, 1_000) is None
+    assert PriceList().find_price(model) is None
+    assert PriceList().request_cost(model, None, 1_000, 1_000) is None
 
 
 def test_your_prices_come_first() -> None:
     """For the name in the settings as for the name that the server gives, versions included."""
     mine = Price(input=1, output=2)
-    prices = Prices({"gpt-4o-mini": mine, "house-model": mine})
+    prices = PriceList({"gpt-4o-mini": mine, "house-model": mine})
 
-    assert prices.of("gpt-4o-mini-2024-07-18") == mine
-    assert prices.of("house-model", "some-weights-q4") == mine
-    assert prices.of("alias", "house-model") == mine
+    assert prices.find_price("gpt-4o-mini-2024-07-18") == mine
+    assert prices.find_price("house-model", "some-weights-q4") == mine
+    assert prices.find_price("alias", "house-model") == mine
 
 
 def test_the_table_goes_by_the_model_that_is_served() -> None:
     """A server of one's own may be asked for gpt-4o-mini and serve what it has."""
-    assert Prices().of("gpt-4o-mini", "qwen2.5-1.5b-instruct") is None
-    assert Prices().of("a-deployment", "gpt-4o-mini-2024-07-18") == MINI
+    assert PriceList().find_price("gpt-4o-mini", "qwen2.5-1.5b-instruct") is None
+    assert PriceList().find_price("a-deployment", "gpt-4o-mini-2024-07-18") == MINI
 
 
 def test_embedded_models_are_free() -> None:
     """They run in this process."""
-    assert Prices().of("local:smollm2-135m") == FREE
-    assert Prices().cost("local:smollm2-135m", None, 100, 100) == 0.0
+    assert PriceList().find_price("local:smollm2-135m") == FREE_PRICE
+    assert PriceList().request_cost("local:smollm2-135m", None, 100, 100) == 0.0
 
 
 def test_the_cost_is_tokens_times_price() -> None:
     """Dollars for a million tokens, read and written; without one of the counts it is not known."""
-    assert Prices().cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
-    assert Prices().cost("gpt-4o-mini", None, 12, None) is None
+    assert PriceList().request_cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
+    assert PriceList().request_cost("gpt-4o-mini", None, 12, None) is None
 
 
 def test_the_table_has_a_date() -> None:
     """Prices change."""
-    assert table_date() >= date(2026, 11, 1)
+    assert price_list_date() >= date(2026, 11, 1)
 
 
-def ask(fake: FakeJudge, prices: Prices | None) -> Reply:
+def ask(fake: FakeJudge, prices: PriceList | None) -> Reply:
     async def ask_once() -> Reply:
-        judge = OpenAIJudge("house-model", Server(api_key="test", base_url=fake.base_url), prices=prices)
+        judge = OpenAIJudge("house-model", ModelServer(api_key="test", base_url=fake.base_url), prices=prices)
         try:
             return await judge.ask([Message("user", "Why?")])
         finally:
@@ -82,7 +83,7 @@ def ask(fake: FakeJudge, prices: Prices | None) -> Reply:
 
 def test_a_reply_carries_its_cost(fake: FakeJudge) -> None:
     """From the tokens that the server counted; without a price it has none, which is not 0."""
-    reply = ask(fake, Prices({"house-model": Price(input=100, output=1_000)}))
+    reply = ask(fake, PriceList({"house-model": Price(input=100, output=1_000)}))
     assert reply.input_tokens
     assert reply.output_tokens
     assert reply.cost == pytest.approx((100 * reply.input_tokens + 1_000 * reply.output_tokens) / 1e6, abs=1e-9)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.scorers import QuestionAnswerSimilarity
 from germane.testing import FakeEmbedder
 
@@ -23,7 +23,7 @@ def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
 
     assert result.value == pytest.approx(0.6, abs=1e-9)
     assert (result.scorer, result.label, result.judge, result.embedder) == (
-        "question_answer_similarity", "partly", None, "fake-embedder",
+        "question_answer_similarity", "partly_relevant", None, "fake-embedder",
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_no_answer_is_missing_input(exchange: Make, score: Any) -> None:
     """Skipped, not zero."""
     (result,) = score(QuestionAnswerSimilarity(FakeEmbedder()), exchange("q", None))
 
-    assert result.reason is Reason.MISSING_INPUT
+    assert result.reason is UnscoredReason.MISSING_INPUT
 
 
 def test_the_fingerprint_names_the_embedder() -> None:
@@ -59,7 +59,7 @@ ECHO = "Where does the ferry leave?"
 def test_copies_of_the_question_may_be_cut_out(exchange: Make, score: Any) -> None:
     """By default they lift the value; a similarity without them is another kind of score."""
     embedder = FakeEmbedder({ECHO: [1.0, 0.0], "Pier four.": [0.6, 0.8]})
-    scorer = QuestionAnswerSimilarity(embedder, remove_copies=True)
+    scorer = QuestionAnswerSimilarity(embedder, remove_question_echo=True)
 
     (result,) = score(scorer, exchange(ECHO, f"{ECHO} Pier four."))
 
@@ -73,8 +73,8 @@ def test_an_echo_has_0_where_copies_are_cut_out(exchange: Make, score: Any) -> N
     embedder = FakeEmbedder()
 
     (plain,) = score(QuestionAnswerSimilarity(embedder), exchange(ECHO, ECHO))
-    (cut,) = score(QuestionAnswerSimilarity(embedder, remove_copies=True), exchange(ECHO, ECHO))
+    (cut,) = score(QuestionAnswerSimilarity(embedder, remove_question_echo=True), exchange(ECHO, ECHO))
 
     assert plain.value == pytest.approx(1.0, abs=1e-9)
-    assert (cut.value, cut.label, cut.explanation) == (0.0, "off", "The answer only repeats the question.")
+    assert (cut.value, cut.label, cut.explanation) == (0.0, "irrelevant", "The answer only repeats the question.")
     assert len(embedder.calls) == 1

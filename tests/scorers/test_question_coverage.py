@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange, Turn
-from germane.score import Reason, Score
-from germane.scorers import build, run
-from germane.settings import load
+from germane.exchange import Exchange, Message
+from germane.score import Score, UnscoredReason
+from germane.scorers import build_scorers, run_scorer
+from germane.settings import load_settings
 from germane.testing import FakeJudge
 
 Make = Callable[..., Exchange]
@@ -28,12 +28,12 @@ def cover(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
     def score(exchange: Exchange, said: Any, **options: Any) -> Score:
         fake.replies = said if callable(said) else [said, said]
         name = "question_coverage"
-        settings = load(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
+        settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_it() -> Score:
-            workbench = build(settings)
+            workbench = build_scorers(settings)
             try:
-                return await run(workbench.scorers[0], exchange)
+                return await run_scorer(workbench.scorers[0], exchange)
             finally:
                 await workbench.aclose()
 
@@ -65,7 +65,7 @@ def test_half_of_a_question_of_two_parts_is_one_half(exchange: Make, cover: Any,
         "requests": 1,
     }
     assert score.explanation == f'The answer addresses 1 of 2 parts of the question; it misses "{CAPITAL}".'
-    assert (score.label, score.judge, len(fake.chats)) == ("partly", "fake-judge", 1)
+    assert (score.label, score.judge, len(fake.chats)) == ("partly_relevant", "fake-judge", 1)
 
 
 @pytest.mark.parametrize("total", [1, 3, 8])
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
     """No verdict is guessed: none, half a one, two that contradict each other; parts none, too many or forgotten."""
     score = cover(exchange(), said)
 
-    assert (score.value, score.reason) == (None, Reason.UNPARSABLE)
+    assert (score.value, score.reason) == (None, UnscoredReason.UNPARSABLE)
     assert len(fake.chats) == 2
 
 
@@ -170,7 +170,7 @@ def test_copies_of_the_question_are_an_option(exchange: Make, cover: Any, fake: 
     """By default the judge does not see them; the fingerprint tells the two apart."""
     echoed = exchange(FRANCE, f"{FRANCE} I like cheese.")
     without = cover(echoed, verdicts(("A?", "no")))
-    with_copies = cover(echoed, verdicts(("A?", "no")), remove_copies=False)
+    with_copies = cover(echoed, verdicts(("A?", "no")), remove_question_echo=False)
 
     assert [request.between("answer").strip() for request in fake.chats] == [
         "I like cheese.",
@@ -192,7 +192,7 @@ def test_texts_stand_between_marks_that_they_cannot_close(exchange: Make, cover:
 
 def test_earlier_turns_are_shown_where_there_are_any(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """'And its capital?' makes no sense alone."""
-    later = replace(exchange("And its capital?", "Paris."), history=(Turn("user", "Where is France?"),))
+    later = replace(exchange("And its capital?", "Paris."), history=(Message("user", "Where is France?"),))
     cover(later, verdicts(("A?", "yes")))
     cover(exchange(), verdicts(("A?", "yes")))
 
@@ -204,7 +204,7 @@ def test_no_answer_is_skipped(exchange: Make, cover: Any, fake: FakeJudge, answe
     """It is absent, not bad."""
     score = cover(exchange(FRANCE, answer), verdicts(("A?", "yes")))
 
-    assert (score.state, score.reason, fake.chats) == ("skipped", Reason.MISSING_INPUT, [])
+    assert (score.state, score.reason, fake.chats) == ("skipped", UnscoredReason.MISSING_INPUT, [])
 
 
 def test_a_huge_answer_is_cut_and_says_so(exchange: Make, cover: Any, fake: FakeJudge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers.prompting.inputs import without_copies
+from germane.scorers.prompting.inputs import remove_question_echo
 
 QUESTION = "Where does the ferry leave?"
 
@@ -26,7 +26,7 @@ QUESTION = "Where does the ferry leave?"
 )
 def test_every_copy_goes_and_nothing_else(answer: str, rest: str) -> None:
     """All words in order, whatever case and punctuation; other words between them make it no copy."""
-    assert without_copies(answer, QUESTION).split() == rest.split()
+    assert remove_question_echo(answer, QUESTION).split() == rest.split()
 
 
 @pytest.mark.parametrize("question", ["", "Why?", "Refund policy?", "???"])
@@ -34,17 +34,17 @@ def test_questions_of_fewer_than_three_words_are_left_alone(question: str) -> No
     """Their words may be the answer's own."""
     answer = "Refund policy? Why? See page four."
 
-    assert without_copies(answer, question) == answer
+    assert remove_question_echo(answer, question) == answer
 
 
 def test_other_scripts_are_matched_too() -> None:
     """Accents, combining marks and case are the same text."""
-    assert without_copies("WO LIEGT DIE FÄHRE? Am Kai.", "Wo liegt die Fähre?").strip() == "Am Kai."
-    assert without_copies("नौका कहाँ से जाती है? घाट चार से।", "नौका कहाँ से जाती है?").strip() == "घाट चार से।"
+    assert remove_question_echo("WO LIEGT DIE FÄHRE? Am Kai.", "Wo liegt die Fähre?").strip() == "Am Kai."
+    assert remove_question_echo("नौका कहाँ से जाती है? घाट चार से।", "नौका कहाँ से जाती है?").strip() == "घाट चार से।"
 
 
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
 def test_long_texts_take_no_long_time(answer: str) -> None:
     """The time grows with the length, not with its square: that would take hours, and pytest's limit ends it."""
-    without_copies(answer, "a " * 100_000 + "z")
-    without_copies(answer, "a b a")
+    remove_question_echo(answer, "a " * 100_000 + "z")
+    remove_question_echo(answer, "a b a")

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers.base.question_parser import Question, read_questions
+from germane.scorers.base.question_parser import GeneratedQuestion, parse_questions
 
-ONE = [Question("Where is the pier?", noncommittal=False)]
-BARE = [Question("Where is the pier?")]
+ONE = [GeneratedQuestion("Where is the pier?", noncommittal=False)]
+BARE = [GeneratedQuestion("Where is the pier?")]
 
 REPLIES = {
     "JSON as asked": ('{"question": "Where is the pier?", "noncommittal": false}', ONE),
@@ -34,9 +34,9 @@ REPLIES = {
     "white space": ("  \n Where   is\tthe pier? \n", BARE),
     "a list": (
         '{"questions": [{"question": "Where is the pier?", "noncommittal": false}, "Who knows?", 7, {"q": 1}]}',
-        [*ONE, Question("Who knows?")],
+        [*ONE, GeneratedQuestion("Who knows?")],
     ),
-    "several lines": ("- Where is the pier?\n- Who knows?", [*BARE, Question("Who knows?")]),
+    "several lines": ("- Where is the pier?\n- Who knows?", [*BARE, GeneratedQuestion("Who knows?")]),
     "nothing": ("", []),
     "a refusal": ("I can't help with that.", []),
     "another object": ('{"answer": "pier four"}', []),
@@ -49,9 +49,9 @@ REPLIES = {
 
 
 @pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
-def test_replies_are_read(reply: str, expected: list[Question]) -> None:
+def test_replies_are_read(reply: str, expected: list[GeneratedQuestion]) -> None:
     """JSON first, then what is left of JSON, then lines that end in a question mark."""
-    assert read_questions(reply) == expected
+    assert parse_questions(reply) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_replies_are_read(reply: str, expected: list[Question]) -> None:
 )
 def test_questions_of_any_language_are_usable(text: str) -> None:
     """By their mark, their first word, or a script that needs no mark."""
-    assert Question(text).is_usable
+    assert GeneratedQuestion(text).is_usable
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_questions_of_any_language_are_usable(text: str) -> None:
 )  # fmt: skip
 def test_what_is_no_question_is_not_usable(text: str) -> None:
     """Nothing, marks only, numbers, statements, excuses."""
-    assert not Question(text).is_usable
+    assert not GeneratedQuestion(text).is_usable

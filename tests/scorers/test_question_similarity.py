@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.testing import Request
 
 Make = Callable[..., Exchange]
@@ -65,17 +65,17 @@ def test_equal_questions_are_compared_once(compared: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ([1, 0.8, 0.5], Reason.UNPARSABLE),
-        ([1, 0.5], Reason.UNPARSABLE),
-        ([1, 0.5, 0.5, 0], Reason.UNPARSABLE),
-        ([1, 0.5, "much"], Reason.UNPARSABLE),
-        ([1, 0.5, True], Reason.UNPARSABLE),
-        ([1, 0.5, 2], Reason.OUT_OF_RANGE),
-        ([1, 0.5, -0.25], Reason.OUT_OF_RANGE),
-        ([1, 0.5, float("nan")], Reason.OUT_OF_RANGE),
+        ([1, 0.8, 0.5], UnscoredReason.UNPARSABLE),
+        ([1, 0.5], UnscoredReason.UNPARSABLE),
+        ([1, 0.5, 0.5, 0], UnscoredReason.UNPARSABLE),
+        ([1, 0.5, "much"], UnscoredReason.UNPARSABLE),
+        ([1, 0.5, True], UnscoredReason.UNPARSABLE),
+        ([1, 0.5, 2], UnscoredReason.OUT_OF_RANGE),
+        ([1, 0.5, -0.25], UnscoredReason.OUT_OF_RANGE),
+        ([1, 0.5, float("nan")], UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_other_values_than_the_five_are_no_similarity(compared: Any, values: list[Any], reason: Reason) -> None:
+def test_other_values_than_the_five_are_no_similarity(compared: Any, values: list[Any], reason: UnscoredReason) -> None:
     """Asked once more, then a reason and no number."""
     compared.fake.replies = says(values)
 
@@ -96,7 +96,7 @@ def test_a_value_may_come_as_a_word_or_text(compared: Any) -> None:
 @pytest.mark.parametrize("count", range(1, 11))
 def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count: int) -> None:
     """N questions, N values."""
-    compared.options["questions"] = count
+    compared.options["generated_questions"] = count
     compared.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
     compared.fake.replies = says([0.5] * count)
 
@@ -111,7 +111,7 @@ def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
 
     (score,) = compared.score()
 
-    assert (score.value, score.label) == (0.0, "off")
+    assert (score.value, score.label) == (0.0, "irrelevant")
 
 
 # What is said of the value
@@ -143,20 +143,23 @@ def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: A
 
     (score,) = compared.score()
 
-    assert 'Nearest written question: "Where does one board the ferry?" (1.00); farthest: "Where' in score.explanation
+    assert (
+        'Most similar generated question: "Where does one board the ferry?" (1.00); least similar: "Where'
+        in score.explanation
+    )
     assert score.explanation.endswith('…" (0.25).')
     assert len(score.explanation) < 250
 
 
 def test_one_question_is_the_nearest_alone(compared: Any) -> None:
     """There is no farthest."""
-    compared.options["questions"] = 1
+    compared.options["generated_questions"] = 1
     compared.fake.replies = says([1])
 
     (score,) = compared.score()
 
     assert score.explanation == (
-        'The answer addresses the question directly. Nearest written question: "Where is the pier?" (1.00).'
+        'The answer addresses the question directly. Most similar generated question: "Where is the pier?" (1.00).'
     )
 
 

@@ -11,11 +11,12 @@ from typing import ClassVar
 import pytest
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers import OpenAIJudge, Place, Prices, Server
-from germane.scorers.base.protocols import Message, Reply
-from germane.scorers.judge.rate_limit import FIRST_GUESS, Paced, Turn, count_request
-from germane.scorers.judge.response_parser import reply_in
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers import ModelServer, OpenAIJudge, PriceList, RequestReservation
+from germane.scorers.base.protocols import Reply
+from germane.scorers.judge.rate_limit import INITIAL_OUTPUT_TOKENS, RateLimitGuard, RateSlot, count_request
+from germane.scorers.judge.response_parser import parse_reply
 from germane.settings import Price
 from germane.testing import FakeJudge, Fault
 
@@ -26,37 +27,39 @@ MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
 class Book:
     """A pace that admits at once, and notes what it is told."""
 
-    spent_until = None
+    budget_exhausted_until = None
 
     def __init__(self, *, repeats: int = 99) -> None:
         self.repeats = repeats
-        self.admitted: list[Place] = []
-        self.repeated: list[Place] = []
+        self.admitted: list[RequestReservation] = []
+        self.repeated: list[RequestReservation] = []
         self.settled: list[tuple[float, float, float]] = []
 
-    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
-        self.admitted.append(Place(tokens, usd))
+    async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
+        self.admitted.append(RequestReservation(tokens, usd))
         return self.admitted[-1]
 
-    async def repeat(self, place: Place) -> Place:
+    async def reserve_retry(self, place: RequestReservation) -> RequestReservation:
         if len(self.repeated) >= self.repeats:
-            raise ScoringError(Reason.BUDGET, "nothing is left")
+            raise ScoringError(UnscoredReason.BUDGET, "nothing is left")
         self.repeated.append(place)
         return place
 
-    def settle(self, place: Place, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0) -> None:
+    def settle(
+        self, place: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
+    ) -> None:
         self.settled.append((requests, tokens, usd))
 
-    def give_up(self) -> None:
+    def stop_waiting(self) -> None:
         """Nobody waits."""
 
     async def aclose(self) -> None:
         """Nothing is kept."""
 
 
-def take(paced: Paced, reply: Reply | None, *, choices: int = 1, max_tokens: int = 500, sent: int = 1) -> None:
+def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_tokens: int = 500, sent: int = 1) -> None:
     async def one_turn() -> None:
-        async with paced.turn(MESSAGES, choices, max_tokens) as turn:
+        async with paced.slot(MESSAGES, choices, max_tokens) as turn:
             for _ in range(sent):
                 await count_request(None)
             turn.reply = reply
@@ -67,20 +70,20 @@ def take(paced: Paced, reply: Reply | None, *, choices: int = 1, max_tokens: int
 def test_input_is_guessed_from_its_bytes_and_output_from_the_last_replies() -> None:
     """Per choice, and never more than the judge may write."""
     book = Book()
-    paced = Paced(book)
+    paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
     take(paced, None, choices=3)
     take(paced, None, max_tokens=8)
 
-    learned = FIRST_GUESS + 0.2 * (50 - FIRST_GUESS)
-    expected = [10 + FIRST_GUESS, 10 + 3 * learned, 10 + 8]
+    learned = INITIAL_OUTPUT_TOKENS + 0.2 * (50 - INITIAL_OUTPUT_TOKENS)
+    expected = [10 + INITIAL_OUTPUT_TOKENS, 10 + 3 * learned, 10 + 8]
     assert [place.tokens for place in book.admitted] == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_was_really_taken_is_settled() -> None:
     """More or less than was reserved; a request without counts has taken what was reserved."""
     book = Book()
-    paced = Paced(book)
+    paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
     take(paced, Reply(("yes",)))
     take(paced, None)
@@ -91,7 +94,7 @@ def test_what_was_really_taken_is_settled() -> None:
 def test_what_is_sent_again_has_its_place_before_it_leaves() -> None:
     """What the client sends again by itself is reserved like the first; the reply says what the last sending took."""
     book = Book()
-    take(Paced(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
+    take(RateLimitGuard(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
 
     assert [place.tokens for place in book.repeated] == [110, 110]
     assert book.settled == [pytest.approx((0, 62 - 110, 0))]
@@ -102,20 +105,20 @@ def test_what_is_not_paid_for_is_not_sent_again() -> None:
     book = Book(repeats=1)
 
     with pytest.raises(ScoringError, match="nothing is left") as refused:
-        take(Paced(book), None, sent=3)
+        take(RateLimitGuard(book), None, sent=3)
 
-    assert refused.value.reason is Reason.BUDGET
+    assert refused.value.reason is UnscoredReason.BUDGET
     assert book.settled == [(0, 0, 0)]
 
 
 def test_money_is_reserved_by_the_price_and_settled_by_what_was_counted() -> None:
     """In US dollars: tokens read and written times their price for a million, or the reply's own cost."""
     book = Book()
-    paced = Paced(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
+    paced = RateLimitGuard(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50, cost=0.5))
 
-    assert book.admitted[0].usd == pytest.approx((2 * 10 + 8 * FIRST_GUESS) / 1_000_000, abs=1e-9)
+    assert book.admitted[0].usd == pytest.approx((2 * 10 + 8 * INITIAL_OUTPUT_TOKENS) / 1_000_000, abs=1e-9)
     assert book.settled[0][2] == pytest.approx((2 * 2 - 8 * 50) / 1_000_000, abs=1e-9)
     assert book.settled[1][2] == pytest.approx(0.5 - book.admitted[1].usd, abs=1e-9)
 
@@ -126,14 +129,14 @@ def test_a_count_that_cannot_be_is_none(count: object) -> None:
     told = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
-    reply = reply_in(SimpleNamespace(choices=[choice], usage=told))
+    reply = parse_reply(SimpleNamespace(choices=[choice], usage=told))
     assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 
 def test_a_request_that_never_left_gives_all_back() -> None:
     """It may have been given up while it waited for the judge."""
     book = Book()
-    take(Paced(book), None, sent=0)
+    take(RateLimitGuard(book), None, sent=0)
 
     assert book.settled == [(-1, pytest.approx(-110, abs=1e-9), 0)]
 
@@ -141,12 +144,12 @@ def test_a_request_that_never_left_gives_all_back() -> None:
 def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
     """The usual case."""
 
-    async def one_turn() -> Turn:
-        async with Paced(None).turn(MESSAGES, 1, 10) as turn:
+    async def one_turn() -> RateSlot:
+        async with RateLimitGuard(None).slot(MESSAGES, 1, 10) as turn:
             await count_request(None)
             return turn
 
-    assert asyncio.run(one_turn()) == Turn()
+    assert asyncio.run(one_turn()) == RateSlot()
 
 
 class Gate(Book):
@@ -156,8 +159,8 @@ class Gate(Book):
         super().__init__()
         self.open = asyncio.Event()
 
-    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
-        place = await super().admit(tokens, usd)
+    async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
+        place = await super().acquire(tokens, usd)
         if len(self.admitted) == 1:
             await self.open.wait()
         return place
@@ -169,8 +172,8 @@ def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> Non
     fake.latency = 0.1
 
     async def ask_two() -> tuple[bool, Reply]:
-        server = Server(api_key="test", base_url=fake.base_url, timeout=2.0)
-        judge = OpenAIJudge("fake-judge", server, concurrency=1, pace=gate)
+        server = ModelServer(api_key="test", base_url=fake.base_url, timeout=2.0)
+        judge = OpenAIJudge("fake-judge", server, concurrency=1, rate_limiter=gate)
         held = asyncio.create_task(judge.ask(MESSAGES))
         await asyncio.sleep(0)
         began = asyncio.get_running_loop().time()
@@ -192,7 +195,7 @@ def test_what_the_client_repeats_is_counted(fake: FakeJudge) -> None:
     fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
 
     async def ask_twice() -> None:
-        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url), pace=book)
+        judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=fake.base_url), rate_limiter=book)
         reply = await judge.ask(MESSAGES)
         assert (reply.input_tokens, reply.output_tokens) != (None, None)
         with pytest.raises(ScoringError):
@@ -219,7 +222,7 @@ def test_no_second_request_leaves_without_a_place(fake: FakeJudge, fault: Fault)
     fake.faults.append(fault)
 
     async def ask() -> None:
-        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url), pace=book)
+        judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=fake.base_url), rate_limiter=book)
         try:
             await judge.ask(MESSAGES, n=2)
         finally:
@@ -254,7 +257,9 @@ def test_a_redirection_leads_no_further_than_is_paid_for() -> None:
     thread.start()
 
     async def ask() -> None:
-        judge = OpenAIJudge("m", Server(api_key="test", base_url=f"http://127.0.0.1:{server.server_port}"), pace=book)
+        judge = OpenAIJudge(
+            "m", ModelServer(api_key="test", base_url=f"http://127.0.0.1:{server.server_port}"), rate_limiter=book
+        )
         try:
             await judge.ask(MESSAGES)
         finally:
@@ -273,11 +278,11 @@ def test_a_redirection_leads_no_further_than_is_paid_for() -> None:
 def test_a_price_under_the_asked_name_counts_where_the_server_tells_another(fake: FakeJudge) -> None:
     """A budget of money must not take a model for free only because its server has a name of its own for it."""
     book, fake.model = Book(), "somebody-elses-name"
-    prices = Prices({"fake-judge": Price(input=1_000_000, output=0)})
+    prices = PriceList({"fake-judge": Price(input=1_000_000, output=0)})
 
     async def ask() -> int:
-        server = Server(api_key="test", base_url=fake.base_url)
-        judge = OpenAIJudge("fake-judge", server, pace=book, prices=prices)
+        server = ModelServer(api_key="test", base_url=fake.base_url)
+        judge = OpenAIJudge("fake-judge", server, rate_limiter=book, prices=prices)
         await judge.ask(MESSAGES)
         reply = await judge.ask(MESSAGES)
         await judge.aclose()

@@ -9,23 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers.base.json_reply import Unreadable
-from germane.scorers.prompting.rating import Rating, expected, parsed
+from germane.score import UnscoredReason
+from germane.scorers.base.json_reply import UnreadableReply
+from germane.scorers.prompting.rating import Rating, expected_rating, parse_rating
 
 
 def test_the_expected_value_is_that_of_the_digits() -> None:
     """Each digit weighs as much as it is likely; what is no digit from 1 to 5 is left out."""
-    rating = expected({"5": 0.6, "4": 0.2, "The": 0.1, "0": 0.05, "6": 0.03, "45": 0.02})
+    rating = expected_rating({"5": 0.6, "4": 0.2, "The": 0.1, "0": 0.05, "6": 0.03, "45": 0.02})
 
     assert rating.points == pytest.approx((5 * 0.6 + 4 * 0.2) / 0.8, abs=1e-9)
     assert rating.value == pytest.approx((4.75 - 1) / 4, abs=1e-9)
-    assert rating.rated == "expected"
+    assert rating.method == "expected"
 
 
 def test_tokens_that_differ_in_white_space_are_one_digit() -> None:
     """Many tokenizers have a digit with a space before it, too."""
-    rating = expected({" 4": 0.3, "4": 0.3, "\n2": 0.2})
+    rating = expected_rating({" 4": 0.3, "4": 0.3, "\n2": 0.2})
 
     assert rating.points == pytest.approx((4 * 0.6 + 2 * 0.2) / 0.8, abs=1e-9)
     assert rating.digits == pytest.approx({"2": 0.2, "4": 0.6})
@@ -34,12 +34,12 @@ def test_tokens_that_differ_in_white_space_are_one_digit() -> None:
 def test_digits_that_hold_too_little_are_no_rating() -> None:
     """Under half of the probability the judge was about to say something else."""
     with pytest.raises(
-        ScoringError, match=r"digits hold 0\.49 of the probability; the likeliest token is 'I'"
+        ScoringError, match=r"digits have 0\.49 of the probability; the likeliest token is 'I'"
     ) as caught:
-        expected({"I": 0.51, "5": 0.49})
+        expected_rating({"I": 0.51, "5": 0.49})
 
-    assert caught.value.reason is Reason.UNPARSABLE
-    assert expected({"I": 0.5, "5": 0.5}).points == 5
+    assert caught.value.reason is UnscoredReason.UNPARSABLE
+    assert expected_rating({"I": 0.5, "5": 0.5}).points == 5
 
 
 @given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
@@ -47,7 +47,7 @@ def test_a_rating_lies_between_its_least_and_greatest_digit(weights: dict[str, f
     """So its value lies from 0 to 1."""
     total = math.fsum(weights.values())
 
-    rating = expected({digit: weight / total for digit, weight in weights.items()})
+    rating = expected_rating({digit: weight / total for digit, weight in weights.items()})
 
     assert int(min(weights)) - 1e-9 <= rating.points <= int(max(weights)) + 1e-9
     assert -1e-9 <= rating.value <= 1 + 1e-9
@@ -87,29 +87,29 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "points"), TEXTS.items())
 def test_a_rating_is_read_as_digit_word_or_json(text: str, points: float) -> None:
     """Whatever small thing stands around it."""
-    assert parsed(text) == points
+    assert parse_rating(text) == points
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", Reason.UNPARSABLE),
-        ("good", Reason.UNPARSABLE),
-        ("Between 3 and 4", Reason.UNPARSABLE),
-        ("{}", Reason.UNPARSABLE),
-        ('{"rating": null}', Reason.UNPARSABLE),
-        ('{"rating": true}', Reason.UNPARSABLE),
-        ('{"rating": NaN}', Reason.OUT_OF_RANGE),
-        ("7", Reason.OUT_OF_RANGE),
-        ("0", Reason.OUT_OF_RANGE),
-        ("-4", Reason.OUT_OF_RANGE),
-        ("Rating: 9", Reason.OUT_OF_RANGE),
-        ('{"rating": 50}', Reason.OUT_OF_RANGE),
+        ("", UnscoredReason.UNPARSABLE),
+        ("good", UnscoredReason.UNPARSABLE),
+        ("Between 3 and 4", UnscoredReason.UNPARSABLE),
+        ("{}", UnscoredReason.UNPARSABLE),
+        ('{"rating": null}', UnscoredReason.UNPARSABLE),
+        ('{"rating": true}', UnscoredReason.UNPARSABLE),
+        ('{"rating": NaN}', UnscoredReason.OUT_OF_RANGE),
+        ("7", UnscoredReason.OUT_OF_RANGE),
+        ("0", UnscoredReason.OUT_OF_RANGE),
+        ("-4", UnscoredReason.OUT_OF_RANGE),
+        ("Rating: 9", UnscoredReason.OUT_OF_RANGE),
+        ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_what_is_no_rating_is_no_number(text: str, reason: Reason) -> None:
+def test_what_is_no_rating_is_no_number(text: str, reason: UnscoredReason) -> None:
     """It has a reason instead."""
-    with pytest.raises(Unreadable) as caught:
-        parsed(text)
+    with pytest.raises(UnreadableReply) as caught:
+        parse_rating(text)
 
     assert caught.value.reason is reason

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from germane.scorers import Message, OpenAIJudge, Reply, Server
+from germane.exchange import Message
+from germane.scorers import ModelServer, OpenAIJudge, Reply
 from germane.scorers.base.protocols import Token
 from germane.scorers.prompting.rating import expected_ratings
 from germane.testing import FakeJudge
@@ -23,7 +24,7 @@ def test_each_rating_is_the_mean_over_the_digits_in_its_place() -> None:
 
     assert ratings is not None
     assert [rating.points for rating in ratings] == pytest.approx([(5 * 0.5 + 4 * 0.25) / 0.75, 1.8], abs=1e-9)
-    assert {rating.rated for rating in ratings} == {"expected"}
+    assert {rating.method for rating in ratings} == {"expected"}
 
 
 def test_digits_may_come_with_what_surrounds_them() -> None:
@@ -73,7 +74,7 @@ def test_a_judge_tells_what_its_server_told_of_every_token(fake: FakeJudge) -> N
     fake.first_token = {"4": 0.75, "5": 0.25}
 
     async def ask(top_tokens: int) -> Reply:
-        judge = OpenAIJudge("fake-judge", Server(api_key="test", base_url=fake.base_url))
+        judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=fake.base_url))
         try:
             return await judge.ask([Message("user", "Rate.")], max_tokens=1, top_tokens=top_tokens)
         finally:
@@ -82,5 +83,5 @@ def test_a_judge_tells_what_its_server_told_of_every_token(fake: FakeJudge) -> N
     told, untold = asyncio.run(ask(2)), asyncio.run(ask(0))
 
     assert [token.text for token in told.tokens] == ["4"]
-    assert told.tokens[0].likeliest == told.first_token == pytest.approx({"4": 0.75, "5": 0.25}, abs=1e-9)
+    assert told.tokens[0].alternatives == told.first_token == pytest.approx({"4": 0.75, "5": 0.25}, abs=1e-9)
     assert (untold.tokens, untold.first_token) == ((), {})

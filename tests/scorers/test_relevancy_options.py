@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
-from germane.scorers import AnswerRelevancy, DirectRelevancy, GuardedRelevancy, Noncommittal, Workbench, build
+from germane.scorers import AnswerRelevancy, DirectRelevancy, GuardedRelevancy, Noncommittal, ScorerSet, build_scorers
 from germane.settings import Settings
 from germane.testing import FakeJudge
 
 
-def bench_of(fake: FakeJudge, name: str, **options: Any) -> Workbench:
+def bench_of(fake: FakeJudge, name: str, **options: Any) -> ScorerSet:
     """Return what the settings make of one scorer."""
-    return build(Settings(**fake.settings(), scorers=(name,), scorer_options={name: options}))
+    return build_scorers(Settings(**fake.settings(), scorers=(name,), scorer_options={name: options}))
 
 
 def made(fake: FakeJudge, name: str, **options: Any) -> Any:
@@ -56,18 +56,20 @@ def test_rules_alone_need_no_judge(fake: FakeJudge) -> None:
 
 def test_every_option_may_be_set(fake: FakeJudge) -> None:
     """By the names of the keyword arguments."""
-    answer = made(fake, "answer_relevancy", questions=5, noncommittal_votes=True, remove_copies=False)
-    direct = made(fake, "direct_relevancy", remove_copies=False, logprobs=False)
+    answer = made(
+        fake, "answer_relevancy", generated_questions=5, judge_detects_refusals=True, remove_question_echo=False
+    )
+    direct = made(fake, "direct_relevancy", remove_question_echo=False, logprobs=False)
 
-    assert (answer.questions, answer.noncommittal_votes, answer.remove_copies) == (5, True, False)
-    assert (direct.remove_copies, direct.rater.logprobs) == (False, False)
+    assert (answer.generated_questions, answer.judge_detects_refusals, answer.remove_question_echo) == (5, True, False)
+    assert (direct.remove_question_echo, direct.rater.logprobs) == (False, False)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "why"),
     [
         ("answer_relevancy", {"similarity": "taste"}, r"similarity must be 'embedding' or 'judge', not 'taste'"),
-        ("answer_relevancy", {"questions": 11}, r"questions must be from 1 to 10, not 11"),
+        ("answer_relevancy", {"generated_questions": 11}, r"generated_questions must be from 1 to 10, not 11"),
         ("answer_relevancy", {"colour": 1}, r"unexpected keyword argument 'colour'"),
         ("direct_relevancy", {"colour": 1}, r"unexpected keyword argument 'colour'"),
         ("guarded_relevancy", {"colour": 1}, r"unexpected keyword argument 'colour'"),
@@ -84,7 +86,10 @@ def test_wrong_options_are_refused_with_their_setting(
 
 def test_options_of_a_misspelt_scorer_are_refused(fake: FakeJudge) -> None:
     """They would be missed by nobody."""
-    misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"questions": 5}})
+    misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"generated_questions": 5}})
 
-    with pytest.raises(SettingsError, match=r"scorer_options: 'answer_relevency' is none of .* answer_relevancy"):
-        build(misspelt)
+    with pytest.raises(
+        SettingsError,
+        match=r"scorer_options: 'answer_relevency' is not a built-in scorer; those are .*answer_relevancy",
+    ):
+        build_scorers(misspelt)

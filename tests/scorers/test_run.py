@@ -13,8 +13,8 @@ import pytest
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers import may_succeed_later, run
+from germane.score import Score, UnscoredReason
+from germane.scorers import is_retryable, run_scorer
 
 Make = Callable[..., Exchange]
 
@@ -59,19 +59,19 @@ def test_missing_input_is_skipped_and_the_scorer_not_asked(
 
     (result,) = score(scorer, given)
 
-    assert (result.state, result.reason, result.value) == ("skipped", Reason.MISSING_INPUT, None)
+    assert (result.state, result.reason, result.value) == ("skipped", UnscoredReason.MISSING_INPUT, None)
     assert result.explanation == f"there is no {absent.removesuffix('s')}"
     assert scorer.asked == 0
 
 
 def test_a_scoring_error_keeps_its_reason_and_message(exchange: Make, score: Any) -> None:
     """And how long the server asked to be left alone."""
-    error = ScoringError(Reason.JUDGE_RATE_LIMITED, "too many requests", retry_after=7)
+    error = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "too many requests", retry_after=7)
 
     (result,) = score(Own(error), exchange())
 
     assert (result.state, result.reason, result.explanation) == (
-        "failed", Reason.JUDGE_RATE_LIMITED, "too many requests",
+        "failed", UnscoredReason.JUDGE_RATE_LIMITED, "too many requests",
     )  # fmt: skip
     assert result.details == {"retry_after": 7}
 
@@ -81,7 +81,7 @@ def test_any_other_exception_is_a_scorer_error(exchange: Make, score: Any, error
     """With type and message."""
     (result,) = score(Own(error), exchange())
 
-    assert result.reason is Reason.SCORER_ERROR
+    assert result.reason is UnscoredReason.SCORER_ERROR
     assert result.explanation == f"{type(error).__name__}: {error}"
 
 
@@ -97,7 +97,7 @@ def test_a_value_outside_the_range_is_no_value(exchange: Make, score: Any, value
     """Neither out of range nor infinite nor NaN."""
     (result,) = score(Own(value), exchange())
 
-    assert (result.value, result.reason) == (None, Reason.OUT_OF_RANGE)
+    assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
@@ -121,14 +121,14 @@ def test_a_number_that_is_too_large_is_no_value(exchange: Make, score: Any) -> N
     """Whatever a scorer returns, nothing is raised."""
     (result,) = score(Own(10**400), exchange())
 
-    assert result.reason is Reason.SCORER_ERROR
+    assert result.reason is UnscoredReason.SCORER_ERROR
 
 
 def test_an_input_that_does_not_exist_is_a_scorer_error(exchange: Make, score: Any) -> None:
     """A slip of the pen in `requires` is not taken for the answer."""
     (result,) = score(Own(0.5, {"anwser"}), exchange())
 
-    assert (result.reason, result.explanation) == (Reason.SCORER_ERROR, "KeyError: 'anwser'")
+    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
 
 
 @pytest.mark.parametrize("result", [None, True, np.True_, "0.5", [0.5]])
@@ -136,7 +136,7 @@ def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: 
     """A scorer that returns something else is told so."""
     (given,) = score(Own(result), exchange())
 
-    assert given.reason is Reason.SCORER_ERROR
+    assert given.reason is UnscoredReason.SCORER_ERROR
     assert type(result).__name__ in given.explanation
 
 
@@ -159,7 +159,7 @@ def test_a_score_with_a_field_of_another_kind_is_a_scorer_error(
     """No type checker may have seen the code: it must not end the loop, or a report that was paid for."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
-    assert (result.reason, result.explanation) == (Reason.SCORER_ERROR, f"it returned a score whose {said}")
+    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {said}")
 
 
 def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
@@ -168,7 +168,7 @@ def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
     (result,) = score(Own(Score(reason=unknown)), exchange())
 
     assert (result.reason, result.explanation) == (
-        Reason.SCORER_ERROR, "it returned a score whose reason is a str",
+        UnscoredReason.SCORER_ERROR, "it returned a score whose reason is a str",
     )  # fmt: skip
 
 
@@ -184,16 +184,16 @@ def test_numbers_of_numpy_are_numbers_in_any_field(exchange: Make, score: Any) -
 
 def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> None:
     """A scorer may itself say why there is no value."""
-    absent = Score(scorer="own", fingerprint="abc", reason=Reason.FILTERED)
+    absent = Score(scorer="own", fingerprint="abc", reason=UnscoredReason.FILTERED)
 
     (result,) = score(Own(absent), exchange())
 
-    assert (result.state, result.reason) == ("skipped", Reason.FILTERED)
+    assert (result.state, result.reason) == ("skipped", UnscoredReason.FILTERED)
 
 
 def test_a_score_without_name_and_fingerprint_gets_the_scorers(exchange: Make, score: Any) -> None:
     """Whoever writes a scorer need not repeat them; an absence has them, too."""
-    for bare in (Score(value=0.5), Score(reason=Reason.FILTERED)):
+    for bare in (Score(value=0.5), Score(reason=UnscoredReason.FILTERED)):
         (result,) = score(Own(bare), exchange())
 
         assert (result.scorer, result.fingerprint, result.value) == ("own", "abc", bare.value)
@@ -203,7 +203,7 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
     """The clock is the caller's."""
     then = datetime(2026, 1, 2, tzinfo=UTC)
 
-    result = asyncio.run(run(Own(0.5), exchange(), clock=lambda: then))
+    result = asyncio.run(run_scorer(Own(0.5), exchange(), clock=lambda: then))
 
     assert result.scored_at == then
     assert result.latency is not None
@@ -219,7 +219,7 @@ def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:
 
     async def stop() -> None:
         async with asyncio.timeout(0):
-            await run(Slow(0.5), exchange())
+            await run_scorer(Slow(0.5), exchange())
 
     with pytest.raises(TimeoutError):
         asyncio.run(stop())
@@ -229,24 +229,24 @@ def test_a_scorer_that_cancels_itself_has_failed(exchange: Make, score: Any) -> 
     """Nobody asked it to stop: an exchange that always does so is not tried for ever."""
     (result,) = score(Own(asyncio.CancelledError()), exchange())
 
-    assert result.reason is Reason.SCORER_ERROR
+    assert result.reason is UnscoredReason.SCORER_ERROR
 
 
 @pytest.mark.parametrize(
     ("reason", "details", "expected"),
     [
-        (Reason.JUDGE_TIMEOUT, {}, True),
-        (Reason.JUDGE_REJECTED, {}, False),
-        (Reason.EMBEDDER_ERROR, {}, False),
-        (Reason.EMBEDDER_ERROR, {"retry_after": 0.0}, True),
-        (Reason.NO_USABLE_QUESTION, {}, False),
+        (UnscoredReason.JUDGE_TIMEOUT, {}, True),
+        (UnscoredReason.JUDGE_REJECTED, {}, False),
+        (UnscoredReason.EMBEDDER_ERROR, {}, False),
+        (UnscoredReason.EMBEDDER_ERROR, {"retry_after": 0.0}, True),
+        (UnscoredReason.NO_USABLE_QUESTION, {}, False),
     ],
 )
-def test_what_may_succeed_later(reason: Reason, details: dict[str, Any], expected: bool) -> None:
+def test_what_may_succeed_later(reason: UnscoredReason, details: dict[str, Any], expected: bool) -> None:
     """A server that was away, slow or busy may be back; bad data stays bad."""
-    assert may_succeed_later(Score(scorer="own", fingerprint="abc", reason=reason, details=details)) is expected
+    assert is_retryable(Score(scorer="own", fingerprint="abc", reason=reason, details=details)) is expected
 
 
 def test_a_value_cannot_succeed_later() -> None:
     """It has succeeded."""
-    assert not may_succeed_later(own_score(0.5))
+    assert not is_retryable(own_score(0.5))

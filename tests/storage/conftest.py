@@ -1,4 +1,4 @@
-"""A clock to turn, exchanges to write, and a line to PostgreSQL that can be cut."""
+"""A clock, exchanges, stores, and a proxy that interrupts connections to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from uuid import uuid4
 import pytest
 
 from germane.exchange import Exchange
-from germane.storage import Decision, Store, Writer
+from germane.storage import ExchangeWriter, SamplingDecision, TrackingStore
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ELEVEN = NOON - timedelta(hours=1)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -35,29 +35,29 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that shows noon."""
+    """A clock that starts at noon."""
     return Clock()
 
 
 @pytest.fixture
-def store(migrated_url: str, clock: Clock) -> Iterator[Store]:
-    """A store that goes by the clock."""
-    opened = Store(migrated_url, clock=clock)
+def store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
+    """A migrated store that uses the clock."""
+    opened = TrackingStore(migrated_url, clock=clock)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path, clock: Clock) -> Iterator[Store]:
-    """A migrated store on SQLite alone, for what does not depend on the database."""
-    opened = Store(f"sqlite:///{tmp_path / 'only.db'}", clock=clock)
+def sqlite_store(tmp_path: Path, clock: Clock) -> Iterator[TrackingStore]:
+    """A migrated store on SQLite, for tests that do not depend on the database."""
+    opened = TrackingStore(f"sqlite:///{tmp_path / 'only.db'}", clock=clock)
     opened.migrate()
     yield opened
     opened.close()
 
 
 def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
-    """Return an exchange of so many minutes after eleven."""
+    """Return an exchange that started ``minutes`` after eleven."""
     defaults: dict[str, Any] = {
         "id": uuid4().hex,
         "trace_id": uuid4().hex,
@@ -73,38 +73,38 @@ def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
 
 @pytest.fixture
 def make() -> Callable[..., Exchange]:
-    """Makes exchanges: minutes after eleven, and any field."""
+    """Creates exchanges: minutes after eleven, and any field."""
     return an_exchange
 
 
 @pytest.fixture
-def sampled(store: Store) -> Callable[..., list[Exchange]]:
-    """Writes exchanges and assigns them all to scorers."""
+def sampled(store: TrackingStore) -> Callable[..., list[Exchange]]:
+    """Writes exchanges and assigns all of them to scorers."""
 
     def write(*exchanges: Exchange, probability: float = 1.0, scorers: dict[str, str] | None = None) -> list[Exchange]:
-        store.add(exchanges)
-        decisions = [Decision(exchange.id, probability, "uniform") for exchange in exchanges]
-        store.assign(decisions, scorers or {"relevancy": "f1"})
+        store.exchanges.add(exchanges)
+        decisions = [SamplingDecision(exchange.id, probability, "uniform") for exchange in exchanges]
+        store.sampling.assign_tasks(decisions, scorers or {"relevancy": "f1"})
         return list(exchanges)
 
     return write
 
 
 @pytest.fixture
-def write_to() -> Iterator[Callable[..., Writer]]:
-    """Makes writers. They end with the test, also where it fails: no other test of the process meets their threads."""
+def write_to() -> Iterator[Callable[..., ExchangeWriter]]:
+    """Creates writers that are stopped after the test, even if it fails."""
     with ExitStack() as stack:
 
-        def write_to(store: Store, **given: Any) -> Writer:
-            writer = Writer(store, **given)
+        def write_to(store: TrackingStore, **given: Any) -> ExchangeWriter:
+            writer = ExchangeWriter(store, **given)
             stack.callback(writer.stop, 1.0)
             return writer
 
         yield write_to
 
 
-class Line:
-    """Forwards connections to a PostgreSQL socket, until it is cut."""
+class PostgresProxy:
+    """Forwards connections to a PostgreSQL socket, until it is disconnected."""
 
     def __init__(self, target: Path, directory: Path) -> None:
         self._target = target / ".s.PGSQL.5432"
@@ -112,9 +112,9 @@ class Line:
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.directory = directory
-        self.mend()
+        self.reconnect()
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         """Accept connections."""
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(self._path))
@@ -122,11 +122,11 @@ class Line:
         self._sockets = [listener]
         self._run(self._accept, listener)
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Break every connection and accept no more."""
         self._path.unlink()
         self._shut(self._sockets[:1])
-        self._threads[0].join()  # from here on there are no new ones
+        self._threads[0].join()  # no connection is accepted after this
         self._shut(self._sockets[1:])
         for thread in self._threads:
             thread.join()
@@ -163,26 +163,26 @@ class Line:
 
 
 @pytest.fixture
-def line(postgresql: Any, tmp_path: Path) -> Iterator[Line]:
-    """A line to PostgreSQL that a test may cut and mend."""
-    opened = Line(postgresql.directory, tmp_path)
+def proxy(postgresql: Any, tmp_path: Path) -> Iterator[PostgresProxy]:
+    """A proxy to PostgreSQL that a test may disconnect and reconnect."""
+    opened = PostgresProxy(postgresql.directory, tmp_path)
     yield opened
-    opened.cut()
+    opened.disconnect()
 
 
 @pytest.fixture
 def migrated_database(postgresql: Any) -> str:
-    """The name of a migrated and empty database on PostgreSQL."""
+    """The name of a migrated, empty PostgreSQL database."""
     name: str = postgresql.create()
-    store = Store(postgresql.url(name))
+    store = TrackingStore(postgresql.url(name))
     store.migrate()
     store.close()
     return name
 
 
 @pytest.fixture
-def other_store(migrated_url: str, clock: Clock) -> Iterator[Store]:
-    """The same database, as another process has it."""
-    opened = Store(migrated_url, clock=clock)
+def other_store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
+    """Another store on the same database."""
+    opened = TrackingStore(migrated_url, clock=clock)
     yield opened
     opened.close()

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.score import Reason, Score, band
-from germane.storage import AnswerFilter, AnswerPage, Decision, Histogram, Place, Sort, Store
+from germane.score import UnscoredReason, Score, band_of
+from germane.storage import (
+    AnswerFilter,
+    AnswerPage,
+    SamplingDecision,
+    Histogram,
+    AnswerCursor,
+    AnswerSort,
+    TrackingStore,
+)
 from germane.storage.answers import lowest_scores, search
 from germane.storage.answers.filter import SORTS
 
@@ -24,36 +32,36 @@ PAGES = 100
 
 
 def write(
-    store: Store, make: Make, values: Sequence[float | Reason | None], **given: Callable[[int], Any]
+    store: TrackingStore, make: Make, values: Sequence[float | UnscoredReason | None], **given: Callable[[int], Any]
 ) -> list[Exchange]:
     """Write an exchange a minute with these scores, or with why there is none; None leaves it waiting."""
     exchanges = [
         make(place, id=f"{place:032x}", **{name: of(place) for name, of in given.items()})
         for place in range(len(values))
     ]
-    store.add(exchanges)
-    store.assign([Decision(one.id, 0.5, "drawn") for one in exchanges], SCORERS)
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "sampled") for one in exchanges], SCORERS)
     by_id = {one.id: value for one, value in zip(exchanges, values, strict=True)}
-    claims = store.claim("me", SCORERS, limit=1000, lease=LEASE)
+    claims = store.queue.claim_tasks("me", SCORERS, limit=1000, lease=LEASE)
     tasks = [task for claim in claims for task in claim.tasks if by_id[task.exchange_id] is not None]
-    store.complete("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
-    store.release("me")
+    store.queue.complete_tasks("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
+    store.queue.release_tasks("me")
     return exchanges
 
 
-def _score(value: float | Reason | None) -> Score:
-    if isinstance(value, Reason):
+def _score(value: float | UnscoredReason | None) -> Score:
+    if isinstance(value, UnscoredReason):
         return Score(scorer="relevancy", fingerprint="f1", reason=value, explanation=f"because {value}")
     number = value or 0.0
-    return Score(scorer="relevancy", fingerprint="f1", value=number, label=band(number), cost=1 - number)
+    return Score(scorer="relevancy", fingerprint="f1", value=number, label=band_of(number), cost=1 - number)
 
 
-def pages(store: Store, chosen: AnswerFilter, sort: Sort = "lowest", size: int = 3) -> list[AnswerPage]:
+def pages(store: TrackingStore, chosen: AnswerFilter, sort: AnswerSort = "lowest", size: int = 3) -> list[AnswerPage]:
     """Return all pages, one after another."""
-    found = [store.answers(chosen, sort=sort, limit=size)]
-    while found[-1].after is not None and len(found) < PAGES:
-        after = Place.read(str(found[-1].after))
-        found.append(store.answers(chosen, sort=sort, after=after, limit=size))
+    found = [store.answers.search(chosen, sort=sort, limit=size)]
+    while found[-1].next_cursor is not None and len(found) < PAGES:
+        after = AnswerCursor.parse(str(found[-1].next_cursor))
+        found.append(store.answers.search(chosen, sort=sort, after=after, limit=size))
     return found
 
 
@@ -75,7 +83,9 @@ VALUES = [0.4, 0.9, 0.0, 0.4, 0.7, 0.0, 0.2, 0.4]
         ("slowest", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_pages_follow_one_another_in_each_order(store: Store, make: Make, sort: Sort, order: list[int]) -> None:
+def test_pages_follow_one_another_in_each_order(
+    store: TrackingStore, make: Make, sort: AnswerSort, order: list[int]
+) -> None:
     """Of equal ones the newest comes first; nothing comes twice, and nothing is left out."""
     write(store, make, VALUES, duration=lambda place: 10.0 - place)
 
@@ -83,7 +93,7 @@ def test_pages_follow_one_another_in_each_order(store: Store, make: Make, sort: 
 
     assert numbers(found) == order
     assert [len(page.answers) for page in found] == [3, 3, 2]
-    assert all(page.looked_back_to is None for page in found)
+    assert all(page.searched_back_to is None for page in found)
 
 
 @given(
@@ -95,28 +105,32 @@ def test_pages_follow_one_another_in_each_order(store: Store, make: Make, sort: 
 )
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_all_pages_together_are_the_whole(
-    sqlite_store: Store,
+    sqlite_store: TrackingStore,
     make: Make,
     values: list[float],
     size: int,
-    sort: Sort,
+    sort: AnswerSort,
     at_least: float | None,
     below: float | None,
 ) -> None:
     """Whatever the size of a page and the range of the scores."""
-    route = f"route-{len(sqlite_store.exchanges(limit=1000))}"
+    route = f"route-{len(sqlite_store.answers.list_exchanges(limit=1000))}"
     made = [make(place, route=route) for place in range(len(values))]
-    sqlite_store.add(made)
-    sqlite_store.assign([Decision(one.id, 1.0, "drawn") for one in made], SCORERS)
+    sqlite_store.exchanges.add(made)
+    sqlite_store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in made], SCORERS)
     by_id = {one.id: value for one, value in zip(made, values, strict=True)}
-    tasks = [one for claim in sqlite_store.claim("me", SCORERS, limit=99, lease=LEASE) for one in claim.tasks]
-    sqlite_store.complete("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
+    tasks = [
+        one for claim in sqlite_store.queue.claim_tasks("me", SCORERS, limit=99, lease=LEASE) for one in claim.tasks
+    ]
+    sqlite_store.queue.complete_tasks("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
     fits = {id_ for id_, one in by_id.items() if (at_least or -1.0) <= one < (2.0 if below is None else below)}
 
     found = pages(sqlite_store, AnswerFilter(route=route, at_least=at_least, below=below), sort, size)
 
     assert sorted(one.exchange.id for page in found for one in page.answers) == sorted(fits)
-    assert sqlite_store.count_answers(AnswerFilter(route=route, at_least=at_least, below=below)).count == len(fits)
+    assert sqlite_store.answers.count_matches(AnswerFilter(route=route, at_least=at_least, below=below)).count == len(
+        fits
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,18 +143,18 @@ def test_all_pages_together_are_the_whole(
         (AnswerFilter(below=0.4), {2, 5, 6}),
         (AnswerFilter(at_least=0.4, below=0.7), {0, 3, 7}),
         (AnswerFilter(low=True), {0, 2, 3, 5, 6, 7}),
-        (AnswerFilter(label="mostly"), {4}),
+        (AnswerFilter(label="mostly_relevant"), {4}),
         (AnswerFilter(model="m1"), {1, 3, 5, 7}),
         (AnswerFilter(prompt_version="2"), {2}),
         (AnswerFilter(text="NUMBER 6"), {6}),
         (AnswerFilter(text="100 %_\\"), {3}),
         (AnswerFilter(text="%"), {3}),
-        (AnswerFilter(labelled=True), {4, 5}),
-        (AnswerFilter(labelled=True, below=0.5), {5}),
-        (AnswerFilter(labelled=False, low=False), {0, 1, 2, 3, 6, 7}),
+        (AnswerFilter(labeled=True), {4, 5}),
+        (AnswerFilter(labeled=True, below=0.5), {5}),
+        (AnswerFilter(labeled=False, low=False), {0, 1, 2, 3, 6, 7}),
     ],
 )
-def test_a_filter_takes_what_fits(store: Store, make: Make, chosen: AnswerFilter, places: set[int]) -> None:
+def test_a_filter_takes_what_fits(store: TrackingStore, make: Make, chosen: AnswerFilter, places: set[int]) -> None:
     """Each part of it, alone and with others, in an order that the index knows and in one that it does not."""
     made = write(
         store,
@@ -152,7 +166,7 @@ def test_a_filter_takes_what_fits(store: Store, make: Make, chosen: AnswerFilter
         question=lambda place: f"Question number {place}?",
         answer=lambda place: "It is 100 %_\\ sure." if place == 3 else "Yes.",
     )
-    store.add_feedback(
+    store.labels.add_feedback(
         [
             Feedback(id=f"l{place}", exchange_id=made[place].id, score=0.0, created_at=made[0].started_at)
             for place in (4, 5)
@@ -161,10 +175,10 @@ def test_a_filter_takes_what_fits(store: Store, make: Make, chosen: AnswerFilter
 
     assert set(numbers(pages(store, chosen))) == places
     assert set(numbers(pages(store, chosen, "newest"))) == places
-    assert store.count_answers(chosen).count == len(places)
+    assert store.answers.count_matches(chosen).count == len(places)
 
 
-def test_a_window_is_that_of_the_answers(store: Store, make: Make) -> None:
+def test_a_window_is_that_of_the_answers(store: TrackingStore, make: Make) -> None:
     """From its beginning on, and up to its end."""
     made = write(store, make, VALUES)
 
@@ -173,24 +187,24 @@ def test_a_window_is_that_of_the_answers(store: Store, make: Make) -> None:
     assert sorted(numbers(pages(store, chosen))) == [2, 3, 4]
 
 
-def test_what_has_no_score_is_listed_apart(store: Store, make: Make) -> None:
+def test_what_has_no_score_is_listed_apart(store: TrackingStore, make: Make) -> None:
     """By its state and reason, the newest first, with what was said; among scores it is never found."""
-    values: list[float | Reason | None] = [
+    values: list[float | UnscoredReason | None] = [
         0.0,
-        Reason.JUDGE_TIMEOUT,
-        Reason.MISSING_INPUT,
+        UnscoredReason.JUDGE_TIMEOUT,
+        UnscoredReason.MISSING_INPUT,
         None,
-        Reason.JUDGE_TIMEOUT,
-        Reason.UNPARSABLE,
+        UnscoredReason.JUDGE_TIMEOUT,
+        UnscoredReason.UNPARSABLE,
     ]
     write(store, make, values)
     fresh = make(9, id=f"{9:032x}")
-    store.add([fresh])
+    store.exchanges.add([fresh])
 
     failed = pages(store, AnswerFilter(state="failed"), size=2)
 
     assert numbers(failed) == [5, 4, 1]
-    assert [one.work.error for page in failed for one in page.answers if one.work] == [
+    assert [one.task.error for page in failed for one in page.answers if one.task] == [
         "because unparsable", "because judge_timeout", "because judge_timeout",
     ]  # fmt: skip
     assert all(one.score is None for page in failed for one in page.answers)
@@ -200,41 +214,41 @@ def test_what_has_no_score_is_listed_apart(store: Store, make: Make) -> None:
     assert numbers(pages(store, AnswerFilter(state="waiting"))) == [3]
     assert numbers(pages(store, AnswerFilter(state="any"))) == [9, 5, 4, 3, 2, 1, 0]
     assert numbers(pages(store, AnswerFilter())) == [0]
-    assert store.count_answers(AnswerFilter(state="failed")).count == 3
+    assert store.answers.count_matches(AnswerFilter(state="failed")).count == 3
 
 
 def test_a_search_among_many_looks_at_the_newest_and_says_so(
-    store: Store, make: Make, monkeypatch: pytest.MonkeyPatch
+    store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By time it can be gone on with, and then misses nothing; by another order it stays with the newest."""
-    monkeypatch.setattr(search, "LOOKED", 3)
-    monkeypatch.setattr(search, "FEW", 3)
+    monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 3)
+    monkeypatch.setattr(search, "MAX_SCORES_SCANNED", 3)
     made = write(store, make, VALUES, question=lambda place: "rare" if place in {1, 6} else "common")
 
     (page, *more) = pages(store, AnswerFilter(text="rare"), "newest")
-    highest = store.answers(AnswerFilter(), sort="highest")
+    highest = store.answers.search(AnswerFilter(), sort="highest")
     failed = pages(store, AnswerFilter(state="any", text="rare"))
 
     assert numbers([page]) == [6]
-    assert page.looked_back_to == made[4].started_at
+    assert page.searched_back_to == made[4].started_at
     assert numbers([page, *more]) == [6, 1]
-    assert more[-1].after is None
-    assert more[-1].looked_back_to is None
+    assert more[-1].next_cursor is None
+    assert more[-1].searched_back_to is None
     assert numbers([highest]) == [4, 7, 6, 5]
-    assert highest.looked_back_to == made[4].started_at
+    assert highest.searched_back_to == made[4].started_at
     assert numbers(failed) == [6, 1]
-    assert store.count_answers(AnswerFilter(text="rare")).more
+    assert store.answers.count_matches(AnswerFilter(text="rare")).is_capped
     assert numbers(pages(store, AnswerFilter())) == [5, 2, 6, 7, 3, 0, 4, 1]  # the lowest are found among all
 
 
-def test_counting_ends_somewhere(store: Store, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_ends_somewhere(store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are more than that."""
-    monkeypatch.setattr(search, "COUNTED", 5)
+    monkeypatch.setattr(search, "MAX_ANSWERS_COUNTED", 5)
     write(store, make, VALUES)
 
-    total = store.count_answers(AnswerFilter())
+    total = store.answers.count_matches(AnswerFilter())
 
-    assert (total.count, total.more) == (5, True)
+    assert (total.count, total.is_capped) == (5, True)
 
 
 FAR = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-14:00~1", "0~2026-03-01T11:00:00Z~a\0b")
@@ -246,47 +260,47 @@ FAR = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-14:00~1", "0~2026
 )
 def test_a_place_that_cannot_be_read_is_none(text: str) -> None:
     """An address may hold anything; a moment without a zone is nowhere."""
-    assert Place.read(text) is None
+    assert AnswerCursor.parse(text) is None
 
 
-def test_who_stands_beside_an_answer(store: Store, make: Make) -> None:
+def test_who_stands_beside_an_answer(store: TrackingStore, make: Make) -> None:
     """The one before and the one behind it, in the order of the filter."""
     write(store, make, VALUES)
 
-    beside = store.neighbours(AnswerFilter(), f"{6:032x}")
-    first = store.neighbours(AnswerFilter(), f"{5:032x}")
-    elsewhere = store.neighbours(AnswerFilter(below=0.1), f"{1:032x}")
+    beside = store.answers.find_neighbors(AnswerFilter(), f"{6:032x}")
+    first = store.answers.find_neighbors(AnswerFilter(), f"{5:032x}")
+    elsewhere = store.answers.find_neighbors(AnswerFilter(below=0.1), f"{1:032x}")
 
-    assert (beside.previous, beside.next, beside.place) == (f"{2:032x}", f"{7:032x}", 3)
-    assert (first.previous, first.place) == (None, 1)
-    assert (elsewhere.place, elsewhere.next) == (None, f"{5:032x}")
+    assert (beside.previous, beside.next, beside.position) == (f"{2:032x}", f"{7:032x}", 3)
+    assert (first.previous, first.position) == (None, 1)
+    assert (elsewhere.position, elsewhere.next) == (None, f"{5:032x}")
 
 
-def test_a_sheet_holds_all_that_is_known(store: Store, make: Make, clock: Any) -> None:
+def test_a_sheet_holds_all_that_is_known(store: TrackingStore, make: Make, clock: Any) -> None:
     """Scores, tasks, labels, and how it was sampled."""
-    (made, failed) = write(store, make, [0.25, Reason.JUDGE_TIMEOUT])
+    (made, failed) = write(store, make, [0.25, UnscoredReason.JUDGE_TIMEOUT])
     label = Feedback(id="l1", exchange_id=made.id, score=1.0, comment="fine", user="ann", created_at=clock.now)
-    store.add_feedback([label])
+    store.labels.add_feedback([label])
 
-    sheet, other = store.sheet(made.id), store.sheet(failed.id)
+    sheet, other = store.answers.load_detail(made.id), store.answers.load_detail(failed.id)
 
     assert sheet is not None
     assert other is not None
     assert sheet.exchange == made
     assert [one.value for one in sheet.scores] == [0.25]
     assert list(sheet.feedback) == [label]
-    assert (sheet.sampling_reason, sheet.sampling_probability, sheet.erased_at) == ("drawn", 0.5, None)
-    assert [(one.state, one.reason, one.error) for one in other.works] == [
-        ("failed", Reason.JUDGE_TIMEOUT, "because judge_timeout")
+    assert (sheet.sampling_reason, sheet.sampling_probability, sheet.erased_at) == ("sampled", 0.5, None)
+    assert [(one.state, one.reason, one.error) for one in other.tasks] == [
+        ("failed", UnscoredReason.JUDGE_TIMEOUT, "because judge_timeout")
     ]
-    assert store.sheet("nobody") is None
+    assert store.answers.load_detail("nobody") is None
 
 
-def test_people_and_the_judge_take_sides(store: Store, make: Make, clock: Any) -> None:
+def test_people_and_the_judge_take_sides(store: TrackingStore, make: Make, clock: Any) -> None:
     """A label counts once for each person, the latest; people's mean takes a side, and one of just .5 none."""
     made = write(store, make, [0.2, 0.2, 0.9, 0.9, 0.2])
     given = [(0, "ann", 1.0), (1, "ann", 0.0), (1, "bob", 1.0), (2, "ann", 1.0), (2, "ann", 0.0), (3, "bob", 1.0)]
-    store.add_feedback(
+    store.labels.add_feedback(
         [
             Feedback(
                 id=f"l{place}",
@@ -299,12 +313,12 @@ def test_people_and_the_judge_take_sides(store: Store, make: Make, clock: Any) -
         ]
     )
 
-    (found,) = store.disagreements()
+    (found,) = store.labels.count_disagreements()
 
-    assert (found.scorer, found.fingerprint, found.labelled) == ("relevancy", "f1", 3)
+    assert (found.scorer, found.fingerprint, found.labeled) == ("relevancy", "f1", 3)
     assert (found.too_low, found.too_high, found.count) == (1, 1, 2)
-    assert store.disagreements(route="elsewhere") == []
-    assert [(one.labelled, one.count) for one in store.disagreements(newest=1)] == [(1, 0)]
+    assert store.labels.count_disagreements(route="elsewhere") == []
+    assert [(one.labeled, one.count) for one in store.labels.count_disagreements(newest=1)] == [(1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -320,30 +334,38 @@ def test_shares_beside_a_value_are_what_is_sure(value: float, shares: tuple[floa
     assert Histogram([0.0] * 100).beside(value) is None
 
 
-def test_the_lowest_are_found_in_every_way_behind_a_place(store: Store, make: Make) -> None:
+def test_the_lowest_are_found_in_every_way_behind_a_place(store: TrackingStore, make: Make) -> None:
     """Whichever way is short: each gives the same page."""
     made = write(store, make, VALUES)
-    whole = [row["exchange_id"] for row in _lowest(store, lowest_scores.of_all, lowest_scores.Chosen(route="ask"))]
+    whole = [
+        row["exchange_id"] for row in _lowest(store, lowest_scores.scan_window, lowest_scores.ScoreFilter(route="ask"))
+    ]
     with store._database.read() as connection:
-        row = lowest_scores.of_all(connection, lowest_scores.Chosen(), 3)[-1]
-    chosen = lowest_scores.Chosen(route="ask", after=(row["value"], row["started_at"], row["id"]))
+        row = lowest_scores.scan_window(connection, lowest_scores.ScoreFilter(), 3)[-1]
+    chosen = lowest_scores.ScoreFilter(route="ask", after=(row["value"], row["started_at"], row["id"]))
 
-    for way in (lowest_scores.of_few, lowest_scores.of_route, lowest_scores.by_value, lowest_scores.of_all, _in_steps):
+    for way in (
+        lowest_scores.scan_small_window,
+        lowest_scores.scan_route,
+        lowest_scores.scan_by_value,
+        lowest_scores.scan_window,
+        _in_steps,
+    ):
         assert [row["exchange_id"] for row in _lowest(store, way, chosen)] == whole[3:], way
     assert len(whole) == len(made)
 
 
-def _in_steps(connection: Any, chosen: lowest_scores.Chosen, limit: int) -> Any:
-    return lowest_scores.by_value(connection, chosen, limit, steps=(1, 1, 2, None))
+def _in_steps(connection: Any, chosen: lowest_scores.ScoreFilter, limit: int) -> Any:
+    return lowest_scores.scan_by_value(connection, chosen, limit, steps=(1, 1, 2, None))
 
 
-def _lowest(store: Store, way: Any, chosen: lowest_scores.Chosen) -> Any:
+def _lowest(store: TrackingStore, way: Any, chosen: lowest_scores.ScoreFilter) -> Any:
     with store._database.read() as connection:
         return way(connection, chosen, 20)
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
     """Whatever id an imported answer has."""
-    place = Place(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
+    place = AnswerCursor(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
 
-    assert Place.read(str(place)) == place
+    assert AnswerCursor.parse(str(place)) == place

@@ -9,43 +9,48 @@ from tests.storage.test_answers import VALUES, Make, write
 from tests.storage.test_query_plans import recorded
 
 from germane.annotation import Feedback
-from germane.score import Reason
-from germane.storage import AnswerFilter, Store
+from germane.score import UnscoredReason
+from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import lowest_scores, search
 
 
-def test_what_is_rare_among_very_many_is_not_looked_for_far(store: Store, make: Make) -> None:
+def test_what_is_rare_among_very_many_is_not_looked_for_far(store: TrackingStore, make: Make) -> None:
     """Names that the index by value does not know are looked for in it only where the newest have them."""
     write(store, make, VALUES)
     with store._database.read() as connection:
-        soon = lowest_scores.found_soon(connection, lowest_scores.Chosen(fingerprint="f1"), 3, few=2)
-        rare = (lowest_scores.Chosen(fingerprint="f9"), lowest_scores.Chosen(label="none"))
-        nowhere = [lowest_scores.found_soon(connection, one, 3, few=2) for one in rare]
-        assert soon == lowest_scores.lowest(connection, lowest_scores.Chosen(fingerprint="f1"), 3)
+        soon = lowest_scores.find_lowest_fast(connection, lowest_scores.ScoreFilter(fingerprint="f1"), 3, few=2)
+        rare = (lowest_scores.ScoreFilter(fingerprint="f9"), lowest_scores.ScoreFilter(label="none"))
+        nowhere = [lowest_scores.find_lowest_fast(connection, one, 3, few=2) for one in rare]
+        assert soon == lowest_scores.find_lowest(connection, lowest_scores.ScoreFilter(fingerprint="f1"), 3)
 
     assert nowhere == [None, None]
 
 
-def test_labels_are_looked_through_once(store: Store, make: Make, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_are_looked_through_once(
+    store: TrackingStore, make: Make, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behind the newest labels there is no further page, which would be of the same labels."""
-    monkeypatch.setattr(search, "LABELS", 2)
+    monkeypatch.setattr(search, "MAX_LABELS_SCANNED", 2)
     made = write(store, make, VALUES)
-    store.add_feedback([Feedback(id=one.id, exchange_id=one.id, score=1.0, created_at=clock.now) for one in made[:4]])
+    store.labels.add_feedback(
+        [Feedback(id=one.id, exchange_id=one.id, score=1.0, created_at=clock.now) for one in made[:4]]
+    )
 
-    page = store.answers(AnswerFilter(labelled=True), sort="newest")
+    page = store.answers.search(AnswerFilter(labeled=True), sort="newest")
 
-    assert (page.after, page.looked_back_to) == (None, clock.now)
+    assert (page.next_cursor, page.searched_back_to) == (None, clock.now)
 
 
 def test_by_reason_among_many_the_tasks_of_an_answer_are_looked_up(
-    sqlite_store: Store, make: Make, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its id: all tasks of that reason would be read for each answer."""
-    write(sqlite_store, make, [Reason.JUDGE_TIMEOUT] * 4)
-    monkeypatch.setattr(search, "LOOKED", 2)
+    write(sqlite_store, make, [UnscoredReason.JUDGE_TIMEOUT] * 4)
+    monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 2)
 
     statements = recorded(
-        sqlite_store, lambda: sqlite_store.answers(AnswerFilter(state="failed", reason=Reason.JUDGE_TIMEOUT))
+        sqlite_store,
+        lambda: sqlite_store.answers.search(AnswerFilter(state="failed", reason=UnscoredReason.JUDGE_TIMEOUT)),
     )
     (statement, parameters) = next(one for one in statements.values() if "EXISTS" in one[0])
     with sqlite_store._database.read() as connection:

@@ -1,4 +1,4 @@
-"""The newest floor of each embedder and scorer counts."""
+"""Calibrations of embedders and scorers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from germane.calibration import Calibration
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 FIRST = Calibration(
     embedder="mini",
@@ -21,30 +21,30 @@ FIRST = Calibration(
 )
 
 
-def test_the_newest_of_each_embedder_and_scorer_counts(store: Store) -> None:
-    """Older ones stay in the table, and are not used."""
-    assert store.calibrations() == []
+def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: TrackingStore) -> None:
+    """Older ones stay in the table."""
+    assert store.labels.list_calibrations() == []
     later = replace(FIRST, floor=0.1, made_at=FIRST.made_at + timedelta(days=1))
     other = replace(FIRST, embedder="large")
-    store.add_calibrations([later])
-    store.add_calibrations([FIRST, other])
+    store.labels.add_calibrations([later])
+    store.labels.add_calibrations([FIRST, other])
 
-    assert store.calibrations() == [other, later]
+    assert store.labels.list_calibrations() == [other, later]
 
 
-def test_a_calibrated_value_runs_from_the_floor_to_one() -> None:
-    """(value - floor) / (1 - floor), cut to [0, 1]."""
+def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
+    """(value - floor) / (1 - floor), clipped to [0, 1]."""
     half = replace(FIRST, floor=0.5)
     assert [half.of(value) for value in (-1.0, 0.5, 0.75, 0.9, 1.0)] == pytest.approx([0, 0, 0.5, 0.8, 1], abs=1e-9)
-    assert replace(FIRST, floor=-0.25).of(0.0) == pytest.approx(0.2, abs=1e-9)
+    assert replace(FIRST, floor=-0.25).rescale(0.0) == pytest.approx(0.2, abs=1e-9)
 
 
-def test_a_floor_at_one_leaves_no_scale() -> None:
-    """An embedder that finds all texts alike cannot be calibrated."""
+def test_a_floor_of_1_cannot_be_calibrated() -> None:
+    """The embedder finds all texts equal."""
     with pytest.raises(ValueError, match="less than 1"):
         replace(FIRST, floor=1.0)
 
 
-def test_a_calibration_says_what_it_rests_on() -> None:
-    """For people: the floor, from how many exchanges, and of when."""
+def test_a_calibration_describes_its_source() -> None:
+    """The floor, the number of exchanges, and the date."""
     assert str(FIRST) == "calibrated (floor 0.07, n 400, 2026-11-20)"

@@ -1,4 +1,4 @@
-"""What a process is told of its own committed transactions, and what waits in the database."""
+"""Events of committed transactions, and the state of the queue."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage import Decision, Store
+from germane.score import UnscoredReason, Score
+from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db import tables
-from germane.storage.db.commit_events import Ended, note
+from germane.storage.db.commit_events import CommitEvent, record_events
 
 LEASE = timedelta(seconds=60)
 SCORERS = {"a": "f1", "b": "f2"}
-NOT_DRAWN = dict.fromkeys(SCORERS, Reason.NOT_DRAWN)
+NOT_DRAWN = dict.fromkeys(SCORERS, UnscoredReason.NOT_SAMPLED)
 Make = Callable[..., Exchange]
 
 
 @pytest.fixture
-def told() -> Counter[Ended]:
+def told() -> Counter[CommitEvent]:
     return Counter()
 
 
 @pytest.fixture
-def telling(migrated_url: str, clock: Any, told: Counter[Ended]) -> Iterator[Store]:
+def telling(migrated_url: str, clock: Any, told: Counter[CommitEvent]) -> Iterator[TrackingStore]:
     """A store that tells of its transactions."""
-    opened = Store(migrated_url, clock=clock, told=told.update)
+    opened = TrackingStore(migrated_url, clock=clock, on_commit=told.update)
     yield opened
     opened.close()
 
 
-def test_what_is_told_is_what_the_tally_counts(telling: Store, make: Make, told: Counter[Ended]) -> None:
-    """Each exchange stored or dropped, and each task's end with its reason, is told once."""
-    telling.add([make(number, route=f"route-{number % 2}") for number in range(6)])
-    telling.count_dropped({("shop", "route-0"): 3}, ["a", "b"], Reason.CAPTURE_LIMIT)
-    exchanges = telling.unsampled(9)
-    telling.assign([Decision(one.id, 1.0, "drawn") for one in exchanges[:4]], SCORERS)
-    telling.assign([Decision(one.id, 1.0, "not_drawn", NOT_DRAWN) for one in exchanges[4:]], SCORERS)
-    tasks = [task for claim in telling.claim("me", SCORERS, limit=4, lease=LEASE) for task in claim.tasks]
-    ends: dict[str, Any] = {"a": {"value": 0.5}, "b": {"reason": Reason.UNPARSABLE}}
+def test_events_match_the_tally(telling: TrackingStore, make: Make, told: Counter[CommitEvent]) -> None:
+    """Each stored or dropped exchange and each finished task is reported once."""
+    telling.exchanges.add([make(number, route=f"route-{number % 2}") for number in range(6)])
+    telling.exchanges.count_dropped({("shop", "route-0"): 3}, ["a", "b"], UnscoredReason.EXCHANGE_LIMIT)
+    exchanges = telling.sampling.list_undecided(9)
+    telling.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges[:4]], SCORERS)
+    telling.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "not_sampled", NOT_DRAWN) for one in exchanges[4:]], SCORERS
+    )
+    tasks = [task for claim in telling.queue.claim_tasks("me", SCORERS, limit=4, lease=LEASE) for task in claim.tasks]
+    ends: dict[str, Any] = {"a": {"value": 0.5}, "b": {"reason": UnscoredReason.UNPARSABLE}}
     scores = [Score(scorer=task.scorer, fingerprint=task.fingerprint, **ends[task.scorer]) for task in tasks]
-    telling.complete("me", list(zip(tasks, scores, strict=True)))
+    telling.queue.complete_tasks("me", list(zip(tasks, scores, strict=True)))
 
     with telling._database.read() as connection:
         table = tables.tally.c
@@ -57,61 +59,66 @@ def test_what_is_told_is_what_the_tally_counts(telling: Store, make: Make, told:
     assert {key: count for key, count in told.items() if not key[1]} == {
         ("route-0", "", "stored", ""): 3,
         ("route-1", "", "stored", ""): 3,
-        ("route-0", "", "dropped", "capture_limit"): 3,
+        ("route-0", "", "dropped", "exchange_limit"): 3,
     }
 
 
-def note_and_fail(store: Store) -> None:
+def note_and_fail(store: TrackingStore) -> None:
     with store._database.write() as connection:
-        note(connection, {("ask", "", "stored", ""): 1})
+        record_events(connection, {("ask", "", "stored", ""): 1})
         raise ZeroDivisionError
 
 
-def test_what_is_rolled_back_is_not_told(telling: Store, make: Make, told: Counter[Ended]) -> None:
-    """A transaction that comes to nothing is told neither then nor with the next one on its connection."""
-    telling.add([make()])
+def test_a_rolled_back_transaction_reports_no_events(
+    telling: TrackingStore, make: Make, told: Counter[CommitEvent]
+) -> None:
+    """Neither then nor with the next transaction on its connection."""
+    telling.exchanges.add([make()])
     told.clear()
     with pytest.raises(ZeroDivisionError):
         note_and_fail(telling)
 
-    telling.declare("shop", ["ask"])
+    telling.exchanges.declare_routes("shop", ["ask"])
     assert not told
 
 
-def test_what_is_begun_anew_takes_nothing_back(telling: Store, make: Make, told: Counter[Ended]) -> None:
-    """Counts only grow: a task that was skipped and is scored after all has ended twice."""
+def test_a_reopened_task_is_reported_again(telling: TrackingStore, make: Make, told: Counter[CommitEvent]) -> None:
+    """Event counts only grow: a skipped task that is scored later has ended twice."""
     exchange = make()
-    telling.add([exchange])
-    telling.assign([Decision(exchange.id, 0.1, "not_drawn", NOT_DRAWN)], SCORERS)
+    telling.exchanges.add([exchange])
+    telling.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "not_sampled", NOT_DRAWN)], SCORERS)
     before = Counter(told)
 
-    assert telling.consider([], [exchange.id], SCORERS) == 2
+    assert telling.sampling.apply_feedback([], [exchange.id], SCORERS) == 2
     assert told == before
 
 
-def test_what_waits_is_read_with_how_long(store: Store, make: Make, clock: Any) -> None:
-    """The oldest that is undecided or may be scored makes the lag; a candidate of the pool is not late."""
-    assert (store.backlog(lately=LEASE).lag, bool(store.backlog(lately=LEASE).left)) == (timedelta(), False)
+def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Undecided exchanges and ready tasks count; candidates do not."""
+    assert (
+        store.queue.load_backlog(alive_within=LEASE).lag,
+        bool(store.queue.load_backlog(alive_within=LEASE).outstanding),
+    ) == (timedelta(), False)
     decided, undecided = make(59), make(58)
-    store.add([decided])
-    store.assign([Decision(decided.id, 1.0, "candidate")], {"a": "f1"})
+    store.exchanges.add([decided])
+    store.sampling.assign_tasks([SamplingDecision(decided.id, 1.0, "candidate")], {"a": "f1"})
     clock.advance(minutes=5)
     with store._database.write() as connection:
         connection.execute(tables.scoring_task.update().values(not_before=None))
-    assert store.backlog(lately=LEASE).lag == timedelta()
+    assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta()
     with store._database.write() as connection:
         connection.execute(tables.scoring_task.update().values(not_before=clock()))
-    assert store.backlog(lately=LEASE).lag == timedelta(minutes=5)
-    store.add([undecided])
+    assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
+    store.exchanges.add([undecided])
 
-    found = store.backlog(lately=LEASE)
+    found = store.queue.load_backlog(alive_within=LEASE)
     assert found.lag == timedelta(minutes=7)
-    assert found.left.undecided == 1
-    assert [(one.scorer, one.ready) for one in found.left.tasks] == [("a", 1)]
+    assert found.outstanding.undecided == 1
+    assert [(one.scorer, one.ready) for one in found.outstanding.tasks] == [("a", 1)]
 
 
-def test_workers_count_that_told_of_themselves_lately(store: Store, clock: Any) -> None:
-    """One that is gone for longer than the time given is no worker any more."""
+def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:
+    """A worker that was silent for longer is not."""
     named = {"host": "h", "pid": 1, "service": "shop", "version": "0", "scorers": {}, "concurrency": 1, "in_flight": 0}
     with store._database.write() as connection:
         for number, seconds in enumerate((0, 59, 61)):
@@ -119,4 +126,4 @@ def test_workers_count_that_told_of_themselves_lately(store: Store, clock: Any) 
             row = {**named, "id": str(number), "started_at": seen, "seen_at": seen}
             connection.execute(insert(tables.worker).values(row))
 
-    assert store.backlog(lately=LEASE).workers == 2
+    assert store.queue.load_backlog(alive_within=LEASE).workers == 2

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from germane.storage.stats.control_variate import ProxySums, ScoreSums, corrected, sharpened
-from germane.storage.stats.estimate import Sums, estimate, interval_of
+from germane.storage.stats.control_variate import ProxySums, ScoreSums, correct_mean, narrow_interval
+from germane.storage.stats.estimate import WeightedSums, estimate_mean, mean_interval
 
 
 def score_sums(y: Any, x: Any, probabilities: Any) -> ScoreSums:
@@ -16,16 +16,23 @@ def score_sums(y: Any, x: Any, probabilities: Any) -> ScoreSums:
     w, has = 1 / probabilities, ~np.isnan(x)
     u, a, b = w[has], x[has], y[has]
     sums = {
-        "w": w, "ww": w**2, "wy": w * y, "wwy": w**2 * y, "wwyy": w**2 * y**2, "w_x": u, "ww_x": u**2, "wx": u * a,
-        "wy_x": u * b, "wxx": u * a**2, "wxy": u * a * b, "wyy_x": u * b**2, "wwx": u**2 * a, "wwy_x": u**2 * b,
-        "wwxx": u**2 * a**2, "wwxy": u**2 * a * b,
+        "sum_w": w, "sum_w2": w**2, "sum_wy": w * y, "sum_w2y": w**2 * y, "sum_w2y2": w**2 * y**2, "sum_w_with_x": u, "sum_w2_with_x": u**2, "sum_wx": u * a,
+        "sum_wy_with_x": u * b, "sum_wx2": u * a**2, "sum_wxy": u * a * b, "sum_wy2_with_x": u * b**2, "sum_w2x": u**2 * a, "sum_w2y_with_x": u**2 * b,
+        "sum_w2x2": u**2 * a**2, "sum_w2xy": u**2 * a * b,
     }  # fmt: skip
-    return ScoreSums(n_x=int(has.sum()), **{name: float(each.sum()) for name, each in sums.items()})
+    return ScoreSums(n_with_x=int(has.sum()), **{name: float(each.sum()) for name, each in sums.items()})
 
 
 def proxy_sums(x: Any, probabilities: Any) -> ProxySums:
     v = 1 / probabilities
-    sums = {"v": v, "vv": v**2, "vx": v * x, "vxx": v * x**2, "vvx": v**2 * x, "vvxx": v**2 * x**2}
+    sums = {
+        "sum_v": v,
+        "sum_v2": v**2,
+        "sum_vx": v * x,
+        "sum_vx2": v * x**2,
+        "sum_v2x": v**2 * x,
+        "sum_v2x2": v**2 * x**2,
+    }
     return ProxySums(n=len(x), **{name: float(each.sum()) for name, each in sums.items()})
 
 
@@ -36,7 +43,7 @@ def test_it_is_the_regression_estimate() -> None:
     y = 0.3 + 0.5 * x + noise
     b, a = np.polyfit(x, y, 1)
 
-    found = corrected(score_sums(y, x, np.full(50, 0.1)), proxy_sums(others, np.full(400, 0.5)))
+    found = correct_mean(score_sums(y, x, np.full(50, 0.1)), proxy_sums(others, np.full(400, 0.5)))
 
     assert found is not None
     assert found.mean == pytest.approx(a + b * others.mean(), abs=1e-9)
@@ -51,7 +58,7 @@ def test_scores_without_a_proxy_count_in_the_mean() -> None:
     y, x = np.linspace(0, 1, 60), np.concatenate([np.linspace(0, 1, 40), np.full(20, np.nan)])
     sums = score_sums(y, x, np.full(60, 0.5))
 
-    found = corrected(sums, proxy_sums(x[:40], np.ones(40)))
+    found = correct_mean(sums, proxy_sums(x[:40], np.ones(40)))
 
     assert found is not None
     assert found.mean == pytest.approx(y.mean(), abs=1e-9)
@@ -62,7 +69,7 @@ def test_the_part_that_has_proxies_is_weighted() -> None:
     x = np.linspace(0, 1, 40)
     sums = score_sums(x, x, np.ones(40))
 
-    found = corrected(sums, proxy_sums(np.array([0.2, 0.8]), np.array([0.5, 0.25])))
+    found = correct_mean(sums, proxy_sums(np.array([0.2, 0.8]), np.array([0.5, 0.25])))
 
     assert found is not None
     assert found.mean == pytest.approx((2 * 0.2 + 4 * 0.8) / 6, abs=1e-9)
@@ -73,9 +80,9 @@ def test_too_little_is_not_guessed_at() -> None:
     x, y = np.linspace(0, 1, 29), np.linspace(0, 1, 29)
     proxies = proxy_sums(x, np.ones(29))
 
-    assert corrected(score_sums(y, x, np.ones(29)), proxies) is None
-    assert corrected(score_sums(np.ones(40), np.full(40, 0.5), np.ones(40)), proxies) is None
-    assert corrected(score_sums(np.ones(40), np.linspace(0, 1, 40), np.ones(40)), proxy_sums(x[:0], x[:0])) is None
+    assert correct_mean(score_sums(y, x, np.ones(29)), proxies) is None
+    assert correct_mean(score_sums(np.ones(40), np.full(40, 0.5), np.ones(40)), proxies) is None
+    assert correct_mean(score_sums(np.ones(40), np.linspace(0, 1, 40), np.ones(40)), proxy_sums(x[:0], x[:0])) is None
 
 
 def test_its_interval_covers() -> None:
@@ -88,7 +95,7 @@ def test_its_interval_covers() -> None:
         probabilities = np.clip(0.12 * (1.4 - x), 0.01, 1)
         picked, known = random.random(1500) < probabilities, random.random(1500) < 0.6
         proxies = np.where(known, x, np.nan)
-        found = corrected(
+        found = correct_mean(
             score_sums(y[picked], proxies[picked], probabilities[picked]),
             proxy_sums(x[known], np.full(known.sum(), 0.6)),
         )
@@ -102,14 +109,14 @@ def test_its_interval_covers() -> None:
     assert 0.93 < np.mean((low <= truth) & (truth <= high)) < 0.97
 
 
-def estimate_sums(y: Any, w: Any) -> Sums:
+def estimate_sums(y: Any, w: Any) -> WeightedSums:
     """Return the sums of the scores alone."""
     zero = y == 0
     sums = {
-        "w": w, "w_zero": w[zero], "ww": w**2, "ww_zero": w[zero] ** 2, "wy": w * y, "wyy": w * y**2,
-        "wwy": w**2 * y, "wwyy": w**2 * y**2, "w_low": w[:0], "w_noncommittal": w[:0],
+        "sum_w": w, "sum_w_zero": w[zero], "sum_w2": w**2, "sum_w2_zero": w[zero] ** 2, "sum_wy": w * y, "sum_wy2": w * y**2,
+        "sum_w2y": w**2 * y, "sum_w2y2": w**2 * y**2, "sum_w_low": w[:0], "sum_w_noncommittal": w[:0],
     }  # fmt: skip
-    return Sums(n=len(y), n_zero=int(zero.sum()), **{name: float(each.sum()) for name, each in sums.items()})
+    return WeightedSums(n=len(y), n_zero=int(zero.sum()), **{name: float(each.sum()) for name, each in sums.items()})
 
 
 def test_what_is_gained_narrows_the_interval_of_the_scores() -> None:
@@ -122,16 +129,16 @@ def test_what_is_gained_narrows_the_interval_of_the_scores() -> None:
 
     for values in (y[some], with_refusals):
         sums, scores = estimate_sums(values, ones), score_sums(values, x[some], ones)
-        alone, found = estimate(sums).interval, sharpened(sums, scores, proxy_sums(x, np.ones(400)))
+        alone, found = estimate_mean(sums).interval, narrow_interval(sums, scores, proxy_sums(x, np.ones(400)))
         assert alone is not None
         assert found is not None
-        bare = corrected(scores, proxy_sums(x, np.ones(400)))
+        bare = correct_mean(scores, proxy_sums(x, np.ones(400)))
         assert bare is not None
         assert found.mean == pytest.approx(bare.mean, abs=1e-9)
         assert found.interval[0] < found.mean < found.interval[1]
         assert found.interval[1] - found.interval[0] < alone[1] - alone[0]
         assert found.interval == pytest.approx(
-            interval_of(sums, found.mean, found.variance / variance_of(values)), abs=1e-9
+            mean_interval(sums, found.mean, found.variance / variance_of(values)), abs=1e-9
         )
 
 
@@ -148,4 +155,4 @@ def test_a_proxy_that_tells_nothing_corrects_nothing() -> None:
 
     for y in (alternating, one):
         sums, scores = estimate_sums(y, np.ones(60)), score_sums(y, x, np.ones(60))
-        assert sharpened(sums, scores, proxy_sums(x[:30], np.ones(30))) is None
+        assert narrow_interval(sums, scores, proxy_sums(x[:30], np.ones(30))) is None

@@ -1,7 +1,7 @@
-"""A database that an earlier revision's code wrote is read and worked on as if it had always been of this one.
+"""Databases written by earlier revisions are upgraded with all their data.
 
-The newest revision's is among them: it shows that the tables are still what they were when it was written.
-How these databases were made is told in databases/README.md.
+The newest revision has a database too: it shows that its tables have not changed since it was written. See
+databases/README.md.
 """
 
 from __future__ import annotations
@@ -21,11 +21,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
-from germane.alert import Change
-from germane.alerting.drop import Watch
+from germane.alert import AlertChange
+from germane.alerting.drop import DropWatcher
 from germane.score import Score
 from germane.settings import Drop
-from germane.storage import Advance, Decision, Outcome, Pick, Step, Store
+from germane.storage import (
+    AlertTransaction,
+    DeliveryOutcome,
+    SamplerStep,
+    SamplingDecision,
+    SelectedCandidate,
+    TrackingStore,
+)
 from germane.storage.db.migrate import REVISIONS, VERSION_TABLE
 from germane.storage.db.tables import metadata
 
@@ -33,17 +40,74 @@ DATABASES = Path(__file__).parent / "databases"
 FILL = runpy.run_path(str(DATABASES / "fill.py"))
 LEASE, NOON, SCORERS, read = (FILL[name] for name in ("LEASE", "NOON", "SCORERS", "read"))
 EARLIER = sorted(path.stem for path in DATABASES.glob("*.json"))
-FLEET = "0004"
-"""From this revision on there are more exchanges: some in the pool of a budget, or taken out of it."""
-WATCHED = "0005"
-"""From this revision on there are rollups, and what watches has its place: alerts, and what is told of them."""
-PAGED = "0006"
-"""From this revision on jobs are told of, and two answers are being scored again."""
-SINCE_WATCHED = pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WATCHED], indirect=True)
+WITH_BUDGET = "0004"
+"""From this revision on, the databases have candidates and exchanges that the budget has skipped."""
+WITH_ALERTS = "0005"
+"""From this revision on, the databases have rollups and alerts."""
+WITH_RESCORES = "0006"
+"""From this revision on, the databases have job runs, and two answers that are being scored again."""
+SINCE_ALERTS = pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_ALERTS], indirect=True)
+
+# What revision 0007 and the code of its time have renamed, by the field that contains it.
+_REASONS = {"not_drawn": "not_sampled", "capture_limit": "exchange_limit", "drawn": "sampled"}
+_RULES = {"floor": "mean_threshold"}
+RENAMED_FIELDS = {
+    "alert_events": {"what": "type"},
+    "alerts": {"kind": "type"},
+    "arrivals": {"zero": "is_zero"},
+    "baseline": {"keep": "sampling_rate"},
+    "candidates": {"draw": "sampling_key"},
+    "counts": {"rows": "scores", "unsampled": "undecided"},
+    "details": {"carriers": "contributors"},
+    "disagreements": {"labelled": "labeled"},
+    "exchange": {"draw": "sampling_key"},
+    "exchanges": {"draw": "sampling_key"},
+    "firing": {"carriers": "contributors"},
+    "history": {"text": "content"},
+    "lanes": {
+        "dead": "undelivered",
+        "died_at": "last_undelivered_at",
+        "error": "last_undelivered_error",
+        "failing": "retry_error",
+        "since": "waiting_since",
+    },
+    "notification": {"what": "type"},
+    "open_alerts": {"kind": "type"},
+    "sheets": {"works": "tasks"},
+    "shifts": {"kind": "dimension"},
+    "skipped": _REASONS,
+    "skipped_reasons": _REASONS,
+    "spending": {"calls": "requests", "picked": "selected"},
+    "state": {"lead": "active_fingerprint"},
+    "tasks": {"attempts": "claims", "tries": "retries", "since": "waiting_since", "again": "is_rescore"},
+    "troubles": {"error": "last_error", "since": "waiting_since", "until": "last_retry_at"},
+}
+RENAMED_VALUES: dict[str, dict[Any, Any]] = {
+    "dropped": _REASONS,
+    "key": {"580c5e72168fce1d574529d950f3abe6": "17f5a8723dc7786040531aa016b8e47d"},
+    "label": {"partly": "partly_relevant"},
+    "reason": _REASONS,
+    "rule": _RULES,
+    "sampling_reason": _REASONS,
+    "status": {"dead": "undelivered"},
+    "type": _RULES,
+    "version": {1: 2},
+}
+
+
+def renamed(value: Any, container: str = "") -> Any:
+    """Return what an earlier revision read under the names of today; ``container`` is the field that holds it."""
+    if isinstance(value, dict):
+        names = RENAMED_FIELDS.get(container, {})
+        new = {names.get(name, name): each for name, each in value.items()}
+        return {name: renamed(each, name) for name, each in new.items()}
+    if isinstance(value, list):
+        return [renamed(each, container) for each in value]
+    return RENAMED_VALUES.get(container, {}).get(value, value)
 
 
 class Clock:
-    """Shows when the databases were written, and what comes after when it is told to."""
+    """A clock that starts when the databases were written, and that tests advance."""
 
     now = NOON
 
@@ -53,7 +117,7 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that shows the moment at which the databases were written."""
+    """A clock that starts when the databases were written."""
     return Clock()
 
 
@@ -65,8 +129,8 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, clock: Clock) -> Iterator[Store]:
-    """A store on such a database, not migrated yet."""
+def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, clock: Clock) -> Iterator[TrackingStore]:
+    """A store on a database of that revision, not upgraded yet."""
     kind = database_url.partition(":")[0]
     script = (DATABASES / f"{revision}.{kind}.sql").read_bytes().decode()
     if kind == "sqlite":
@@ -76,39 +140,39 @@ def earlier(revision: str, database_url: str, postgresql: Any, tmp_path: Path, c
     else:
         with psycopg.connect(database_url) as line:
             line.execute(script.encode())
-    store = Store(database_url, clock=clock)
+    store = TrackingStore(database_url, clock=clock)
     yield store
     store.close()
 
 
 def test_each_earlier_revision_has_its_databases() -> None:
-    """So that none can be forgotten; the newest one may still be in the making."""
+    """Only the newest revision may still be without one."""
     assert list(REVISIONS[: len(EARLIER)]) == EARLIER
     assert len(EARLIER) >= max(6, len(REVISIONS) - 1)
 
 
-def test_everything_reads_the_same(earlier: Store, revision: str) -> None:
-    """Exchanges, scores, coverage, means, labels, the pool, what was spent, as the code that wrote them read them."""
+def test_an_upgraded_database_reads_the_same(earlier: TrackingStore, revision: str) -> None:
+    """The store returns everything that the code which wrote the database returned."""
     earlier.migrate()
     earlier.check()
 
-    before = ordered(json.loads((DATABASES / f"{revision}.json").read_text()))
+    before = ordered(renamed(json.loads((DATABASES / f"{revision}.json").read_text())))
     after = ordered(json.loads(json.dumps(read(earlier), default=str)))
 
     assert {name: within(after[name], before[name]) for name in before} == before
-    assert len(before["exchanges"]) == (18 if revision >= FLEET else 12)
+    assert len(before["exchanges"]) == (18 if revision >= WITH_BUDGET else 12)
     assert len(before["scores"]) >= 8
 
 
 def ordered(known: dict[str, Any]) -> dict[str, Any]:
-    """Return it with scores of one value in an order of their own: that of equal ones was nobody's promise."""
+    """Return it with scores of equal value in a fixed order, which the store does not promise."""
     assert [one["value"] for one in known["scores"]] == sorted(one["value"] for one in known["scores"])
     names = ("value", "exchange_id", "scorer", "fingerprint")
     return known | {"scores": sorted(known["scores"], key=lambda one: [one[name] for name in names])}
 
 
 def within(now: Any, then: Any) -> Any:
-    """Return of what is read now what was known then: later revisions know more."""
+    """Return the part of ``now`` that ``then`` has too: later revisions return more."""
     if isinstance(then, dict) and isinstance(now, dict):
         return {name: within(now[name], then[name]) for name in then if name in now}
     if isinstance(then, list) and isinstance(now, list) and len(now) == len(then):
@@ -116,19 +180,19 @@ def within(now: Any, then: Any) -> Any:
     return now
 
 
-def test_what_was_there_is_rolled_up(earlier: Store) -> None:
-    """All its hours are due, and the means are the same before and after."""
+def test_an_upgrade_marks_all_hours_for_rollup(earlier: TrackingStore) -> None:
+    """Means and coverage are the same before and after the rollup."""
     earlier.migrate()
-    before, covered = earlier.summary(), earlier.coverage()
+    before, covered = earlier.trends.summary(), earlier.trends.coverage()
 
-    assert earlier.due() > 0
-    earlier.roll(trend_by=["model"])
+    assert earlier.rollups.count_dirty_hours() > 0
+    earlier.rollups.update(breakdowns=["model"])
 
-    assert earlier.due() == 0
-    assert [(one.route, one.n, round(one.mean, 9)) for one in earlier.summary()] == [
+    assert earlier.rollups.count_dirty_hours() == 0
+    assert [(one.route, one.n, round(one.mean, 9)) for one in earlier.trends.summary()] == [
         (one.route, one.n, round(one.mean, 9)) for one in before
     ]
-    assert earlier.coverage() == covered
+    assert earlier.trends.coverage() == covered
     with earlier._database.read() as connection:
         hours = "SELECT sum(n) FROM rollup WHERE span = 3600 AND dimension = ''"
         assert connection.execute(text(hours)).scalar() == sum(one.n for one in before)
@@ -137,8 +201,8 @@ def test_what_was_there_is_rolled_up(earlier: Store) -> None:
         assert connection.execute(text(hours)).scalar() == raw
 
 
-def test_the_tables_are_those_of_a_new_database(earlier: Store) -> None:
-    """Alembic finds no difference between the classes and what was migrated with rows in it."""
+def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
+    """Alembic finds no difference after an upgrade of tables with rows."""
     earlier.migrate()
 
     with earlier._database.read() as connection:
@@ -146,8 +210,8 @@ def test_the_tables_are_those_of_a_new_database(earlier: Store) -> None:
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
-def test_so_are_the_indexes(earlier: Store) -> None:
-    """With their conditions, which Alembic does not compare."""
+def test_upgraded_indexes_match_the_models(earlier: TrackingStore) -> None:
+    """Including their conditions, which Alembic does not compare."""
     earlier.migrate()
 
     with earlier._database.write() as connection:
@@ -169,8 +233,8 @@ def conditions(index: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("revision", EARLIER[-1:], indirect=True)
-def test_the_last_one_has_something_in_every_column(earlier: Store) -> None:
-    """What it has nothing of, no later migration could be seen to lose."""
+def test_the_newest_database_has_a_value_in_every_column(earlier: TrackingStore) -> None:
+    """Otherwise a later migration could lose the column's values without being noticed."""
     with earlier._database.read() as connection:
         tables = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
         columns = {(table, one["name"]) for table in tables for one in inspect(connection).get_columns(table)}
@@ -181,33 +245,43 @@ def test_the_last_one_has_something_in_every_column(earlier: Store) -> None:
     assert empty == set()
 
 
-def test_what_was_left_to_do_is_done(earlier: Store, revision: str, clock: Clock) -> None:
-    """What waits is claimed, what runs is left until its lease ends, what is in the pool until it is picked.
+def test_unfinished_tasks_are_scored_after_an_upgrade(earlier: TrackingStore, revision: str, clock: Clock) -> None:
+    """Pending tasks are claimed, running ones after their lease ends, and candidates once they are selected.
 
-    Then everything has its score, and counts hold.
+    Afterwards no task is pending, and the counts add up.
     """
     earlier.migrate()
     at_once = done(earlier, clock)
     clock.now += LEASE + timedelta(minutes=1)
     later = done(earlier, clock)
 
-    again = [2, 4] if revision >= PAGED else []
-    assert [number(one) for one in sorted(at_once)] == [*again, 6, 9, 9, *([13, 13, 16] if revision >= FLEET else [])]
+    again = [2, 4] if revision >= WITH_RESCORES else []
+    assert [number(one) for one in sorted(at_once)] == [
+        *again,
+        6,
+        9,
+        9,
+        *([13, 13, 16] if revision >= WITH_BUDGET else []),
+    ]
     assert [number(one) for one in sorted(later)] == [7, 7, 8, 8]
-    earlier.assign([Decision(one.id, 1.0, "drawn") for one in earlier.unsampled(9)], SCORERS)
+    earlier.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "sampled") for one in earlier.sampling.list_undecided(9)], SCORERS
+    )
     assert len(done(earlier, clock)) == 4
-    assert picked(earlier) == ([12] if revision >= FLEET else [])
+    assert picked(earlier) == ([12] if revision >= WITH_BUDGET else [])
     done(earlier, clock)
-    for one in earlier.coverage():
+    for one in earlier.trends.coverage():
         assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values())
         assert one.pending == 0
 
 
-def picked(store: Store) -> list[int]:
-    """Pick all that is in the pool; return what was."""
-    found = [one.id for one in store.candidates(9)]
-    assert store.elect("sampler", "new", ttl=LEASE)
-    assert store.pick(Step("sampler", "new", "next"), [Pick(one, 0.5, "uniform") for one in found])
+def picked(store: TrackingStore) -> list[int]:
+    """Select all candidates; return their numbers."""
+    found = [one.id for one in store.sampling.list_candidates(9)]
+    assert store.workers.acquire_lease("sampler", "new", ttl=LEASE)
+    assert store.sampling.select_candidates(
+        SamplerStep("sampler", "new", "next"), [SelectedCandidate(one, 0.5, "uniform") for one in found]
+    )
     return [number(one) for one in found]
 
 
@@ -215,70 +289,75 @@ def number(exchange_id: str) -> int:
     return int(exchange_id, 16) - 1
 
 
-def done(store: Store, clock: Clock) -> list[str]:
-    """Score what can be claimed; return the exchanges."""
-    tasks = [task for claim in store.claim("new", SCORERS, limit=99, lease=LEASE) for task in claim.tasks]
+def done(store: TrackingStore, clock: Clock) -> list[str]:
+    """Score all tasks that can be claimed; return their exchanges."""
+    tasks = [task for claim in store.queue.claim_tasks("new", SCORERS, limit=99, lease=LEASE) for task in claim.tasks]
     scores = [Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5, scored_at=clock.now) for task in tasks]
-    assert store.complete("new", list(zip(tasks, scores, strict=True))) == list(zip(tasks, scores, strict=True))
+    assert store.queue.complete_tasks("new", list(zip(tasks, scores, strict=True))) == list(
+        zip(tasks, scores, strict=True)
+    )
     return [task.exchange_id for task in tasks]
 
 
-def test_it_can_be_pruned(earlier: Store, clock: Clock) -> None:
-    """Rows that were written before text could be erased are found by their age, and those that have none left are not.
-
-    All of them go later.
-    """
+def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock) -> None:
+    """Text is erased by age, also in rows older than erasure itself; later all exchanges and markers are deleted."""
     earlier.migrate()
-    everything = earlier.exchanges()
+    everything = earlier.answers.list_exchanges()
     clock.now += LEASE * 2
 
-    assert earlier.prune(texts_before=clock.now).texts == sum(one.question is not None for one in everything)
+    assert earlier.retention.prune(texts_before=clock.now).texts == sum(one.question is not None for one in everything)
     with earlier._database.read() as connection:
         left = connection.execute(text("SELECT count(*) FROM exchange WHERE question IS NOT NULL")).scalar()
     assert left == 0
-    assert earlier.prune(before=clock.now).exchanges == len(everything)
-    assert earlier.exchanges() == []
-    assert earlier.marks() == []
-    assert all(one.is_open for one in earlier.alerts())
+    assert earlier.retention.prune(before=clock.now).exchanges == len(everything)
+    assert earlier.answers.list_exchanges() == []
+    assert earlier.trends.list_markers() == []
+    assert all(one.is_open for one in earlier.alerts.search())
 
 
-@SINCE_WATCHED
-def test_hours_that_were_due_are_rolled_up(earlier: Store) -> None:
-    """Those that were never rolled up, and one that had changed since: trends are the same before and after."""
+@SINCE_ALERTS
+def test_dirty_hours_are_rolled_up_after_an_upgrade(earlier: TrackingStore) -> None:
+    """Hours without rollups and one that changed since: trends are the same before and after."""
     earlier.migrate()
     before = trends(earlier)
 
-    assert earlier.due() > 3
-    earlier.roll()
+    assert earlier.rollups.count_dirty_hours() > 3
+    earlier.rollups.update()
 
-    assert earlier.due() == 0
+    assert earlier.rollups.count_dirty_hours() == 0
     assert len(before) == 44
     assert trends(earlier) == before
 
 
-def trends(store: Store) -> list[Any]:
-    """Return means over time, to as many digits as do not depend on the order of sums."""
+def trends(store: TrackingStore) -> list[Any]:
+    """Return means over time, rounded so that they do not depend on the order of summation."""
     return [one | {"mean": round(one["mean"], 9)} for one in read(store)["trend"]]
 
 
-@SINCE_WATCHED
-def test_detectors_go_on_where_they_were(earlier: Store, clock: Clock) -> None:
-    """Scores that had arrived are taken by the detectors in turn, and what fires goes on to."""
+@SINCE_ALERTS
+def test_detectors_continue_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
+    """They process the queued scores, and a firing drop keeps firing."""
     earlier.migrate()
-    before = {one.service + one.scorer: one for one in earlier.detectors()}
-    assert [(one.service, one.value) for one in earlier.arrivals(9)] == [("caf\u00e9", 0.5)] * 2
+    before = {one.service + one.scorer: one for one in earlier.detectors.list_states()}
+    assert [(one.service, one.value) for one in earlier.detectors.list_new_scores(9)] == [("caf\u00e9", 0.5)] * 2
     clock.now += LEASE + timedelta(minutes=1)
     office = ("watcher", "new")
-    assert earlier.elect(*office, ttl=LEASE)
+    assert earlier.workers.acquire_lease(*office, ttl=LEASE)
 
-    open_alerts = {one.key: one for one in earlier.open_alerts()}
-    look = Watch(earlier, [Drop()], holder=office, clock=clock).look(open_alerts)
-    assert earlier.advance(Advance(holder=office, progress=look.progress, consumed=look.consumed))
+    open_alerts = {one.key: one for one in earlier.alerts.list_open()}
+    evaluation = DropWatcher(earlier, [Drop()], holder=office, clock=clock).evaluate(open_alerts)
+    assert earlier.alerts.commit(
+        AlertTransaction(
+            holder=office,
+            detector_states=evaluation.detector_states,
+            processed_score_ids=evaluation.processed_score_ids,
+        )
+    )
 
-    bad = [one for one in look.verdicts if one.state == "bad"]
+    bad = [one for one in evaluation.results if one.state == "bad"]
     assert [(open_alerts[one.key].id, one.labels["service"]) for one in bad] == [("a1", "shop")]
-    assert earlier.arrivals(9) == []
-    after = {one.service + one.scorer: one for one in earlier.detectors()}
+    assert earlier.detectors.list_new_scores(9) == []
+    after = {one.service + one.scorer: one for one in earlier.detectors.list_states()}
     assert after.keys() == before.keys()
     assert after["shoprelevancy"] == before["shoprelevancy"]
     evidence = [
@@ -288,28 +367,30 @@ def test_detectors_go_on_where_they_were(earlier: Store, clock: Clock) -> None:
     assert [version for _, version in evidence] == [1, 2]
 
 
-@SINCE_WATCHED
-def test_alerts_go_on_where_they_were(earlier: Store) -> None:
-    """Of one key none can be open beside another, and what is open is moved on."""
+@SINCE_ALERTS
+def test_alerts_continue_after_an_upgrade(earlier: TrackingStore) -> None:
+    """Open alerts can be resolved, and only one alert of a key can be open."""
     earlier.migrate()
-    known = {one.id: one for one in earlier.alerts()}
+    known = {one.id: one for one in earlier.alerts.search()}
     assert {name: one.state for name, one in known.items()} == {
         "a1": "firing", "a2": "resolved", "a3": "recovering", "a4": "pending",
     }  # fmt: skip
     again = replace(known["a3"], id="a5")
 
-    assert not earlier.advance(Advance(changes=[Change(alert=again)]))
+    assert not earlier.alerts.commit(AlertTransaction(changes=[AlertChange(alert=again)]))
     over = [replace(one, state="resolved", resolved_at=NOON) for one in known.values() if one.is_open]
-    assert earlier.advance(Advance(changes=[Change(alert=one, before=known[one.id]) for one in over]))
-    assert earlier.open_alerts() == []
-    assert earlier.advance(Advance(changes=[Change(alert=again)]))
-    assert earlier.open_alerts() == [again]
+    assert earlier.alerts.commit(
+        AlertTransaction(changes=[AlertChange(alert=one, before=known[one.id]) for one in over])
+    )
+    assert earlier.alerts.list_open() == []
+    assert earlier.alerts.commit(AlertTransaction(changes=[AlertChange(alert=again)]))
+    assert earlier.alerts.list_open() == [again]
 
 
-@SINCE_WATCHED
-def test_notifications_are_delivered(earlier: Store, clock: Clock) -> None:
-    """What is new at once, what failed once its time has come and before what waits behind it, what is being sent
-    when its lease has ended, and what is dead when it is asked for.
+@SINCE_ALERTS
+def test_notifications_are_delivered_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
+    """New ones at once, failed ones at their retry time and in order, claimed ones after their lease ends, and
+    undelivered ones when they are requeued.
     """
     earlier.migrate()
 
@@ -318,37 +399,37 @@ def test_notifications_are_delivered(earlier: Store, clock: Clock) -> None:
     assert delivered(earlier) == ["n1", "n2"]
     clock.now += LEASE
     assert delivered(earlier) == ["n3"]
-    assert earlier.resend() == 1
+    assert earlier.notifications.resend() == 1
     assert delivered(earlier) == ["n5"]
-    assert {one.status for one in earlier.notifications()} == {"sent"}
-    assert earlier.lanes() == []
+    assert {one.status for one in earlier.notifications.search()} == {"sent"}
+    assert earlier.notifications.list_channel_queues() == []
 
 
-def delivered(store: Store) -> list[str]:
-    """Take and settle all that is due; return the ids."""
+def delivered(store: TrackingStore) -> list[str]:
+    """Deliver all due notifications; return their ids."""
     found = []
     for channel in ("oncall", "slack", "hook", "pager", "mail"):
-        while (taken := store.take_notification(channel, "new", lease=LEASE)) is not None:
-            assert store.settle_notification(taken.id, "new", Outcome()) == "sent"
+        while (taken := store.notifications.claim(channel, "new", lease=LEASE)) is not None:
+            assert store.notifications.record_attempt(taken.id, "new", DeliveryOutcome()) == "sent"
             found.append(taken.id)
     return found
 
 
-@pytest.mark.parametrize("revision", [one for one in EARLIER if one >= PAGED], indirect=True)
-def test_what_is_scored_again_keeps_its_score_until_then(earlier: Store, clock: Clock) -> None:
-    """And has one score afterwards; jobs go with the process that told of them."""
+@pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_RESCORES], indirect=True)
+def test_a_rescored_answer_keeps_its_score_until_then(earlier: TrackingStore, clock: Clock) -> None:
+    """It has one score afterwards. Job runs are deleted with their worker."""
     earlier.migrate()
     assert scored(earlier) == [0.25]
     done(earlier, clock)
 
     assert scored(earlier) == [0.5, 0.5]
-    assert [one.name for one in earlier.jobs()] == ["save", "watch"]
-    earlier.dismiss("idle")
-    assert earlier.jobs() == []
+    assert [one.name for one in earlier.workers.list_job_runs()] == ["save", "watch"]
+    earlier.workers.deregister_worker("idle")
+    assert earlier.workers.list_job_runs() == []
 
 
-def scored(store: Store) -> list[float | None]:
-    """Return the values of what is, or was, scored again."""
+def scored(store: TrackingStore) -> list[float | None]:
+    """Return the values of the two rescored answers."""
     ids = [f"{one + 1:032x}" for one in (2, 4)]
-    found = store.scores_of(ids)
+    found = store.answers.get_scores(ids)
     return [one.value for id_ in ids for one in found.get(id_, ()) if one.scorer == "relevancy"]

@@ -1,4 +1,4 @@
-"""What is wrong with a database is said in words: what happened, to which one, how to mend it; never a password."""
+"""Errors of unreachable or invalid databases: they name the database, the problem and the fix, and no password."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from germane.errors import DatabaseUnreachable, SettingsError, StorageError
 from germane.exchange import Exchange
-from germane.storage import Store
+from germane.storage import TrackingStore
 
 Make = Callable[..., Exchange]
 SECRET = "s3cr3t"
@@ -31,23 +31,23 @@ SECRET = "s3cr3t"
         (f"postgresql://user:p@{SECRET}@localhost/x", "%40"),
     ],
 )
-def test_a_url_that_cannot_work_is_refused_at_once(url: str, message: str) -> None:
-    """With the reason, and without the URL itself, which may hold a password."""
+def test_an_invalid_url_is_rejected_at_once(url: str, message: str) -> None:
+    """The error does not contain the URL, which may include a password."""
     with pytest.raises(SettingsError, match=message) as caught:
-        Store(url)
+        TrackingStore(url)
 
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-def test_postgresql_means_psycopg_3() -> None:
-    """Whatever SQLAlchemy's own default is."""
-    assert Store("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
+def test_postgresql_uses_psycopg_3() -> None:
+    """Independent of SQLAlchemy's default driver."""
+    assert TrackingStore("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("given", [f"user:{SECRET}@", "", "user@"])
-def test_passwords_never_show(given: str, tmp_path: Path) -> None:
-    """Neither in repr nor in errors nor in what they are chained to, wherever in the URL it stands."""
-    store = Store(f"postgresql://{given}/x?host={tmp_path}&password={SECRET}")
+def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
+    """Neither in repr, in errors nor in their causes, wherever the URL contains the password."""
+    store = TrackingStore(f"postgresql://{given}/x?host={tmp_path}&password={SECRET}")
 
     with pytest.raises(DatabaseUnreachable) as caught:
         store.check()
@@ -57,18 +57,18 @@ def test_passwords_never_show(given: str, tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_server_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
-    """The message names the database and what the driver said."""
-    store = Store("postgresql://user:secret@127.0.0.1:1/shop")
+def test_a_stopped_server_raises_database_unreachable(tmp_path: Path) -> None:
+    """The message contains the database and the message of the driver."""
+    store = TrackingStore("postgresql://user:secret@127.0.0.1:1/shop")
 
     with pytest.raises(DatabaseUnreachable, match=r"postgresql://user:\*\*\*@127.0.0.1:1/shop .*start the server"):
         store.check()
     store.close()
 
 
-def test_a_database_that_does_not_exist_is_unreachable(postgresql: Any) -> None:
-    """And the message says to create it."""
-    store = Store(postgresql.url("missing"))
+def test_a_missing_database_raises_database_unreachable(postgresql: Any) -> None:
+    """The message says to create it."""
+    store = TrackingStore(postgresql.url("missing"))
 
     with pytest.raises(DatabaseUnreachable, match="create it"):
         store.check()
@@ -76,31 +76,31 @@ def test_a_database_that_does_not_exist_is_unreachable(postgresql: Any) -> None:
 
 
 @pytest.mark.parametrize("work", ["check", "migrate"])
-def test_a_path_that_cannot_be_written_is_named(tmp_path: Path, work: str) -> None:
-    """With what to do about it."""
-    store = Store(f"sqlite:///{tmp_path}/missing/germane.db")
+def test_an_unwritable_path_is_reported(tmp_path: Path, work: str) -> None:
+    """The message contains the path and a hint."""
+    store = TrackingStore(f"sqlite:///{tmp_path}/missing/germane.db")
 
     with pytest.raises(DatabaseUnreachable, match=r"missing/germane.db .*unable to open.*make sure that its directory"):
         getattr(store, work)()
     store.close()
 
 
-def test_a_read_only_database_is_named(sqlite_store: Store, make: Make) -> None:
-    """It can still be read."""
+def test_writing_to_a_read_only_database_is_reported(sqlite_store: TrackingStore, make: Make) -> None:
+    """Reading it works."""
     path = str(sqlite_store._database.url.database)
-    read_only = Store(f"sqlite:///file:{path}?mode=ro&uri=true")
+    read_only = TrackingStore(f"sqlite:///file:{path}?mode=ro&uri=true")
 
     read_only.check()
-    with pytest.raises(DatabaseUnreachable, match="right to write"):
-        read_only.add([make()])
+    with pytest.raises(DatabaseUnreachable, match="write access"):
+        read_only.exchanges.add([make()])
     read_only.close()
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    """Rather than overwritten."""
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
+    """It is not overwritten."""
     path = tmp_path / "notes.txt"
     path.write_text("something else " * 100)
-    store = Store(f"sqlite:///{path}")
+    store = TrackingStore(f"sqlite:///{path}")
 
     with pytest.raises(DatabaseUnreachable, match=r"not a database.*choose another path"):
         store.migrate()
@@ -109,12 +109,12 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_relative_path_stays_where_it_was(tmp_path: Path, make: Make) -> None:
-    """An application that changes its directory does not change its database."""
+def test_a_relative_path_is_resolved_once(tmp_path: Path, make: Make) -> None:
+    """Changing the working directory does not change the database."""
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
-        store = Store("sqlite:///here.db")
+        store = TrackingStore("sqlite:///here.db")
     finally:
         os.chdir(before)
     store.migrate()
@@ -123,48 +123,52 @@ def test_a_relative_path_stays_where_it_was(tmp_path: Path, make: Make) -> None:
     store.close()
 
 
-def test_a_refused_row_is_not_quoted(store: Store, make: Make) -> None:
-    """What users wrote stays out of errors, and out of what they are chained to."""
+def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
+    """Errors and their causes do not contain user data."""
     exchange = make(question="-".join(["my", "own", "question"]), status=None)  # not as it stands in a line of code
     with pytest.raises(StorageError) as caught:
-        store.add([exchange])
+        store.exchanges.add([exchange])
 
     assert "my-own" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("wrong", [{"trace_id": "\ud800"}, {"span_id": object()}])
-def test_values_that_the_driver_cannot_send_are_refused(store: Store, make: Make, wrong: dict[str, Any]) -> None:
-    """As an error of ours, whatever the driver raises."""
+def test_values_that_the_driver_cannot_encode_are_refused(
+    store: TrackingStore, make: Make, wrong: dict[str, Any]
+) -> None:
+    """Every driver error becomes ContentRefused."""
     with pytest.raises(StorageError):
-        store.add([make(**wrong)])
+        store.exchanges.add([make(**wrong)])
 
 
-def test_a_store_goes_on_after_a_cut_line(line: Any, postgresql: Any, migrated_database: str, make: Make) -> None:
-    """Each use says that the database is away, until it is back."""
-    store = Store(postgresql.url(migrated_database, line.directory))
-    store.add([make()])
-    line.cut()
+def test_a_store_recovers_from_a_lost_connection(
+    proxy: Any, postgresql: Any, migrated_database: str, make: Make
+) -> None:
+    """Each use raises DatabaseUnreachable until the database is reachable again."""
+    store = TrackingStore(postgresql.url(migrated_database, proxy.directory))
+    store.exchanges.add([make()])
+    proxy.disconnect()
     for _ in range(2):
         with pytest.raises(DatabaseUnreachable):
-            store.add([make()])
-    line.mend()
+            store.exchanges.add([make()])
+    proxy.reconnect()
 
-    store.add([make()])
+    store.exchanges.add([make()])
 
-    assert store.counts().captured == 2
+    assert store.answers.counts().captured == 2
     store.close()
 
 
-def test_closing_is_no_end(sqlite_store: Store) -> None:
-    """A store opens new connections when it is used again."""
+def test_a_closed_store_can_be_used_again(sqlite_store: TrackingStore) -> None:
+    """It opens new connections."""
     sqlite_store.close()
     sqlite_store.close()
 
-    assert sqlite_store.counts().captured == 0
+    assert sqlite_store.answers.counts().captured == 0
 
 
-def test_closing_waits_for_what_is_under_way(store: Store) -> None:
-    """A connection that another thread still uses is closed as well, and not left to the garbage collector."""
+def test_close_waits_for_running_transactions(store: TrackingStore) -> None:
+    """A connection in use by another thread is closed too, and not left to the garbage collector."""
     under_way = threading.Event()
     closed: list[Any] = []
 
@@ -184,14 +188,14 @@ def test_closing_waits_for_what_is_under_way(store: Store) -> None:
         closed[0].cursor().execute("SELECT 1")
 
 
-def test_a_writer_waits_for_another_one(sqlite_store: Store, make: Make) -> None:
-    """SQLite has one at a time; readers do not wait."""
+def test_a_writer_waits_for_another_writer(sqlite_store: TrackingStore, make: Make) -> None:
+    """SQLite allows one at a time; readers do not wait."""
     other = sqlite3.connect(str(sqlite_store._database.url.database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert sqlite_store.counts().captured == 0
+    assert sqlite_store.answers.counts().captured == 0
     other.execute("COMMIT")
     other.close()
 
-    sqlite_store.add([make()])
+    sqlite_store.exchanges.add([make()])
 
-    assert sqlite_store.counts().captured == 1
+    assert sqlite_store.answers.counts().captured == 1

@@ -1,4 +1,4 @@
-"""Where text goes as soon as it is scored, nothing of it is left in any table once nobody needs it."""
+"""Erasing text as soon as it is scored."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import text
 
 from germane.annotation import Feedback
-from germane.exchange import Context, Exchange, Turn
-from germane.score import Reason, Score
-from germane.storage import Decision, Removed, Step, Store
+from germane.exchange import Context, Exchange, Message
+from germane.score import UnscoredReason, Score
+from germane.storage import SamplingDecision, PruneResult, SamplerStep, TrackingStore
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -22,12 +22,12 @@ SCORERS = {"faithfulness": "f2", "relevancy": "f1"}
 
 
 @pytest.fixture
-def erasing(migrated_url: str, clock: Any) -> Iterator[Callable[[], Store]]:
+def erasing(migrated_url: str, clock: Any) -> Iterator[Callable[[], TrackingStore]]:
     """Opens stores that erase what is scored."""
-    opened: list[Store] = []
+    opened: list[TrackingStore] = []
 
-    def open_one() -> Store:
-        opened.append(Store(migrated_url, clock=clock, erase_after_scoring=True))
+    def open_one() -> TrackingStore:
+        opened.append(TrackingStore(migrated_url, clock=clock, erase_after_scoring=True))
         return opened[-1]
 
     yield open_one
@@ -41,13 +41,13 @@ def secret(make: Make) -> Callable[..., Exchange]:
 
     def full(minutes: float = 0, **given: Any) -> Exchange:
         said = {"question": SECRET, "answer": SECRET, "error": SECRET}
-        return make(minutes, contexts=(Context(SECRET),), history=(Turn("user", SECRET),), **said | given)
+        return make(minutes, contexts=(Context(SECRET),), history=(Message("user", SECRET),), **said | given)
 
     return full
 
 
-def results(store: Store, owner: str = "me", **scorers: str) -> list[tuple[Any, Score]]:
-    claims = store.claim(owner, scorers or SCORERS, limit=99, lease=LEASE)
+def results(store: TrackingStore, owner: str = "me", **scorers: str) -> list[tuple[Any, Score]]:
+    claims = store.queue.claim_tasks(owner, scorers or SCORERS, limit=99, lease=LEASE)
     return [
         (
             task,
@@ -60,12 +60,12 @@ def results(store: Store, owner: str = "me", **scorers: str) -> list[tuple[Any, 
     ]
 
 
-def drawn(store: Store, *exchanges: Exchange) -> None:
-    store.add(exchanges)
-    store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], SCORERS)
+def drawn(store: TrackingStore, *exchanges: Exchange) -> None:
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], SCORERS)
 
 
-def places_of_secret(store: Store) -> list[str]:
+def places_of_secret(store: TrackingStore) -> list[str]:
     found = []
     for table in ("exchange", "scoring_task", "score", "feedback"):
         with store._database.read() as connection:
@@ -74,99 +74,108 @@ def places_of_secret(store: Store) -> list[str]:
     return found
 
 
-def test_text_goes_with_the_last_score(erasing: Callable[[], Store], secret: Make, clock: Any) -> None:
-    """Not before: the other scorer still needs it. What was returned, for spans, has its text."""
+def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore], secret: Make, clock: Any) -> None:
+    """Not before: the other scorer needs it. The returned score, for spans, still has its text."""
     store = erasing()
     exchange = secret()
     drawn(store, exchange)
-    store.add_feedback([Feedback(id="1", exchange_id=exchange.id, score=0.0, comment=SECRET, created_at=clock.now)])
+    store.labels.add_feedback(
+        [Feedback(id="1", exchange_id=exchange.id, score=0.0, comment=SECRET, created_at=clock.now)]
+    )
     first, last = results(store)
 
-    assert store.complete("me", [first]) == [first]
-    assert store.exchanges() == [exchange]
+    assert store.queue.complete_tasks("me", [first]) == [first]
+    assert store.answers.list_exchanges() == [exchange]
 
-    assert store.complete("me", [last]) == [last]
+    assert store.queue.complete_tasks("me", [last]) == [last]
     assert places_of_secret(store) == []
-    assert [one.value for one in store.scores_of([exchange.id])[exchange.id]] == [0.5, 0.5]
-    assert store.scores_of([exchange.id])[exchange.id][0].details == {"words": 3}
+    assert [one.value for one in store.answers.get_scores([exchange.id])[exchange.id]] == [0.5, 0.5]
+    assert store.answers.get_scores([exchange.id])[exchange.id][0].details == {"words": 3}
 
 
-def test_what_a_score_says_is_not_written_at_all(erasing: Callable[[], Store], secret: Make) -> None:
+def test_explanations_are_never_written(erasing: Callable[[], TrackingStore], secret: Make) -> None:
     """Also while the exchange waits for another scorer."""
     store = erasing()
     drawn(store, secret())
     first, _ = results(store)
-    store.complete("me", [first])
+    store.queue.complete_tasks("me", [first])
 
     assert not any(place.startswith(("score", "scoring_task")) for place in places_of_secret(store))
 
 
-def test_a_failure_closes_as_well(erasing: Callable[[], Store], secret: Make) -> None:
-    """Its error may quote the answer, and goes too."""
+def test_text_is_erased_after_a_failure(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+    """The error may quote the answer, and is erased too."""
     store = erasing()
     drawn(store, secret())
     failed = [
-        (task, Score(scorer=task.scorer, fingerprint="f", reason=Reason.UNPARSABLE, explanation=SECRET))
+        (task, Score(scorer=task.scorer, fingerprint="f", reason=UnscoredReason.UNPARSABLE, explanation=SECRET))
         for task, _ in results(store)
     ]
 
-    store.complete("me", failed)
+    store.queue.complete_tasks("me", failed)
 
     assert places_of_secret(store) == []
 
 
-def test_what_the_sampler_skips_goes_at_once(erasing: Callable[[], Store], secret: Make) -> None:
-    """Nobody will read it; what one scorer still takes stays."""
+def test_text_of_skipped_exchanges_is_erased_at_once(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+    """Unless another scorer still needs it."""
     store = erasing()
     skipped, drawn_ = secret(0), secret(1)
-    store.add([skipped, drawn_])
-    skip = dict.fromkeys(SCORERS, Reason.NOT_DRAWN)
-    one = {"relevancy": Reason.FILTERED}
-    store.assign([Decision(skipped.id, 0.5, "not_drawn", skip), Decision(drawn_.id, 0.5, "drawn", one)], SCORERS)
+    store.exchanges.add([skipped, drawn_])
+    skip = dict.fromkeys(SCORERS, UnscoredReason.NOT_SAMPLED)
+    one = {"relevancy": UnscoredReason.FILTERED}
+    store.sampling.assign_tasks(
+        [SamplingDecision(skipped.id, 0.5, "not_sampled", skip), SamplingDecision(drawn_.id, 0.5, "sampled", one)],
+        SCORERS,
+    )
 
-    assert [found.question for found in store.exchanges()] == [SECRET, None]
+    assert [found.question for found in store.answers.list_exchanges()] == [SECRET, None]
 
 
-def test_what_a_budget_passes_over_goes_too(erasing: Callable[[], Store], secret: Make) -> None:
+def test_text_of_skipped_candidates_is_erased(erasing: Callable[[], TrackingStore], secret: Make) -> None:
     """Not while it is a candidate."""
     store = erasing()
     exchange = secret()
-    store.add([exchange])
-    store.elect("sampler", "me", ttl=LEASE)
-    store.assign([Decision(exchange.id, 1.0, "candidate")], SCORERS)
-    assert store.exchanges() == [exchange]
+    store.exchanges.add([exchange])
+    store.workers.acquire_lease("sampler", "me", ttl=LEASE)
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "candidate")], SCORERS)
+    assert store.answers.list_exchanges() == [exchange]
 
-    assert store.pass_over(Step("sampler", "me", "here"), {exchange.id: 0.5}, Reason.NOT_DRAWN)
+    assert store.sampling.skip_candidates(
+        SamplerStep("sampler", "me", "here"), {exchange.id: 0.5}, UnscoredReason.NOT_SAMPLED
+    )
 
     assert places_of_secret(store) == []
 
 
-def test_feedback_does_not_change_what_a_pick_stands_for(erasing: Callable[[], Store], secret: Make) -> None:
-    """Those that were not picked have lost their text, and it goes on standing for them; a candidate is scored."""
+def test_feedback_does_not_change_sampling_weights(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+    """Skipped exchanges have lost their text and are not scored; candidates are."""
     store = erasing()
     picked, candidate = secret(0), secret(1)
-    store.add([picked, candidate])
-    store.assign([Decision(picked.id, 0.25, "drawn"), Decision(candidate.id, None, "candidate")], SCORERS)
+    store.exchanges.add([picked, candidate])
+    store.sampling.assign_tasks(
+        [SamplingDecision(picked.id, 0.25, "sampled"), SamplingDecision(candidate.id, None, "candidate")], SCORERS
+    )
 
-    assert store.consider([], [picked.id, candidate.id], SCORERS) == 2
+    assert store.sampling.apply_feedback([], [picked.id, candidate.id], SCORERS) == 2
 
-    store.complete("me", results(store))
+    store.queue.complete_tasks("me", results(store))
     with store._database.read() as connection:
         rows = connection.execute(text("SELECT DISTINCT exchange_id, sampling_probability FROM score")).all()
     assert {tuple(row) for row in rows} == {(picked.id, 0.25), (candidate.id, 1.0)}
 
 
-def test_of_two_processes_that_end_at_once_one_erases(erasing: Callable[[], Store], secret: Make) -> None:
-    """Whichever commits later sees that nothing is left."""
+def test_one_of_two_concurrent_processes_erases_the_text(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+    """The one that commits later sees that no task is left."""
     first, second = erasing(), erasing()
     drawn(first, *(secret(place) for place in range(20)))
     done = [(first, "a", results(first, "a", relevancy="f1")), (second, "b", results(second, "b", faithfulness="f2"))]
     barrier = threading.Barrier(2)
 
-    def complete(store: Store, owner: str, found: list[tuple[Any, Score]]) -> None:
+    def complete(store: TrackingStore, owner: str, found: list[tuple[Any, Score]]) -> None:
         for one in found:
             barrier.wait(30)
-            store.complete(owner, [one])
+            store.queue.complete_tasks(owner, [one])
 
     threads = [threading.Thread(target=complete, args=each) for each in done]
     for thread in threads:
@@ -174,28 +183,28 @@ def test_of_two_processes_that_end_at_once_one_erases(erasing: Callable[[], Stor
     for thread in threads:
         thread.join()
 
-    assert first.counts().done == 40
+    assert first.answers.counts().done == 40
     assert places_of_secret(first) == []
 
 
-def test_housekeeping_finds_what_was_scored_before_the_setting(
-    erasing: Callable[[], Store], store: Store, secret: Make, clock: Any
+def test_pruning_erases_text_scored_before_the_setting(
+    erasing: Callable[[], TrackingStore], store: TrackingStore, secret: Make, clock: Any
 ) -> None:
-    """What waits, and what nobody has decided on, keeps its text."""
+    """Undecided exchanges and those with pending tasks keep their text."""
     scored, waiting, undecided = secret(0), secret(1), secret(2)
     drawn(store, scored)
-    store.complete("me", results(store))
+    store.queue.complete_tasks("me", results(store))
     drawn(store, waiting)
-    store.add([undecided])
+    store.exchanges.add([undecided])
 
-    assert erasing().prune() == Removed(texts=1)
-    assert [found.question for found in store.exchanges()] == [SECRET, SECRET, None]
+    assert erasing().retention.prune() == PruneResult(texts=1)
+    assert [found.question for found in store.answers.list_exchanges()] == [SECRET, SECRET, None]
 
 
-def test_without_the_setting_everything_stays(store: Store, secret: Make) -> None:
-    """Text is kept for as long as the retention says."""
+def test_text_stays_without_the_setting(store: TrackingStore, secret: Make) -> None:
+    """Until the retention period ends."""
     drawn(store, secret())
-    store.complete("me", results(store))
+    store.queue.complete_tasks("me", results(store))
 
     assert "exchange.answer" in places_of_secret(store)
     assert "score.explanation" in places_of_secret(store)

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from germane.storage.stats.estimate import Estimate, Interval, Sums, _trials, estimate
+from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, _trials, estimate_mean
 
 
-def sums(values: list[float], weights: list[float], times: int = 1) -> Sums:
+def sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
     """Return the sums over scores of these weights, each of them so many times."""
     pairs = list(zip(weights, values, strict=True))
     zeros = [w for w, y in pairs if y == 0]
-    return Sums(
-        n=times * len(pairs), n_zero=times * len(zeros), w=times * sum(weights), w_zero=times * sum(zeros),
-        ww=times * sum(w * w for w in weights), ww_zero=times * sum(w * w for w in zeros),
-        wy=times * sum(w * y for w, y in pairs), wyy=times * sum(w * y * y for w, y in pairs),
-        wwy=times * sum(w * w * y for w, y in pairs), wwyy=times * sum((w * y) ** 2 for w, y in pairs),
-        w_low=0.0, w_noncommittal=0.0,
+    return WeightedSums(
+        n=times * len(pairs), n_zero=times * len(zeros), sum_w=times * sum(weights), sum_w_zero=times * sum(zeros),
+        sum_w2=times * sum(w * w for w in weights), sum_w2_zero=times * sum(w * w for w in zeros),
+        sum_wy=times * sum(w * y for w, y in pairs), sum_wy2=times * sum(w * y * y for w, y in pairs),
+        sum_w2y=times * sum(w * w * y for w, y in pairs), sum_w2y2=times * sum((w * y) ** 2 for w, y in pairs),
+        sum_w_low=0.0, sum_w_noncommittal=0.0,
     )  # fmt: skip
 
 
 def found(values: list[float], weights: list[float] | None = None, times: int = 1) -> tuple[Estimate, Interval]:
-    estimated = estimate(sums(values, weights or [1.0] * len(values), times))
+    estimated = estimate_mean(sums(values, weights or [1.0] * len(values), times))
     assert estimated.interval is not None
     return estimated, estimated.interval
 
@@ -118,5 +118,5 @@ def test_one_refusal_among_many_reaches_further_down_than_up() -> None:
 
 def test_fewer_than_twenty_scores_are_not_enough() -> None:
     """To judge by; the figures are there all the same."""
-    assert not found([0.5] * 19)[0].enough
-    assert found([0.5] * 20)[0].enough
+    assert not found([0.5] * 19)[0].has_min_samples
+    assert found([0.5] * 20)[0].has_min_samples

@@ -1,4 +1,4 @@
-"""Beyond the capture limit exchanges are counted instead of stored, and the log tells when that begins and ends."""
+"""The exchange limit of the writer: counts and log messages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from germane.exchange import Exchange, draw_of
-from germane.storage import Coverage, Store, Writer
+from germane.exchange import Exchange, sampling_key_for
+from germane.storage import Coverage, TrackingStore, ExchangeWriter
 
 Make = Callable[..., Exchange]
-WriteTo = Callable[..., Writer]
+WriteTo = Callable[..., ExchangeWriter]
 LIMIT = 600
 LONG = 20.0
 
@@ -38,9 +38,9 @@ def time() -> Time:
 
 
 @pytest.fixture
-def writer(store: Store, time: Time) -> Iterator[Writer]:
+def writer(store: TrackingStore, time: Time) -> Iterator[ExchangeWriter]:
     """A writer with a limit, that is stopped afterwards."""
-    opened = Writer(store, limit=LIMIT, interval=0.01, scorers=("a", "b"), clock=time)
+    opened = ExchangeWriter(store, limit=LIMIT, interval=0.01, scorers=("a", "b"), clock=time)
     yield opened
     opened.stop(LONG)
 
@@ -49,15 +49,15 @@ def nanoseconds(moment: datetime) -> int:
     return int(moment.timestamp()) * 1_000_000_000
 
 
-def offer(writer: Writer, make: Make, minutes: float = 0, **fields: Any) -> Exchange | None:
+def offer(writer: ExchangeWriter, make: Make, minutes: float = 0, **fields: Any) -> Exchange | None:
     """Do as the tracer does: ask, then put what is kept, with its probability."""
     exchange = make(minutes, **fields)
-    draw = fields.get("draw", draw_of(exchange.trace_id))
+    draw = fields.get("sampling_key", sampling_key_for(exchange.trace_id))
     started = nanoseconds(exchange.started_at)
     probability = writer.admit(exchange.service, exchange.route, started, draw)
     if probability is None:
         return None
-    kept = make(minutes, **fields | {"draw": draw, "capture_probability": probability})
+    kept = make(minutes, **fields | {"sampling_key": draw, "capture_probability": probability})
     assert writer.put(kept)
     return kept
 
@@ -68,74 +68,76 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in ours]
 
 
-def test_without_a_limit_all_are_kept(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
-    """Each surely."""
+def test_without_a_limit_all_exchanges_are_kept(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+    """Each with probability 1."""
     writer = write_to(sqlite_store)
     assert {writer.admit("shop", "ask", 0, 1.0) for _ in range(1_000)} == {1.0}
 
 
-def test_what_is_beyond_is_counted_by_minute_and_route(store: Store, writer: Writer, make: Make) -> None:
-    """As skipped, for each scorer; what is kept is stored with its probability, not under its draw."""
+def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
+    store: TrackingStore, writer: ExchangeWriter, make: Make
+) -> None:
+    """As skipped, for each scorer. Kept ones are stored with their probability, which is at least their sampling key."""
     offered = [(minute, route) for minute in (0, 1) for route in ("ask", "chat") for _ in range(200)]
     kept = [one for minute, route in offered if (one := offer(writer, make, minute, route=route))]
     assert writer.flush(LONG)
 
-    stored = store.exchanges(limit=1_000)
+    stored = store.answers.list_exchanges(limit=1_000)
     assert {one.id for one in stored} == {one.id for one in kept}
-    assert writer.thinned == 800 - len(kept) > 600
+    assert writer.not_admitted == 800 - len(kept) > 600
     assert writer.dropped == 0
     assert all(one.sampling_key <= one.capture_probability for one in stored)
     for route in ("ask", "chat"):
         gone = 400 - sum(one.route == route for one in kept)
-        expected = {"seen": gone, "skipped": {"capture_limit": gone}}
-        found = [one for one in store.coverage() if one.route == route]
+        expected = {"seen": gone, "skipped": {"exchange_limit": gone}}
+        found = [one for one in store.trends.coverage() if one.route == route]
         assert found == [Coverage(service="shop", route=route, scorer=name, **expected) for name in ("a", "b")]
-    second = [one for one in store.coverage(since=make(1).started_at) if one.scorer == "a"]
+    second = [one for one in store.trends.coverage(since=make(1).started_at) if one.scorer == "a"]
     assert sum(one.seen for one in second) == 400 - sum(one.started_at == make(1).started_at for one in kept)
 
 
-def test_the_counts_come_by_themselves(store: Store, writer: Writer, make: Make) -> None:
-    """Also when nothing is kept after them, and nobody flushes."""
+def test_counts_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+    """Also if no exchange is kept after them."""
     for _ in range(LIMIT):
         offer(writer, make)
     assert writer.flush(LONG)
-    before = writer.thinned
-    assert offer(writer, make, draw=1.0) is None
+    before = writer.not_admitted
+    assert offer(writer, make, sampling_key=1.0) is None
 
     waiting = threading.Event()
     for _ in range(4_000):
-        if sum(one.seen for one in store.coverage() if one.scorer == "a") > before:
+        if sum(one.seen for one in store.trends.coverage() if one.scorer == "a") > before:
             break
         waiting.wait(0.005)
-    assert sum(one.seen for one in store.coverage() if one.scorer == "a") == writer.thinned == before + 1
+    assert sum(one.seen for one in store.trends.coverage() if one.scorer == "a") == writer.not_admitted == before + 1
 
 
-def test_the_log_tells_when_it_begins_and_when_it_is_over(
-    writer: Writer, make: Make, time: Time, caplog: pytest.LogCaptureFixture
+def test_the_start_and_end_of_thinning_are_logged(
+    writer: ExchangeWriter, make: Make, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once each, however many are beyond it; traffic about the limit is one beginning."""
+    """Once each; traffic that fluctuates around the limit logs one start."""
     caplog.set_level(logging.INFO)
     for _ in range(3):
         for _ in range(400):
             offer(writer, make)
         time.now += 1
-    gone = writer.thinned
+    gone = writer.not_admitted
     time.now += 60
     assert offer(writer, make) is not None
 
     assert messages(caplog) == [
-        ("WARNING", "more than 600 exchanges a minute: of further ones only a part is kept, the others are counted"),
-        ("INFO", f"under 600 exchanges a minute again, all are kept; {gone} were not so far"),
+        ("WARNING", "more than 600 exchanges per minute: only a sample is kept, the others are counted"),
+        ("INFO", f"traffic is below 600 exchanges per minute again; all are kept ({gone} were dropped so far)"),
     ]
 
 
-def test_threads_share_one_limit(sqlite_store: Store, make: Make, write_to: WriteTo) -> None:
-    """None is counted twice or not at all, and together they keep what one would."""
+def test_threads_share_one_limit(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+    """Each exchange is counted exactly once, and together they keep as many as one thread would."""
     writer, kept = write_to(sqlite_store, limit=LIMIT, clock=Time()), []
 
     def work(seed: int) -> None:
         for number in range(1_000):
-            probability = writer.admit("shop", "ask", 0, draw_of(f"{seed} {number}"))
+            probability = writer.admit("shop", "ask", 0, sampling_key_for(f"{seed} {number}"))
             if probability is not None:
                 kept.append(probability)
 
@@ -145,26 +147,26 @@ def test_threads_share_one_limit(sqlite_store: Store, make: Make, write_to: Writ
     for thread in threads:
         thread.join()
 
-    assert len(kept) + writer.thinned == 8_000
+    assert len(kept) + writer.not_admitted == 8_000
     assert 60 < len(kept) < 150
     assert writer.stop(LONG)
 
 
 FORKED = """
 import os, sys
-from germane.storage import Store, Writer
-writer = Writer(Store("sqlite://"), limit=1, interval=60, clock=lambda: 0.0)
+from germane.storage import TrackingStore, ExchangeWriter
+writer = ExchangeWriter(TrackingStore("sqlite://"), limit=1, interval=60, clock=lambda: 0.0)
 while writer.admit("shop", "ask", 0, 1.0):
     pass
-if writer.thinned != 1:
+if writer.not_admitted != 1:
     sys.exit(1)
 child = os.fork()
 if child == 0:
-    os._exit(0 if (writer.admit("shop", "ask", 0, 1.0), writer.thinned) == (1.0, 0) else 2)
+    os._exit(0 if (writer.admit("shop", "ask", 0, 1.0), writer.not_admitted) == (1.0, 0) else 2)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_begins_with_a_limit_of_its_own() -> None:
-    """What the parent has dropped is the parent's to count."""
+def test_a_forked_child_has_its_own_limit() -> None:
+    """The parent counts what it has dropped."""
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=LONG, check=False).returncode == 0

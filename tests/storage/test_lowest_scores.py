@@ -15,13 +15,21 @@ from sqlalchemy import delete, insert
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Store
-from germane.storage.answers.lowest_scores import WAYS, Chosen, by_value, lowest, of_all, of_few, of_route
+from germane.storage import TrackingStore
+from germane.storage.answers.lowest_scores import (
+    STRATEGIES,
+    ScoreFilter,
+    scan_by_value,
+    find_lowest,
+    scan_window,
+    scan_small_window,
+    scan_route,
+)
 from germane.storage.db.tables import exchange, score
 
 Make = Callable[..., Exchange]
 ROUTES, SERVICES, SCORERS, FINGERPRINTS = ("ask", "find"), ("shop", "help"), ("a", "b"), ("f1", "f2")
-LABELS = (None, "direct", "off", "noncommittal")
+LABELS = (None, "relevant", "irrelevant", "noncommittal")
 rows = st.lists(
     st.tuples(
         st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0, -0.1]), st.floats(0, 1)),
@@ -39,18 +47,18 @@ narrowed = st.fixed_dictionaries(
         "service": st.sampled_from(SERVICES),
         "route": st.sampled_from([*ROUTES, "nowhere"]),
         "fingerprint": st.sampled_from(FINGERPRINTS),
-        "label": st.sampled_from(["off", "noncommittal"]),
+        "label": st.sampled_from(["irrelevant", "noncommittal"]),
         "low": st.booleans(),
     },
 )
 ways: Any = st.sampled_from(
     [
-        WAYS,
-        (of_all,),
-        (partial(by_value, steps=(None,)),),
-        (partial(by_value, steps=(1, 4, 0)), of_all),
-        (partial(of_few, few=3), partial(of_route, few=3), partial(by_value, steps=(0, None))),
-        (of_route, partial(by_value, steps=()), of_all),
+        STRATEGIES,
+        (scan_window,),
+        (partial(scan_by_value, steps=(None,)),),
+        (partial(scan_by_value, steps=(1, 4, 0)), scan_window),
+        (partial(scan_small_window, few=3), partial(scan_route, few=3), partial(scan_by_value, steps=(0, None))),
+        (scan_route, partial(scan_by_value, steps=()), scan_window),
     ]
 )
 
@@ -59,7 +67,7 @@ ways: Any = st.sampled_from(
 class Written:
     """What was written to one database."""
 
-    store: Store
+    store: TrackingStore
     make: Make
 
     def write(self, given_rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -85,17 +93,17 @@ class Written:
         same = {name: row[name] for name in ("service", "route", "started_at")}
         return {
             "id": row["exchange_id"], "trace_id": "", "span_id": "", "contexts": [], "history": [], "attributes": {},
-            "status": "ok", "duration": 0.0, "draw": 1.0, "traced": True, **same,
+            "status": "ok", "duration": 0.0, "sampling_key": 1.0, "traced": True, **same,
         }  # fmt: skip
 
 
 @pytest.fixture
-def written(store: Store, make: Make) -> Written:
+def written(store: TrackingStore, make: Make) -> Written:
     """Writes scores past the store, which would take longer."""
     return Written(store, make)
 
 
-def sorted_plainly(given_rows: list[dict[str, Any]], chosen: Chosen) -> list[int]:
+def sorted_plainly(given_rows: list[dict[str, Any]], chosen: ScoreFilter) -> list[int]:
     """Return the ids of the scores that are wanted, lowest and then newest first."""
     names = ("scorer", "service", "route", "fingerprint", "label")
     found = [
@@ -119,10 +127,10 @@ def test_every_way_leads_to_the_same(
     there = written.write(rows)
     start = written.make().started_at
     moments = {name: start + timedelta(minutes=narrowed[name]) for name in ("since", "until") if name in narrowed}
-    chosen = Chosen(**{**narrowed, **moments})
+    chosen = ScoreFilter(**{**narrowed, **moments})
 
     with written.store._database.read() as connection:
-        found = lowest(connection, chosen, limit, ways)
+        found = find_lowest(connection, chosen, limit, ways)
 
     assert [row["id"] for row in found] == sorted_plainly(there, chosen)[:limit]
 
@@ -130,25 +138,25 @@ def test_every_way_leads_to_the_same(
 def test_a_way_that_would_take_long_gives_up(written: Written) -> None:
     """Then the next one is taken."""
     written.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
-    chosen = Chosen(scorer="a", route="ask")
-    unlikely = Chosen(scorer="a", fingerprint="f2")
+    chosen = ScoreFilter(scorer="a", route="ask")
+    unlikely = ScoreFilter(scorer="a", fingerprint="f2")
 
     with written.store._database.read() as connection:
-        assert of_few(connection, chosen, 5, few=59) is None
-        assert of_few(connection, chosen, 5, few=60) is not None
-        assert of_route(connection, chosen, 5, few=59) is None
-        assert of_route(connection, chosen, 5, few=60) is not None
-        assert of_route(connection, unlikely, 5, few=60) is None
-        assert by_value(connection, unlikely, 5, steps=(30, 20)) is None
-        assert by_value(connection, unlikely, 5, steps=(30, 30)) == []
+        assert scan_small_window(connection, chosen, 5, few=59) is None
+        assert scan_small_window(connection, chosen, 5, few=60) is not None
+        assert scan_route(connection, chosen, 5, few=59) is None
+        assert scan_route(connection, chosen, 5, few=60) is not None
+        assert scan_route(connection, unlikely, 5, few=60) is None
+        assert scan_by_value(connection, unlikely, 5, steps=(30, 20)) is None
+        assert scan_by_value(connection, unlikely, 5, steps=(30, 30)) == []
 
 
 def test_the_newest_of_many_refusals_come_first(written: Written) -> None:
     """Of a hundred that are all 0, a person sees the latest."""
     there = written.write([(0.0, number, "a", "shop", "ask", "f1", "noncommittal") for number in range(100)])
 
-    found = written.store.worst(limit=3, low=True)
+    found = written.store.answers.worst(limit=3, low=True)
 
     assert [one.exchange.id for one in found] == [row["exchange_id"] for row in reversed(there[-3:])]
-    assert written.store.worst(label="off") == []
-    assert written.store.worst(service="help") == []
+    assert written.store.answers.worst(label="irrelevant") == []
+    assert written.store.answers.worst(service="help") == []

@@ -1,4 +1,4 @@
-"""Tables come from migrations, which any process may run at any time."""
+"""Migrations of the tables, which any process may run at any time."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ import germane.storage.db.migrate as migrating
 from germane.errors import DatabaseNotMigrated
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Decision, Store
+from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db.tables import metadata
 
 
 @pytest.fixture
 def empty(database_url: str) -> Any:
     """A store whose database has no tables."""
-    store = Store(database_url)
+    store = TrackingStore(database_url)
     yield store
     store.close()
 
 
-def test_an_empty_database_gets_its_tables(empty: Store) -> None:
-    """Also when it is asked for twice."""
+def test_migrate_creates_the_tables(empty: TrackingStore) -> None:
+    """Calling it twice does no harm."""
     with pytest.raises(DatabaseNotMigrated, match="run 'germane db upgrade'"):
         empty.check()
 
@@ -43,17 +43,19 @@ def test_an_empty_database_gets_its_tables(empty: Store) -> None:
     empty.migrate()
 
     empty.check()
-    assert empty.counts().captured == 0
+    assert empty.answers.counts().captured == 0
 
 
-def test_using_a_database_without_tables_says_what_to_do(empty: Store, make: Callable[..., Exchange]) -> None:
-    """The same error as check() gives, from any method."""
-    for work in (lambda: empty.add([make()]), empty.counts, lambda: empty.unsampled(1)):
+def test_missing_tables_raise_an_error_that_names_the_command(
+    empty: TrackingStore, make: Callable[..., Exchange]
+) -> None:
+    """Every method raises the same error as check()."""
+    for work in (lambda: empty.exchanges.add([make()]), empty.answers.counts, lambda: empty.sampling.list_undecided(1)):
         with pytest.raises(DatabaseNotMigrated, match="germane db upgrade"):
             work()
 
 
-def test_models_and_migrations_are_the_same(empty: Store) -> None:
+def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
     """Alembic finds no difference between the classes and a migrated database."""
     empty.migrate()
     with empty._database.read() as connection:
@@ -63,7 +65,7 @@ def test_models_and_migrations_are_the_same(empty: Store) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_partial_indexes_are_the_same_too(database_url: str, empty: Store, tmp_path: Path) -> None:
+def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStore, tmp_path: Path) -> None:
     """Alembic does not compare their conditions."""
     empty.migrate()
     with empty._database.read() as connection:
@@ -88,8 +90,8 @@ def _partial_indexes(connection: Any) -> dict[str, str]:
     return found
 
 
-def test_the_list_of_revisions_is_complete() -> None:
-    """check() knows older from newer by it."""
+def test_all_migrations_are_listed() -> None:
+    """check() compares revisions by their position in the list."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrating.__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
@@ -98,8 +100,8 @@ def test_the_list_of_revisions_is_complete() -> None:
     assert tuple(reversed(revisions)) == migrating.REVISIONS
 
 
-def test_newer_tables_are_left_alone(empty: Store) -> None:
-    """A process of the old version beside the new one says so, and migrates nothing."""
+def test_newer_tables_are_not_migrated(empty: TrackingStore) -> None:
+    """A process of the old version raises an error during a rolling upgrade, and changes nothing."""
     empty.migrate()
     _set_version(empty, "9999")
 
@@ -108,8 +110,8 @@ def test_newer_tables_are_left_alone(empty: Store) -> None:
             work()
 
 
-def test_tables_whose_version_is_gone_are_not_migrated(empty: Store) -> None:
-    """An interrupted or meddled-with database is not taken for a good one."""
+def test_tables_without_a_version_are_not_migrated(empty: TrackingStore) -> None:
+    """An interrupted or modified database is not treated as valid."""
     empty.migrate()
     with empty._database.write() as connection:
         connection.execute(text(f"DELETE FROM {migrating.VERSION_TABLE}"))
@@ -118,15 +120,15 @@ def test_tables_whose_version_is_gone_are_not_migrated(empty: Store) -> None:
         empty.check()
 
 
-def _set_version(store: Store, version: str) -> None:
+def _set_version(store: TrackingStore, version: str) -> None:
     with store._database.write() as connection:
         connection.execute(text(f"UPDATE {migrating.VERSION_TABLE} SET version_num = '{version}'"))
 
 
 MIGRATE = """
 import sys
-from germane.storage import Store
-store = Store(sys.argv[1])
+from germane.storage import TrackingStore
+store = TrackingStore(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
 store.migrate()
@@ -135,8 +137,8 @@ store.close()
 """
 
 
-def test_processes_may_migrate_at_once(database_url: str) -> None:
-    """One does it, the others wait for it, and all of them find it done."""
+def test_processes_may_migrate_concurrently(database_url: str) -> None:
+    """One migrates, and the others wait for it."""
     command = [sys.executable, "-c", MIGRATE, database_url]
     pipe = subprocess.PIPE
     workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
@@ -152,9 +154,9 @@ def test_processes_may_migrate_at_once(database_url: str) -> None:
     assert [worker.returncode for worker in workers] == [0] * 3
 
 
-def test_migrating_waits_for_whoever_writes(tmp_path: Path) -> None:
-    """SQLite itself refuses to begin its write-ahead log while somebody else writes."""
-    store = Store(f"sqlite:///{tmp_path / 'germane.db'}")
+def test_migrate_waits_for_a_writer(tmp_path: Path) -> None:
+    """SQLite does not switch to the write-ahead log during another transaction."""
+    store = TrackingStore(f"sqlite:///{tmp_path / 'germane.db'}")
     store.migrate()
     store.close()
     other = sqlite3.connect(tmp_path / "germane.db", isolation_level=None, check_same_thread=False)
@@ -173,19 +175,21 @@ def test_migrating_waits_for_whoever_writes(tmp_path: Path) -> None:
     store.close()
 
 
-def test_sqlite_keeps_a_write_ahead_log(sqlite_store: Store) -> None:
-    """Readers go on while somebody writes."""
+def test_sqlite_uses_the_write_ahead_log(sqlite_store: TrackingStore) -> None:
+    """Readers continue while a transaction writes."""
     with sqlite_store._database.read() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
-def test_answers_shows_one_row_per_exchange_and_scorer(store: Store, make: Callable[..., Exchange], clock: Any) -> None:
-    """The view for SQL clients: a value with its weight, or the state of one that has none."""
+def test_the_answers_view_has_one_row_per_exchange_and_scorer(
+    store: TrackingStore, make: Callable[..., Exchange], clock: Any
+) -> None:
+    """It shows value and weight, or the state of a task without a score."""
     exchange = make()
-    store.add([exchange])
-    store.assign([Decision(exchange.id, 0.25, "uniform")], {"a": "f1", "b": "f2"})
-    [claim] = store.claim("me", {"a": "f1", "b": "f2"}, limit=1, lease=timedelta(seconds=9))
-    store.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.5))])
+    store.exchanges.add([exchange])
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.25, "uniform")], {"a": "f1", "b": "f2"})
+    [claim] = store.queue.claim_tasks("me", {"a": "f1", "b": "f2"}, limit=1, lease=timedelta(seconds=9))
+    store.queue.complete_tasks("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.5))])
 
     with store._database.read() as connection:
         query = text("SELECT scorer, fingerprint, state, value, weight, question FROM answers ORDER BY scorer")
@@ -196,15 +200,17 @@ def test_answers_shows_one_row_per_exchange_and_scorer(store: Store, make: Calla
     ]
 
 
-def test_answers_finds_the_score_by_what_really_made_it(store: Store, make: Callable[..., Exchange]) -> None:
-    """The server may name another model than the settings do: the row has its score, under the score's fingerprint."""
+def test_the_answers_view_uses_the_fingerprint_of_the_score(
+    store: TrackingStore, make: Callable[..., Exchange]
+) -> None:
+    """The judge may serve another model than the configured one: the row has the score and the score's fingerprint."""
     exchange = make()
-    store.add([exchange])
+    store.exchanges.add([exchange])
     for configured in ("f1", "f2"):
-        store.assign([Decision(exchange.id, 1.0, "uniform")], {"a": configured})
-        [claim] = store.claim("me", {"a": configured}, limit=1, lease=timedelta(seconds=9))
+        store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "uniform")], {"a": configured})
+        [claim] = store.queue.claim_tasks("me", {"a": configured}, limit=1, lease=timedelta(seconds=9))
         score = Score(scorer="a", fingerprint=f"{configured} served", value=0.5)
-        store.complete("me", [(claim.tasks[0], score)])
+        store.queue.complete_tasks("me", [(claim.tasks[0], score)])
 
     with store._database.read() as connection:
         rows = connection.execute(text("SELECT fingerprint, state, value FROM answers ORDER BY fingerprint")).all()

@@ -1,4 +1,4 @@
-"""SQLite on a network file system is refused, where it can be told."""
+"""SQLite on network file systems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from germane.errors import SettingsError
 from germane.storage.db.engine import Database
-from germane.storage.db.network_filesystem import NETWORK, kind_of, refuse_network
+from germane.storage.db.network_filesystem import NETWORK_FILESYSTEMS, filesystem_type, reject_network_filesystem
 
 TABLE = rb"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 23 22 0:21 / /proc rw,nosuid - proc proc rw
@@ -34,20 +34,20 @@ broken
         ("/srv/far/germane.db", "fuse.sshfs"),
     ],
 )
-def test_the_longest_mount_above_a_file_says_where_it_lies(path: str, kind: str) -> None:
-    """Names that merely begin alike are no mount points, and of two at one place the later one counts."""
-    assert kind_of(Path(path), TABLE) == kind
+def test_the_longest_mount_point_decides(path: str, kind: str) -> None:
+    """A common name prefix is no mount point, and of two mounts on one point the later counts."""
+    assert filesystem_type(Path(path), TABLE) == kind
 
 
-def test_without_a_table_nothing_is_told() -> None:
-    """Where the system does not say what is mounted, no file is refused."""
-    assert kind_of(Path("/srv/germane.db"), b"") is None
-    refuse_network(Path("/srv/germane.db"), lambda: b"")
+def test_without_a_mount_table_no_file_is_rejected() -> None:
+    """Other operating systems have none."""
+    assert filesystem_type(Path("/srv/germane.db"), b"") is None
+    reject_network_filesystem(Path("/srv/germane.db"), lambda: b"")
 
 
-@pytest.mark.parametrize("kind", sorted(NETWORK))
-def test_every_network_file_system_is_refused(kind: str, tmp_path: Path) -> None:
-    """The error says what is wrong, why, and both ways out of it; the file does not come into being."""
+@pytest.mark.parametrize("kind", sorted(NETWORK_FILESYSTEMS))
+def test_sqlite_on_a_network_file_system_is_rejected(kind: str, tmp_path: Path) -> None:
+    """The error contains the reason and two alternatives. The file is not created."""
     table = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:1 / {tmp_path} rw - {kind} far:/x rw\n".encode()
     with pytest.raises(SettingsError, match=rf"network file system \({kind}\).*locks.*PostgreSQL, or a file on a disk"):
         Database(f"sqlite:///{tmp_path}/germane.db", mounts=lambda: table)
@@ -55,8 +55,8 @@ def test_every_network_file_system_is_refused(kind: str, tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    """A local name for a file far away is refused too."""
+def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
+    """A local link to a remote file is rejected too."""
     (tmp_path / "far").mkdir()
     (tmp_path / "near").symlink_to(tmp_path / "far")
     table = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:1 / {tmp_path}/far rw - nfs far:/x rw\n".encode()
@@ -65,8 +65,8 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         Database(f"sqlite:///{tmp_path}/near/germane.db", mounts=lambda: table)
 
 
-def test_memory_and_servers_lie_on_no_file_system() -> None:
-    """They are used whatever is mounted."""
+def test_memory_and_servers_are_never_rejected() -> None:
+    """They do not depend on mounts."""
     table = b"22 1 8:1 / / rw - nfs4 far:/ rw\n"
     for url in ("sqlite://", "postgresql://localhost/germane"):
         Database(url, mounts=lambda: table)

@@ -1,4 +1,4 @@
-"""While others capture, decide, score, record and import, what is taken away leaves no loose ends."""
+"""Pruning while other threads capture, sample, score, record and import."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import text
 
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Decision, Record, Selection, Store
+from germane.storage import SamplingDecision, ExchangeRecord, ExportSelection, TrackingStore
 
 Make = Callable[..., Exchange]
 ROUNDS = 12
@@ -28,9 +28,9 @@ class Crew:
         self.url, self.make, self.clock = url, make, clock
         self.problems: list[BaseException] = []
         self.captured: list[str] = []
-        self.exported: list[Record] = []
+        self.exported: list[ExchangeRecord] = []
 
-    def run(self, *jobs: Callable[[Store, random.Random], None]) -> None:
+    def run(self, *jobs: Callable[[TrackingStore, random.Random], None]) -> None:
         threads = [threading.Thread(target=self._repeat, args=(job, seed)) for seed, job in enumerate(jobs)]
         for thread in threads:
             thread.start()
@@ -38,8 +38,11 @@ class Crew:
             thread.join()
         assert self.problems == []
 
-    def _repeat(self, job: Callable[[Store, random.Random], None], seed: int) -> None:
-        store, chance = Store(self.url, clock=self.clock, erase_after_scoring=bool(seed % 2)), random.Random(seed)
+    def _repeat(self, job: Callable[[TrackingStore, random.Random], None], seed: int) -> None:
+        store, chance = (
+            TrackingStore(self.url, clock=self.clock, erase_after_scoring=bool(seed % 2)),
+            random.Random(seed),
+        )
         try:
             for _ in range(ROUNDS):
                 job(store, chance)
@@ -48,59 +51,63 @@ class Crew:
         finally:
             store.close()
 
-    def capture(self, store: Store, chance: random.Random) -> None:
+    def capture(self, store: TrackingStore, chance: random.Random) -> None:
         ages = [chance.choice((0.5, 40, 500)) + chance.random() for _ in range(8)]
         exchanges = [
             self.make(started_at=self.clock.now - timedelta(days=age), user=f"u{number % 4}")
             for number, age in enumerate(ages)
         ]
-        store.add(exchanges)
+        store.exchanges.add(exchanges)
         self.captured += [one.id for one in exchanges]
 
-    def decide(self, store: Store, _: random.Random) -> None:
-        store.assign([Decision(one.id, 1.0, "drawn") for one in store.unsampled(50)], SCORERS)
+    def decide(self, store: TrackingStore, _: random.Random) -> None:
+        store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(50)], SCORERS
+        )
 
-    def score(self, store: Store, chance: random.Random) -> None:
+    def score(self, store: TrackingStore, chance: random.Random) -> None:
         owner = str(chance)
-        claims = store.claim(owner, SCORERS, limit=10, lease=LEASE)
+        claims = store.queue.claim_tasks(owner, SCORERS, limit=10, lease=LEASE)
         found = [
             (task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5, explanation="said"))
             for claim in claims
             for task in claim.tasks
         ]
         chance.shuffle(found)
-        store.complete(owner, found[::2])
-        store.complete(owner, found[1::2])
+        store.queue.complete_tasks(owner, found[::2])
+        store.queue.complete_tasks(owner, found[1::2])
 
-    def tell(self, store: Store, chance: random.Random) -> None:
+    def tell(self, store: TrackingStore, chance: random.Random) -> None:
         for _ in range(4):
             if self.captured:
                 of = chance.choice(self.captured)
                 name = f"mine {chance.random()}"
-                store.record([Recorded(exchange_id=of, name=name, value=0.5, recorded_at=self.clock.now)])
+                store.exchanges.record_scores(
+                    [RecordedScore(exchange_id=of, name=name, value=0.5, recorded_at=self.clock.now)]
+                )
                 said = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
-                store.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **said)])
+                store.labels.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **said)])
 
-    def prune(self, store: Store, _: random.Random) -> None:
+    def prune(self, store: TrackingStore, _: random.Random) -> None:
         now = self.clock.now
-        store.prune(texts_before=now - timedelta(days=30), before=now - timedelta(days=400))
+        store.retention.prune(texts_before=now - timedelta(days=30), before=now - timedelta(days=400))
 
-    def bring(self, store: Store, _: random.Random) -> None:
+    def bring(self, store: TrackingStore, _: random.Random) -> None:
         """Import what was exported a moment ago, some of which has gone since."""
-        store.restore(self.exported)
-        self.exported = store.records(Selection(), limit=40)
+        store.transfer.restore_records(self.exported)
+        self.exported = store.transfer.load_records(ExportSelection(), limit=40)
 
-    def forget(self, store: Store, _: random.Random) -> None:
-        store.forget(user="u2")
+    def forget(self, store: TrackingStore, _: random.Random) -> None:
+        store.retention.forget(user="u2")
 
 
-def test_nothing_is_left_hanging(migrated_url: str, make: Make, clock: Any) -> None:
-    """No score or task without its exchange, no text of what is erased, and every count right."""
+def test_concurrent_pruning_leaves_no_orphans(migrated_url: str, make: Make, clock: Any) -> None:
+    """No score or task without its exchange, no text of erased exchanges, and consistent counts."""
     crew = Crew(migrated_url, make, clock)
     crew.run(
         crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune, crew.bring
     )
-    store = Store(migrated_url, clock=clock)
+    store = TrackingStore(migrated_url, clock=clock)
     for job in (crew.decide, crew.score, crew.prune, crew.forget):
         crew.run(job)
 
@@ -108,17 +115,17 @@ def test_nothing_is_left_hanging(migrated_url: str, make: Make, clock: Any) -> N
     assert number(store, "SELECT count(*) FROM exchange WHERE erased_at IS NOT NULL AND question IS NOT NULL") == 0
     assert number(store, "SELECT count(*) FROM exchange WHERE \"user\" = 'u2'") == 0
     done = number(store, "SELECT count(*) FROM scoring_task WHERE state = 'done'")
-    assert done == store.counts().rows > 0
-    for one in store.coverage():
+    assert done == store.answers.counts().scores > 0
+    for one in store.trends.coverage():
         assert one.seen == one.scored + one.pending + sum(one.skipped.values()) + sum(one.failed.values())
         assert one.pending == 0
     store.close()
 
 
-def loose(store: Store, table: str) -> int:
+def loose(store: TrackingStore, table: str) -> int:
     return number(store, f"SELECT count(*) FROM {table} WHERE exchange_id NOT IN (SELECT id FROM exchange)")
 
 
-def number(store: Store, query: str) -> int:
+def number(store: TrackingStore, query: str) -> int:
     with store._database.read() as connection:
         return int(connection.execute(text(query)).scalar_one())

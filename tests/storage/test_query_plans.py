@@ -12,38 +12,38 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, RecordedScore
 from germane.baseline import Baseline
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import Reason, Score
+from germane.score import UnscoredReason, Score
 from germane.settings import Budget
 from germane.storage import (
-    Advance,
+    AlertTransaction,
     AnswerFilter,
-    Decision,
-    Expense,
+    SamplingDecision,
+    RequestUsage,
     JobRuns,
-    Key,
-    Limit,
-    Past,
-    Pick,
-    Place,
-    Presence,
-    Progress,
-    Run,
-    Selection,
-    Step,
-    Store,
+    BaselineKey,
+    RateLimit,
+    DetectorScoreQuery,
+    SelectedCandidate,
+    AnswerCursor,
+    WorkerHeartbeat,
+    DetectorState,
+    JobRun,
+    ExportSelection,
+    SamplerStep,
+    TrackingStore,
 )
 from germane.storage.answers.filter import SORTS
-from germane.storage.answers.lowest_scores import Chosen, by_value, lowest, of_few, of_route
+from germane.storage.answers.lowest_scores import ScoreFilter, scan_by_value, find_lowest, scan_small_window, scan_route
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 Statement = tuple[str, Any]
-SOME_JOBS = (JobRuns(name="watch", runs=(Run(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
-A_PROCESS = Presence(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=SOME_JOBS)
+SOME_JOBS = (JobRuns(name="watch", runs=(JobRun(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
+A_PROCESS = WorkerHeartbeat(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=SOME_JOBS)
 A_CALIBRATION = Calibration(
     embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
 )
@@ -62,178 +62,192 @@ A_BASELINE = Baseline(
 )
 
 
-def use_everything(store: Store, make: Make, clock: Any) -> None:
+def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     """Call each method that reads or writes, with and without what narrows it."""
     exchanges = [make(number, route=f"route-{number % 3}") for number in range(20)]
     window: dict[str, Any] = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
-    store.add(exchanges)
-    store.assign([Decision(one.id, 1.0, "uniform") for one in store.unsampled(18)], {"a": "f1", "b": "f2"})
-    tasks = [task for claim in store.claim("me", {"a": "f1", "b": "f2"}, limit=9, lease=LEASE) for task in claim.tasks]
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "uniform") for one in store.sampling.list_undecided(18)], {"a": "f1", "b": "f2"}
+    )
+    tasks = [
+        task
+        for claim in store.queue.claim_tasks("me", {"a": "f1", "b": "f2"}, limit=9, lease=LEASE)
+        for task in claim.tasks
+    ]
     values = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)) for task in tasks[2:]]
-    store.complete("me", values)
-    store.postpone("me", tasks[:2], until=clock.now, reason=Reason.JUDGE_TIMEOUT, error="slow")
-    store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
-    store.beat(A_PROCESS, [task.id for task in tasks], lease=LEASE)
-    store.workers(within=LEASE)
-    store.jobs()
-    store.abandoned()
+    store.queue.complete_tasks("me", values)
+    store.queue.postpone_tasks("me", tasks[:2], until=clock.now, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow")
+    store.queue.claim_tasks("me", {"a": "f1"}, limit=1, lease=LEASE)
+    store.workers.heartbeat(A_PROCESS, [task.id for task in tasks], lease=LEASE)
+    store.workers.list_workers(within=LEASE)
+    store.workers.list_job_runs()
+    store.queue.list_orphaned_scorers()
     clock.advance(hours=2)
-    store.beat(A_PROCESS, [], lease=LEASE)
-    store.expire(limit=1)
-    store.dismiss("me")
+    store.workers.heartbeat(A_PROCESS, [], lease=LEASE)
+    store.queue.expire_orphaned_tasks(limit=1)
+    store.workers.deregister_worker("me")
     clock.advance(hours=-2)
-    store.release("me")
-    store.elect("job", "me", ttl=LEASE)
+    store.queue.release_tasks("me")
+    store.workers.acquire_lease("job", "me", ttl=LEASE)
     pool = [make(number) for number in range(4)]
-    store.add(pool)
-    store.assign([Decision(one.id, None, "candidate") for one in pool], {"a": "f1"}, holder=("job", "me"))
-    store.candidates(2, after=store.candidates(2)[0])
-    store.pick(Step("job", "me", "here"), [Pick(pool[0].id, 0.5, "uniform")])
-    store.pass_over(Step("job", "me", "there"), {pool[1].id: 0.5}, Reason.NOT_DRAWN)
-    store.move(Step("job", "me", store.cursor("job") or ""))
-    store.under_way()
-    store.traffic_by_hour(**window)
-    store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
-    store.limit_uses()
-    budget = Budget(calls_per_hour=9, usd_per_day=1.0)
-    store.reserve_budget(budget, [Expense(1, 9.0, 0.1)], settled={date(2026, 2, 28): Expense(-1)})
-    store.spent()
-    store.spending(7)
-    store.traffic(since=window["since"])
-    store.sample(since=window["since"], limit=5)
-    store.usage(since=window["since"])
-    store.declare("shop", ["ask"])
-    store.count_dropped({("shop", "ask"): 1}, ["a"])
-    store.add_feedback([Feedback(id="f1", exchange_id=exchanges[0].id, score=1.0, created_at=clock.now)])
-    store.record([Recorded(exchange_id=exchanges[0].id, name="mine", value=0.5, recorded_at=clock.now)])
-    store.add_calibrations([A_CALIBRATION])
-    store.feedback()
-    store.feedback(route="route-1", **window)
-    store.unconsidered_feedback(5)
-    store.consider(["f1"], [exchanges[0].id], {"a": "f1", "b": "f2"})
-    store.exchanges_of([one.id for one in exchanges])
-    store.scores_of([one.id for one in exchanges])
-    store.calibrations()
-    store.exchanges()
-    store.exchanges(route="route-1", **window)
-    store.worst()
-    store.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    store.exchanges.add(pool)
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, None, "candidate") for one in pool], {"a": "f1"}, holder=("job", "me")
+    )
+    store.sampling.list_candidates(2, after=store.sampling.list_candidates(2)[0])
+    store.sampling.select_candidates(SamplerStep("job", "me", "here"), [SelectedCandidate(pool[0].id, 0.5, "uniform")])
+    store.sampling.skip_candidates(SamplerStep("job", "me", "there"), {pool[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    store.sampling.save_cursor(SamplerStep("job", "me", store.sampling.load_cursor("job") or ""))
+    store.sampling.count_in_progress()
+    store.quota.traffic_by_hour(**window)
+    store.quota.reserve_slots([RateLimit("requests", 60), RateLimit("tokens", 600)], [(1, 9)])
+    store.quota.load_rate_limit_usage()
+    budget = Budget(requests_per_hour=9, usd_per_day=1.0)
+    store.quota.reserve_budget(budget, [RequestUsage(1, 9.0, 0.1)], settled={date(2026, 2, 28): RequestUsage(-1)})
+    store.quota.load_usage()
+    store.quota.load_usage_by_day(7)
+    store.quota.load_traffic(since=window["since"])
+    store.answers.sample_exchanges(since=window["since"], limit=5)
+    store.quota.judge_usage(since=window["since"])
+    store.exchanges.declare_routes("shop", ["ask"])
+    store.exchanges.count_dropped({("shop", "ask"): 1}, ["a"])
+    store.labels.add_feedback([Feedback(id="f1", exchange_id=exchanges[0].id, score=1.0, created_at=clock.now)])
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=exchanges[0].id, name="mine", value=0.5, recorded_at=clock.now)]
+    )
+    store.labels.add_calibrations([A_CALIBRATION])
+    store.labels.list_feedback()
+    store.labels.list_feedback(route="route-1", **window)
+    store.sampling.list_pending_feedback(5)
+    store.sampling.apply_feedback(["f1"], [exchanges[0].id], {"a": "f1", "b": "f2"})
+    store.answers.get_exchanges([one.id for one in exchanges])
+    store.answers.get_scores([one.id for one in exchanges])
+    store.labels.list_calibrations()
+    store.answers.list_exchanges()
+    store.answers.list_exchanges(route="route-1", **window)
+    store.answers.worst()
+    store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
     look_for_answers(store, window)
-    store.rescore([(one.id, "a") for one in exchanges], {"a": "f1"}, budgeted=True)
-    store.rescore([(one.id, "b") for one in exchanges], {"b": "f9"})
+    store.queue.rescore([(one.id, "a") for one in exchanges], {"a": "f1"}, budgeted=True)
+    store.queue.rescore([(one.id, "b") for one in exchanges], {"b": "f9"})
     lowest_by_each_way(store, window)
-    store.trend(scorer="a", bucket=timedelta(minutes=5), **window)
-    store.trend(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
-    store.summary()
-    store.summary(**window)
-    store.means(scorer="a", since=window["since"])
-    store.means(scorer="a", since=None, route="route-1")
-    store.coverage()
-    store.coverage(since=window["since"])
+    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window)
+    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
+    store.trends.summary()
+    store.trends.summary(**window)
+    store.trends.means(scorer="a", since=window["since"])
+    store.trends.means(scorer="a", since=None, route="route-1")
+    store.trends.coverage()
+    store.trends.coverage(since=window["since"])
     look_at_trends(store, window)
-    store.roll(1, trend_by=["model", "attributes.tier"])
+    store.rollups.update(1, breakdowns=["model", "attributes.tier"])
     look_at_trends(store, window)
-    store.roll()
-    store.due()
+    store.rollups.update()
+    store.rollups.count_dirty_hours()
     look_at_trends(store, window)
-    store.troubles()
-    store.outstanding()
-    store.backlog(lately=LEASE)
-    store.pulse()
-    store.manner()
-    records = store.records(Selection())
-    store.records(Selection(**window, route="route-1", scorer="a"), after=records[-1])
-    store.dropped(Selection())
-    store.dropped(Selection(**window))
-    store.restore(records)
-    store.restore_dropped(store.dropped(Selection()))
-    store.counts()
-    store.counts(at_most=5)
+    store.queue.list_retries()
+    store.queue.load_outstanding()
+    store.queue.load_backlog(alive_within=LEASE)
+    store.queue.load_health()
+    store.sampling.load_summary()
+    records = store.transfer.load_records(ExportSelection())
+    store.transfer.load_records(ExportSelection(**window, route="route-1", scorer="a"), after=records[-1])
+    store.transfer.load_dropped(ExportSelection())
+    store.transfer.load_dropped(ExportSelection(**window))
+    store.transfer.restore_records(records)
+    store.transfer.restore_dropped(store.transfer.load_dropped(ExportSelection()))
+    store.answers.counts()
+    store.answers.counts(at_most=5)
     watch(store, clock)
     take_away(store, clock)
 
 
-def watch(store: Store, clock: Any) -> None:
+def watch(store: TrackingStore, clock: Any) -> None:
     """Learn a baseline in every way, and move a detector on."""
-    store.elect("watcher", "me", ttl=LEASE)
+    store.workers.acquire_lease("watcher", "me", ttl=LEASE)
     holder = ("watcher", "me")
-    found = store.arrivals(5, attributes=True) + store.arrivals(5)
-    past = Past(service="shop", scorer="a", fingerprint="f1", since=clock.now - LEASE, until=clock.now)
-    store.past(past, attributes=True)
-    store.count_past(past)
-    store.release_of(past)
-    key = Key("shop", "a", "f1")
+    found = store.detectors.list_new_scores(5, attributes=True) + store.detectors.list_new_scores(5)
+    past = DetectorScoreQuery(service="shop", scorer="a", fingerprint="f1", since=clock.now - LEASE, until=clock.now)
+    store.detectors.list_past_scores(past, attributes=True)
+    store.detectors.count_past_scores(past)
+    store.detectors.most_common_release(past)
+    key = BaselineKey("shop", "a", "f1")
     window = {"since": clock.now, "until": clock.now + LEASE}
-    version = store.begin_learning(key, "first", **window, holder=holder)
+    version = store.baselines.begin_learning(key, "first", **window, holder=holder)
     assert version is not None
-    store.extend_learning(version.id, clock.now + 2 * LEASE, holder=holder)
-    store.freeze(version.id, A_BASELINE, ("m", "7"))
-    store.supersede(key, "imported", A_BASELINE, (None, None))
-    other = store.learn_anew(key, "accepted", **window)
+    store.baselines.extend_learning(version.id, clock.now + 2 * LEASE, holder=holder)
+    store.baselines.activate_baseline(version.id, A_BASELINE, ("m", "7"))
+    store.baselines.replace_baseline(key, "imported", A_BASELINE, (None, None))
+    other = store.baselines.restart_learning(key, "accepted", **window)
     assert other is not None
-    store.give_up_learning(other.id, holder=holder)
-    store.baselines()
-    store.baselines(superseded=True)
-    store.learning()
-    detector = Progress(rule="drop", service="shop", scorer="a", parameters="p", baseline_id=version.id, state={})
+    store.baselines.cancel_learning(other.id, holder=holder)
+    store.baselines.list_versions()
+    store.baselines.list_versions(superseded=True)
+    store.baselines.list_learning()
+    detector = DetectorState(rule="drop", service="shop", scorer="a", parameters="p", baseline_id=version.id, state={})
     ids = sorted({one.id for one in found})
-    assert store.advance(Advance(holder=holder, progress=[detector], consumed=ids))
-    (kept,) = store.detectors()
-    assert store.advance(Advance(holder=holder, progress=[kept]))
+    assert store.alerts.commit(AlertTransaction(holder=holder, detector_states=[detector], processed_score_ids=ids))
+    (kept,) = store.detectors.list_states()
+    assert store.alerts.commit(AlertTransaction(holder=holder, detector_states=[kept]))
 
 
-def lowest_by_each_way(store: Store, window: dict[str, Any]) -> None:
+def lowest_by_each_way(store: TrackingStore, window: dict[str, Any]) -> None:
     """Find the lowest scores by ways that would be too long for these few."""
-    ways = (partial(of_few, few=0), partial(of_route, few=0), partial(by_value, steps=(1, None)))
-    for narrowed in (Chosen(), Chosen(scorer="a", route="route-1", low=True, **window)):
+    ways = (partial(scan_small_window, few=0), partial(scan_route, few=0), partial(scan_by_value, steps=(1, None)))
+    for narrowed in (ScoreFilter(), ScoreFilter(scorer="a", route="route-1", low=True, **window)):
         with store._database.read() as connection:
-            lowest(connection, narrowed, 15, ways)
-            of_route(connection, replace(narrowed, route="route-2"), 5)
+            find_lowest(connection, narrowed, 15, ways)
+            scan_route(connection, replace(narrowed, route="route-2"), 5)
 
 
-def look_for_answers(store: Store, window: dict[str, Any]) -> None:
+def look_for_answers(store: TrackingStore, window: dict[str, Any]) -> None:
     """Look for answers in every order, by each part of a filter, and at one of them."""
-    parts: list[dict[str, Any]] = [{}, {"model": "m"}, {"text": "card"}, {"labelled": True}, {"labelled": False}]
+    parts: list[dict[str, Any]] = [{}, {"model": "m"}, {"text": "card"}, {"labeled": True}, {"labeled": False}]
     parts += [{"state": "failed"}, {"state": "any"}, {"state": "waiting", "reason": "judge_timeout"}]
     for part in parts:
         chosen = AnswerFilter(scorer="a", route="route-1", low=True, below=0.9, **window, **part)
         for sort in SORTS:
-            page = store.answers(chosen, sort=sort, limit=2)
-            store.answers(chosen, sort=sort, after=page.after or Place(0.1, window["until"], "1"), limit=2)
-            store.answers(AnswerFilter(**part), sort=sort, limit=2)
-        store.count_answers(chosen)
-    store.neighbours(AnswerFilter(), "nobody")
-    (exchange,) = store.exchanges(limit=1)
-    store.sheet(exchange.id)
-    store.disagreements()
-    store.disagreements(scorer="a", route="route-1", **window)
+            page = store.answers.search(chosen, sort=sort, limit=2)
+            store.answers.search(
+                chosen, sort=sort, after=page.next_cursor or AnswerCursor(0.1, window["until"], "1"), limit=2
+            )
+            store.answers.search(AnswerFilter(**part), sort=sort, limit=2)
+        store.answers.count_matches(chosen)
+    store.answers.find_neighbors(AnswerFilter(), "nobody")
+    (exchange,) = store.answers.list_exchanges(limit=1)
+    store.answers.load_detail(exchange.id)
+    store.labels.count_disagreements()
+    store.labels.count_disagreements(scorer="a", route="route-1", **window)
 
 
-def look_at_trends(store: Store, window: dict[str, Any]) -> None:
+def look_at_trends(store: TrackingStore, window: dict[str, Any]) -> None:
     """Read trends in all ways: weeks, days and hours from rollups, and the rest."""
     days = {"scorer": "a", "bucket": timedelta(days=1), "until": window["until"] + timedelta(days=20)}
     for by in (None, "route", "service", "model", "prompt_version", "attributes.tier"):
-        store.trend(**days, since=window["since"] - timedelta(days=20), by=by)
-        store.trend(**days, since=window["since"] - timedelta(days=20), by=by, route="route-1", service="shop")
-    store.means(scorer="a", since=window["since"], by="model")
-    store.means(scorer="a", since=None, by="model")
-    store.coverage_trend(**days, since=window["since"])
-    store.summary(until=window["until"])
-    store.coverage(until=window["until"])
+        store.trends.over_time(**days, since=window["since"] - timedelta(days=20), by=by)
+        store.trends.over_time(
+            **days, since=window["since"] - timedelta(days=20), by=by, route="route-1", service="shop"
+        )
+    store.trends.means(scorer="a", since=window["since"], by="model")
+    store.trends.means(scorer="a", since=None, by="model")
+    store.trends.coverage_over_time(**days, since=window["since"])
+    store.trends.summary(until=window["until"])
+    store.trends.coverage(until=window["until"])
 
 
-def take_away(store: Store, clock: Any) -> None:
+def take_away(store: TrackingStore, clock: Any) -> None:
     """Foresee, prune and forget, for age and for size."""
     after = {"texts_before": clock.now, "before": clock.now}
-    store.prune(**after, dry_run=True)
-    store.prune(texts_before=clock.now - timedelta(minutes=50))
-    store.prune(before=clock.now - timedelta(minutes=55), max_size=1)
+    store.retention.prune(**after, dry_run=True)
+    store.retention.prune(texts_before=clock.now - timedelta(minutes=50))
+    store.retention.prune(before=clock.now - timedelta(minutes=55), max_size=1)
     for person in ({"user": "u1"}, {"session": "s1"}, {"attribute": ("tenant", "acme")}):
-        store.forget(**person, dry_run=True)
-        store.forget(**person)
+        store.retention.forget(**person, dry_run=True)
+        store.retention.forget(**person)
 
 
-def recorded(store: Store, work: Callable[[], None]) -> dict[str, Statement]:
+def recorded(store: TrackingStore, work: Callable[[], None]) -> dict[str, Statement]:
     """Return each distinct statement that the work runs, with the parameters of one of its runs."""
     statements: dict[str, Statement] = {}
 
@@ -269,7 +283,7 @@ def postgresql_scans(connection: Connection, statement: str, parameters: Any) ->
     return [step for step in plan if "Seq Scan" in step]
 
 
-def test_every_query_uses_an_index(store: Store, make: Make, clock: Any) -> None:
+def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any) -> None:
     """None of them reads a table from end to end."""
     statements = recorded(store, lambda: use_everything(store, make, clock))
     scans = {}
@@ -285,7 +299,7 @@ def test_every_query_uses_an_index(store: Store, make: Make, clock: Any) -> None
 @pytest.mark.parametrize("erases", [False, True])
 def test_the_tally_comes_last_in_every_transaction(migrated_url: str, make: Make, clock: Any, erases: bool) -> None:
     """Threads of one process share its rows: whoever has them waits for no other row, so that none waits for ever."""
-    store = Store(migrated_url, clock=clock, erase_after_scoring=erases)
+    store = TrackingStore(migrated_url, clock=clock, erase_after_scoring=erases)
     statements: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 from tests.storage.test_query_plans import LEASE, Make, recorded
 
 from germane.score import Score
-from germane.storage import Decision, Store
+from germane.storage import SamplingDecision, TrackingStore
 
 MANY = 20_000
 FILL = f"""
 INSERT INTO exchange (id, trace_id, span_id, service, route, contexts, history, attributes, status, started_at,
-    duration, draw, traced, sampling_reason)
+    duration, sampling_key, traced, sampling_reason)
 SELECT 'old-' || number, '', '', 'shop', 'ask', '[]', '[]', '{{}}', 'ok', '2026-01-01Z', 0, 1, true, 'drawn'
 FROM generate_series(1, {MANY}) AS number;
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
 SELECT 'old-' || number, scorer, 'f1', 'pending', 0, '2026-01-01Z', '2026-01-01Z'
 FROM generate_series(1, {MANY}) AS number, (VALUES ('a'), ('b')) AS scorers (scorer)
 """
@@ -27,17 +27,22 @@ def test_a_new_database_is_fast_before_it_has_statistics(
     postgresql: Any, migrated_database: str, make: Make, clock: Any
 ) -> None:
     """Deciding, claiming and completing do not read all tasks, although PostgreSQL knows nothing of them yet."""
-    store = Store(postgresql.url(migrated_database), clock=clock)
+    store = TrackingStore(postgresql.url(migrated_database), clock=clock)
     with store._database.write() as connection:
         connection.exec_driver_sql(FILL)
 
     def work() -> None:
-        store.add([make(number) for number in range(500)])
-        store.assign([Decision(one.id, 1.0, "drawn") for one in store.unsampled(500)], {"a": "f1", "b": "f1"})
-        claims = store.claim("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE)
+        store.exchanges.add([make(number) for number in range(500)])
+        store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(500)],
+            {"a": "f1", "b": "f1"},
+        )
+        claims = store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE)
         tasks = [task for claim in claims for task in claim.tasks]
         assert len(tasks) == 128
-        store.complete("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.5)) for task in tasks])
+        store.queue.complete_tasks(
+            "me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.5)) for task in tasks]
+        )
 
     scans = []
     for statement, parameters in recorded(store, work).values():
@@ -51,36 +56,41 @@ def test_a_new_database_is_fast_before_it_has_statistics(
 
 FOREIGN = f"""
 WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {MANY})
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
 SELECT 'foreign-' || number, 'foreign', 'f1', 'pending', 0, '2025-01-01 00:00:00', '2025-01-01 00:00:00' FROM numbers
 """
 
 
 BEHIND = f"""
 WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {MANY})
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, attempts, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
 SELECT 'behind-' || number, scorer, 'f1', 'pending', 0, '2026-03-01 11:59:00.000000', '2026-03-01 11:59:00.000000'
 FROM numbers, (SELECT 'a' AS scorer UNION ALL SELECT 'b') AS two
 """
 
 
-def test_a_claim_costs_the_same_however_much_waits(sqlite_store: Store, make: Make, clock: Any) -> None:
+def test_a_claim_costs_the_same_however_much_waits(sqlite_store: TrackingStore, make: Make, clock: Any) -> None:
     """Tasks of other scorers in front of the queue, and its own length: SQLite takes about the same steps."""
     taken = []
     for more in ("SELECT 1", FOREIGN, BEHIND):
         exchanges = [make(number / 2) for number in range(64)]
-        sqlite_store.add(exchanges)
-        sqlite_store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
+        sqlite_store.exchanges.add(exchanges)
+        sqlite_store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"a": "f1", "b": "f1"}
+        )
         with sqlite_store._database.write() as connection:
             connection.exec_driver_sql(more)
         taken.append(
-            steps(sqlite_store, lambda: sqlite_store.claim("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE))
+            steps(
+                sqlite_store,
+                lambda: sqlite_store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE),
+            )
         )
 
     assert max(taken) < 2 * min(taken)
 
 
-def steps(store: Store, work: Callable[[], list[Any]]) -> int:
+def steps(store: TrackingStore, work: Callable[[], list[Any]]) -> int:
     """Return how many hundreds of steps SQLite takes to do the work, which finds something."""
     counted = []
     with store._database.read() as connection:
@@ -95,18 +105,20 @@ def test_postgresql_reads_no_more_tasks_than_it_claims(
     postgresql: Any, migrated_database: str, make: Make, clock: Any
 ) -> None:
     """However many are another scorer's or wait behind; neither before it has statistics nor with them."""
-    store = Store(postgresql.url(migrated_database), clock=clock)
+    store = TrackingStore(postgresql.url(migrated_database), clock=clock)
     with store._database.write() as connection:
         connection.exec_driver_sql(FOREIGN)
         connection.exec_driver_sql(BEHIND.replace("2026-03-01 11:59:00.000000", "2026-03-01 11:59Z"))
     for statistics in ("SELECT 1", "ANALYZE"):
         exchanges = [make(number / 2) for number in range(64)]
-        store.add(exchanges)
-        store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"a": "f1", "b": "f1"})
+        store.exchanges.add(exchanges)
+        store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"a": "f1", "b": "f1"}
+        )
         with store._database.write() as connection:
             connection.exec_driver_sql(statistics)
         claiming = recorded(
-            store, lambda: tasks_taken(store.claim("me", {"a": "f1", "b": "f1"}, limit=4, lease=LEASE), 8)
+            store, lambda: tasks_taken(store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=4, lease=LEASE), 8)
         )
         (heads,) = [statement for statement in claiming.values() if "heads" in statement[0]]
         with store._database.read() as connection:
@@ -131,9 +143,9 @@ def test_reading_a_window_by_index_is_held_for_cheap_on_postgresql(
     postgresql: Any, migrated_database: str, make: Make
 ) -> None:
     """As it is: else all of the tally is read for one day. Only while windows are read, and with floats throughout."""
-    store = Store(postgresql.url(migrated_database))
+    store = TrackingStore(postgresql.url(migrated_database))
     window = {"since": make(0).started_at, "until": make(9).started_at}
-    read = recorded(store, lambda: store.trend(scorer="a", bucket=timedelta(minutes=5), **window))
+    read = recorded(store, lambda: store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window))
     prices = []
     for snapshot in (True, False):
         with store._database.read(snapshot=snapshot) as connection:

@@ -13,15 +13,15 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import Coverage, Decision, Store
-from germane.storage.stats.estimate import Sums, estimate
+from germane.storage import Coverage, SamplingDecision, TrackingStore
+from germane.storage.stats.estimate import WeightedSums, estimate_mean
 
 Make = Callable[..., Exchange]
 Scores = Callable[..., list[Exchange]]
 
 
 @pytest.fixture
-def scores(store: Store, make: Make) -> Scores:
+def scores(store: TrackingStore, make: Make) -> Scores:
     """Writes one exchange per value, with its score: None for one that failed."""
 
     def write(
@@ -36,14 +36,16 @@ def scores(store: Store, make: Make) -> Scores:
         **given: Any,
     ) -> list[Exchange]:
         exchanges = [make(start + step * number, **given) for number in range(len(values))]
-        store.add(exchanges)
+        store.exchanges.add(exchanges)
         chances = probabilities or [1.0] * len(values)
-        decisions = [Decision(one.id, chance, "uniform") for one, chance in zip(exchanges, chances, strict=True)]
-        store.assign(decisions, {scorer: fingerprint})
+        decisions = [
+            SamplingDecision(one.id, chance, "uniform") for one, chance in zip(exchanges, chances, strict=True)
+        ]
+        store.sampling.assign_tasks(decisions, {scorer: fingerprint})
         value_of = {one.id: value for one, value in zip(exchanges, values, strict=True)}
-        claims = store.claim("me", {scorer: fingerprint}, limit=9999, lease=timedelta(hours=1))
+        claims = store.queue.claim_tasks("me", {scorer: fingerprint}, limit=9999, lease=timedelta(hours=1))
         tasks = [task for claim in claims for task in claim.tasks]
-        store.complete(
+        store.queue.complete_tasks(
             "me",
             [
                 (task, Score(scorer=scorer, fingerprint=fingerprint, value=value_of[task.exchange_id], label=label))
@@ -55,36 +57,42 @@ def scores(store: Store, make: Make) -> Scores:
     return write
 
 
-def test_a_mean_weighs_by_inclusion_probability(store: Store, scores: Scores) -> None:
+def test_a_mean_weighs_by_inclusion_probability(store: TrackingStore, scores: Scores) -> None:
     """One in ten of the good answers was scored and every bad one: the mean is that of all answers."""
     scores([0.9, 0.8, 0.2, 0.3], probabilities=[0.1, 0.1, 1.0, 1.0])
 
-    [mean] = store.means(scorer="relevancy", since=None)
+    [mean] = store.trends.means(scorer="relevancy", since=None)
 
     assert mean.mean == pytest.approx((10 * 0.9 + 10 * 0.8 + 0.2 + 0.3) / 22)
     assert mean.low_share == pytest.approx(2 / 22)
     assert mean.n == 4
 
 
-@pytest.mark.parametrize("label", [None, "direct", "mostly", "partly", "off", "noncommittal", "off (incomplete)"])
+@pytest.mark.parametrize(
+    "label", [None, "relevant", "mostly_relevant", "partly_relevant", "irrelevant", "noncommittal", "off (incomplete)"]
+)
 @pytest.mark.parametrize("value", [0.0, 0.3, 0.5, 0.7])
-def test_low_is_what_the_band_says(store: Store, scores: Scores, label: str | None, value: float) -> None:
+def test_low_is_what_the_band_says(store: TrackingStore, scores: Scores, label: str | None, value: float) -> None:
     """A calibrated band goes before the raw value; the database says what the score itself says."""
     scores([value], label=label)
 
-    [mean] = store.means(scorer="relevancy", since=None)
+    [mean] = store.trends.means(scorer="relevancy", since=None)
 
-    low = label == "off" if label in {"direct", "mostly", "partly", "off"} else value < 0.5
+    low = (
+        label == "irrelevant"
+        if label in {"relevant", "mostly_relevant", "partly_relevant", "irrelevant"}
+        else value < 0.5
+    )
     assert mean.low_share == low
     assert Score(scorer="relevancy", value=value, label=label).is_low == low
 
 
-def test_equal_weights_give_the_plain_statistics(store: Store, scores: Scores) -> None:
+def test_equal_weights_give_the_plain_statistics(store: TrackingStore, scores: Scores) -> None:
     """Mean, deviation and shares are what statistics says of them."""
     values = [0.4, 0.6, 0.7, 0.8, 0.9]
     scores(values)
 
-    [mean] = store.means(scorer="relevancy", since=None)
+    [mean] = store.trends.means(scorer="relevancy", since=None)
 
     assert mean.mean == pytest.approx(statistics.fmean(values))
     assert mean.deviation == pytest.approx(statistics.stdev(values))
@@ -93,42 +101,42 @@ def test_equal_weights_give_the_plain_statistics(store: Store, scores: Scores) -
     assert mean.interval[0] < mean.mean < mean.interval[1]
 
 
-def test_one_score_has_no_interval(store: Store, scores: Scores) -> None:
+def test_one_score_has_no_interval(store: TrackingStore, scores: Scores) -> None:
     """Nor a deviation."""
     scores([0.5])
 
-    [mean] = store.means(scorer="relevancy", since=None)
+    [mean] = store.trends.means(scorer="relevancy", since=None)
 
     assert (mean.interval, mean.deviation) == (None, None)
 
 
-def test_fingerprints_are_never_mixed(store: Store, scores: Scores) -> None:
+def test_fingerprints_are_never_mixed(store: TrackingStore, scores: Scores) -> None:
     """Each has a mean of its own, and the one of the latest answer is marked."""
     scores([0.9, 0.9], start=0, fingerprint="old")
     scores([0.1, 0.1], start=10, fingerprint="new")
 
-    found = store.means(scorer="relevancy", since=None)
+    found = store.trends.means(scorer="relevancy", since=None)
 
     assert {one.fingerprint: one.mean for one in found} == pytest.approx({"old": 0.9, "new": 0.1})
     assert [one.fingerprint for one in found if one.newest] == ["new"]
 
 
-def test_routes_are_apart_unless_one_is_asked_for(store: Store, scores: Scores, make: Make) -> None:
+def test_routes_are_apart_unless_one_is_asked_for(store: TrackingStore, scores: Scores, make: Make) -> None:
     """Windows begin with since and end before until."""
     scores([0.2, 0.4], start=0, step=1, route="ask")
     scores([0.8], start=1, route="search")
     scores([0.6], scorer="other", route="ask")
     eleven = make(0).started_at
 
-    everything = store.means(scorer="relevancy", since=None)
-    late = store.means(scorer="relevancy", since=eleven + timedelta(minutes=1), route="ask")
+    everything = store.trends.means(scorer="relevancy", since=None)
+    late = store.trends.means(scorer="relevancy", since=eleven + timedelta(minutes=1), route="ask")
 
     assert [(one.route, one.n) for one in everything] == [("ask", 2), ("search", 1)]
     assert [(one.route, round(one.mean, 6)) for one in late] == [("ask", 0.4)]
-    assert store.means(scorer="relevancy", since=eleven, until=eleven) == []
+    assert store.trends.means(scorer="relevancy", since=eleven, until=eleven) == []
 
 
-def test_gaps_in_a_trend_stay_gaps(store: Store, scores: Scores, make: Make) -> None:
+def test_gaps_in_a_trend_stay_gaps(store: TrackingStore, scores: Scores, make: Make) -> None:
     """A bucket without scores does not exist; one with two fingerprints is two."""
     scores([0.2, 0.4], start=0, step=1, fingerprint="old")
     scores([0.9], start=1, fingerprint="new")
@@ -136,65 +144,79 @@ def test_gaps_in_a_trend_stay_gaps(store: Store, scores: Scores, make: Make) -> 
     eleven = make(0).started_at
     window: dict[str, Any] = {"scorer": "relevancy", "bucket": timedelta(minutes=10), "since": eleven}
 
-    buckets = store.trend(**window, until=eleven + timedelta(hours=1))
+    buckets = store.trends.over_time(**window, until=eleven + timedelta(hours=1))
 
     found = [((one.start - eleven).seconds // 60, one.fingerprint, one.n, round(one.mean, 6)) for one in buckets]
     assert found == [(0, "new", 1, 0.9), (0, "old", 2, 0.3), (30, "new", 1, 0.8)]
-    assert [one.n for one in store.trend(**window, until=eleven + timedelta(hours=1), route="search")] == [1]
-    assert len(store.trend(**window, until=eleven + timedelta(minutes=1))) == 1
+    assert [one.n for one in store.trends.over_time(**window, until=eleven + timedelta(hours=1), route="search")] == [1]
+    assert len(store.trends.over_time(**window, until=eleven + timedelta(minutes=1))) == 1
 
 
-def test_the_worst_scores_come_lowest_first(store: Store, scores: Scores, make: Make) -> None:
+def test_the_worst_scores_come_lowest_first(store: TrackingStore, scores: Scores, make: Make) -> None:
     """With their exchanges, and narrowed by whatever is given."""
     ask = scores([0.3, 0.1], start=0, step=1, route="ask")
     [search] = scores([0.2], start=5, route="search", fingerprint="f2")
     eleven = make(0).started_at
 
-    assert [found.exchange for found in store.worst()] == [ask[1], search, ask[0]]
-    assert [found.score.value for found in store.worst(limit=1)] == [0.1]
-    assert [found.exchange for found in store.worst(route="ask", until=eleven + timedelta(minutes=1))] == [ask[0]]
-    assert [found.exchange for found in store.worst(fingerprint="f2", scorer="relevancy", since=eleven)] == [search]
-    assert store.worst(scorer="other") == []
+    assert [found.exchange for found in store.answers.worst()] == [ask[1], search, ask[0]]
+    assert [found.score.value for found in store.answers.worst(limit=1)] == [0.1]
+    assert [found.exchange for found in store.answers.worst(route="ask", until=eleven + timedelta(minutes=1))] == [
+        ask[0]
+    ]
+    assert [found.exchange for found in store.answers.worst(fingerprint="f2", scorer="relevancy", since=eleven)] == [
+        search
+    ]
+    assert store.answers.worst(scorer="other") == []
 
 
-def test_a_summary_shows_what_was_not_scored_beside_the_mean(store: Store, scores: Scores, make: Make) -> None:
+def test_a_summary_shows_what_was_not_scored_beside_the_mean(store: TrackingStore, scores: Scores, make: Make) -> None:
     """Coverage is of the same window, and refusals have a share of their own."""
     scores([0.0, 0.0], label="noncommittal")
     scores([0.8, 0.9])
-    store.add([make()])
-    store.assign([Decision(one.id, 1.0, "uniform") for one in store.unsampled(9)], {"relevancy": "f1"})
+    store.exchanges.add([make()])
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "uniform") for one in store.sampling.list_undecided(9)], {"relevancy": "f1"}
+    )
 
-    [summary] = store.summary()
+    [summary] = store.trends.summary()
 
     assert (summary.n, summary.noncommittal_share) == (4, 0.5)
     assert summary.mean == pytest.approx(0.425)
     assert summary.coverage == Coverage(service="shop", route="ask", scorer="relevancy", seen=5, scored=4, pending=1)
-    assert store.summary(since=make(1).started_at) == []
+    assert store.trends.summary(since=make(1).started_at) == []
 
 
-def test_an_empty_store_has_no_numbers(store: Store, make: Make) -> None:
+def test_an_empty_store_has_no_numbers(store: TrackingStore, make: Make) -> None:
     """Silence is no data, never zero."""
     start = make().started_at
-    assert store.trend(scorer="a", bucket=timedelta(hours=1), since=start, until=start + timedelta(days=1)) == []
-    assert (store.means(scorer="a", since=None), store.summary(), store.worst(), store.exchanges()) == ([], [], [], [])
-    assert store.counts().oldest_pending_at is None
+    assert (
+        store.trends.over_time(scorer="a", bucket=timedelta(hours=1), since=start, until=start + timedelta(days=1))
+        == []
+    )
+    assert (
+        store.trends.means(scorer="a", since=None),
+        store.trends.summary(),
+        store.answers.worst(),
+        store.answers.list_exchanges(),
+    ) == ([], [], [], [])
+    assert store.answers.counts().oldest_pending_at is None
 
 
-def test_a_score_of_unknown_probability_counts_once(store: Store, scores: Scores) -> None:
+def test_a_score_of_unknown_probability_counts_once(store: TrackingStore, scores: Scores) -> None:
     """A probability of zero, which no sampler should give, does not divide."""
     scores([0.2, 0.4], probabilities=[0.0, 1.0])
 
-    assert store.means(scorer="relevancy", since=None)[0].mean == pytest.approx(0.3)
+    assert store.trends.means(scorer="relevancy", since=None)[0].mean == pytest.approx(0.3)
 
 
-def sums_of(values: np.ndarray[Any, Any], chances: np.ndarray[Any, Any]) -> Sums:
+def sums_of(values: np.ndarray[Any, Any], chances: np.ndarray[Any, Any]) -> WeightedSums:
     """Return what the database would sum up."""
     weights, zero = 1 / chances, values == 0
-    return Sums(
-        n=len(values), n_zero=int(zero.sum()), w=float(weights.sum()), w_zero=float(weights[zero].sum()),
-        ww=float((weights**2).sum()), ww_zero=float((weights[zero] ** 2).sum()), wy=float((weights * values).sum()),
-        wyy=float((weights * values**2).sum()), wwy=float((weights**2 * values).sum()),
-        wwyy=float((weights**2 * values**2).sum()), w_low=0.0, w_noncommittal=0.0,
+    return WeightedSums(
+        n=len(values), n_zero=int(zero.sum()), sum_w=float(weights.sum()), sum_w_zero=float(weights[zero].sum()),
+        sum_w2=float((weights**2).sum()), sum_w2_zero=float((weights[zero] ** 2).sum()), sum_wy=float((weights * values).sum()),
+        sum_wy2=float((weights * values**2).sum()), sum_w2y=float((weights**2 * values).sum()),
+        sum_w2y2=float((weights**2 * values**2).sum()), sum_w_low=0.0, sum_w_noncommittal=0.0,
     )  # fmt: skip
 
 
@@ -215,7 +237,7 @@ def test_an_interval_holds_the_true_mean_nineteen_times_in_twenty(
         values[random.random(2 * n) < zeros] = 0
         chances = random.choice([0.25, 0.75], 2 * n) if weighted else np.full(2 * n, 0.5)
         drawn = random.random(2 * n) < chances
-        interval = estimate(sums_of(values[drawn], chances[drawn])).interval
+        interval = estimate_mean(sums_of(values[drawn], chances[drawn])).interval
         assert interval is not None
         hits -= not interval[0] <= mean * (1 - zeros) <= interval[1]
 
@@ -225,7 +247,7 @@ def test_an_interval_holds_the_true_mean_nineteen_times_in_twenty(
 def test_scores_that_are_all_alike_leave_an_honest_interval() -> None:
     """All refusals: the rest may still be anything; all equal: refusals may still come."""
     ones = np.ones(10)
-    refused, perfect = estimate(sums_of(np.zeros(10), ones)), estimate(sums_of(ones, ones))
+    refused, perfect = estimate_mean(sums_of(np.zeros(10), ones)), estimate_mean(sums_of(ones, ones))
 
     assert refused.interval == pytest.approx((0.0, 0.2775), abs=0.001)
     assert perfect.interval == pytest.approx((0.7225, 1.0), abs=0.001)
@@ -236,7 +258,7 @@ def test_negative_scores_have_their_interval_the_right_way_round() -> None:
     """A cosine may lie under zero."""
     values = np.array([-0.2, -0.3, -0.25, 0.0, -0.1])
 
-    found = estimate(sums_of(values, np.ones(5)))
+    found = estimate_mean(sums_of(values, np.ones(5)))
 
     assert found.interval is not None
     assert found.interval[0] < found.mean < found.interval[1]

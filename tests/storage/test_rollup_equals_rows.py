@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from germane.annotation import Feedback, Recorded
+from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage import Coverage, Decision, Selection, Store
+from germane.score import UnscoredReason, Score
+from germane.storage import Coverage, SamplingDecision, ExportSelection, TrackingStore
 from germane.storage.db.tables import metadata
 from germane.storage.stats.histogram import BINS
 from germane.storage.trends.aggregates import PROXIES, SCORES
-from germane.storage.trends.query import Asked, Gathering
+from germane.storage.trends.query import TrendRequest, TrendQuery
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(minutes=1)
@@ -83,7 +83,7 @@ BEFORE = (
 class Run:
     """Plays operations on one database, in which there is something already."""
 
-    def __init__(self, store: Store, make: Make, clock: Any) -> None:
+    def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
         self.store, self.make, self.clock = store, make, clock
         self.kept: Sequence[Any] = ()
         with store._database.write() as connection:  # else each example would go on where the last one ended
@@ -93,7 +93,7 @@ class Run:
             getattr(self, name)(first, second)
 
     def add(self, count: int, minute: int) -> None:
-        self.store.add(
+        self.store.exchanges.add(
             [
                 self.make(
                     started_at=BEGINNING + timedelta(minutes=minute + 17 * number),
@@ -108,26 +108,27 @@ class Run:
 
     def assign(self, count: int, chance: float) -> None:
         decisions = [
-            Decision(
+            SamplingDecision(
                 one.id,
                 chance,
                 "uniform",
-                {"faithfulness": Reason.NOT_DRAWN} if number % 2 else {},
+                {"faithfulness": UnscoredReason.NOT_SAMPLED} if number % 2 else {},
                 proxy=(None, 0.3, 0.7)[number % 3],
                 proxy_probability=(None, 0.5, 1.0)[number % 3],
             )
-            for number, one in enumerate(self.store.unsampled(count))
+            for number, one in enumerate(self.store.sampling.list_undecided(count))
         ]
-        self.store.assign(decisions, SCORERS)
+        self.store.sampling.assign_tasks(decisions, SCORERS)
 
     def weigh(self, count: int, _: int) -> None:
         decisions = [
-            Decision(one.id, 1.0, "uniform", proxy=0.4, proxy_probability=0.5) for one in self.store.unsampled(count)
+            SamplingDecision(one.id, 1.0, "uniform", proxy=0.4, proxy_probability=0.5)
+            for one in self.store.sampling.list_undecided(count)
         ]
-        self.store.assign(decisions, {})
+        self.store.sampling.assign_tasks(decisions, {})
 
     def complete(self, count: int, value: float | None) -> None:
-        claims = self.store.claim("me", SCORERS, limit=count, lease=LEASE)
+        claims = self.store.queue.claim_tasks("me", SCORERS, limit=count, lease=LEASE)
         results = [
             (
                 task,
@@ -135,54 +136,54 @@ class Run:
                     scorer=task.scorer,
                     fingerprint=task.fingerprint + ("", " served")[task.id % 2],
                     value=value,
-                    reason=Reason.UNPARSABLE if value is None else None,
+                    reason=UnscoredReason.UNPARSABLE if value is None else None,
                     label="noncommittal" if value == 0.0 else None,
                 ),
             )
             for claim in claims
             for task in claim.tasks
         ]
-        self.store.complete("me", results)
+        self.store.queue.complete_tasks("me", results)
 
     def record(self, count: int, value: float) -> None:
         self.clock.advance(seconds=1)
         given = [
-            Recorded(exchange_id=one.id, name="mine", value=value, recorded_at=self.clock.now)
-            for one in self.store.exchanges(limit=count)
+            RecordedScore(exchange_id=one.id, name="mine", value=value, recorded_at=self.clock.now)
+            for one in self.store.answers.list_exchanges(limit=count)
         ]
-        self.store.record(given)
+        self.store.exchanges.record_scores(given)
 
     def label(self, count: int, _: int) -> None:
         given = [
             Feedback(id=uuid4().hex, exchange_id=one.id, score=0.0, created_at=self.clock.now)
-            for one in self.store.exchanges(limit=count)
+            for one in self.store.answers.list_exchanges(limit=count)
         ]
-        self.store.add_feedback(given)
-        self.store.consider([one.id for one in given], [one.exchange_id for one in given], SCORERS)
+        self.store.labels.add_feedback(given)
+        self.store.sampling.apply_feedback([one.id for one in given], [one.exchange_id for one in given], SCORERS)
 
     def drop(self, count: int, minute: int) -> None:
-        self.store.count_dropped({("shop", "ask"): count}, SCORERS, at=BEGINNING + timedelta(minutes=minute))
+        self.store.exchanges.count_dropped({("shop", "ask"): count}, SCORERS, at=BEGINNING + timedelta(minutes=minute))
 
     def forget(self, user: str, _: int) -> None:
-        self.store.forget(user=user)
+        self.store.retention.forget(user=user)
 
     def prune(self, minute: int, _: int) -> None:
-        self.store.prune(before=BEGINNING + timedelta(minutes=minute / 3))
+        self.store.retention.prune(before=BEGINNING + timedelta(minutes=minute / 3))
 
     def keep(self, *_: int) -> None:
-        self.kept = self.store.records(Selection(), limit=30)
+        self.kept = self.store.transfer.load_records(ExportSelection(), limit=30)
 
     def restore(self, *_: int) -> None:
-        self.store.restore(self.kept)
+        self.store.transfer.restore_records(self.kept)
 
     def roll(self, limit: int, trend_by: Sequence[str] | None) -> None:
-        self.store.roll(limit, trend_by=trend_by)
+        self.store.rollups.update(limit, breakdowns=trend_by)
 
 
 @given(steps=operations, looks=windows, eager=st.booleans())
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
-    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], looks: list[Any], eager: bool
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], looks: list[Any], eager: bool
 ) -> None:
     """After every operation, for any window, bucket, dimension and choice: sums, spreads, counts and proxies.
 
@@ -192,10 +193,10 @@ def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
     for number, (name, first, second) in enumerate(steps):
         getattr(run, name)(first, second)
         if eager and number % 2:
-            store.roll()
+            store.rollups.update()
         check(store, *looks[number % len(looks)])
         if eager:
-            store.roll()
+            store.rollups.update()
     for look in looks:
         check(store, *look)
 
@@ -218,24 +219,26 @@ def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
     ids=lambda steps: "-".join(name for name, *_ in steps),
 )
 def test_each_change_is_marked(
-    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], rolled: bool
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], rolled: bool
 ) -> None:
     """Of what was rolled up just before nothing is read any more that has changed."""
     run = Run(store, make, clock)
     for name, first, second in steps:
-        store.roll()
+        store.rollups.update()
         getattr(run, name)(first, second)
-    store.roll() if rolled else None
+    store.rollups.update() if rolled else None
 
     check(store, *EVERYTHING)
 
 
-def check(store: Store, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]) -> None:
+def check(
+    store: TrackingStore, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]
+) -> None:
     since, until = (BEGINNING + timedelta(minutes=minute) for minute in sorted((first, second)))
-    asked = Asked(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
+    asked = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
     with store._database.read(snapshot=True) as connection:
-        reading = Gathering(connection, asked)
+        reading = TrendQuery(connection, asked)
         scores, counts = reading.scores((*names, "fingerprint")), reading.counts(names)
         proxies = reading.proxies(names[:2])
         rows = [dict(row) for row in connection.execute(text(RAW)).mappings()]
@@ -258,7 +261,7 @@ RAW_PROXIES = "SELECT * FROM exchange WHERE proxy IS NOT NULL"
 RAW_COUNTS = "SELECT minute AS started_at, tally.* FROM tally"
 
 
-def within(rows: list[dict[str, Any]], asked: Asked, *, by_minute: bool = False) -> list[dict[str, Any]]:
+def within(rows: list[dict[str, Any]], asked: TrendRequest, *, by_minute: bool = False) -> list[dict[str, Any]]:
     since = asked.since.replace(second=0, microsecond=0) if by_minute else asked.since
     return [
         row
@@ -275,14 +278,14 @@ def moment(row: dict[str, Any]) -> datetime:
     return started_at.astimezone(UTC)  # type: ignore[no-any-return]
 
 
-def start(row: dict[str, Any], asked: Asked) -> tuple[int, ...]:
+def start(row: dict[str, Any], asked: TrendRequest) -> tuple[int, ...]:
     if asked.bucket is None:
         return ()
     seconds = int(moment(row).timestamp())
     return (seconds - seconds % asked.bucket,)
 
 
-def key_of(row: dict[str, Any], asked: Asked) -> tuple[Any, ...]:
+def key_of(row: dict[str, Any], asked: TrendRequest) -> tuple[Any, ...]:
     names = (row["service"], row["route"], row["scorer"], row["fingerprint"])
     return (*start(row, asked), *names, *([label(row, asked.dimension)] if asked.dimension else []))
 
@@ -294,7 +297,7 @@ def label(row: dict[str, Any], dimension: str) -> str:
     return "free" if "free" in str(found) else "true" if "rue" in str(found) else ""
 
 
-def true_sums(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, dict[str, float]]:
+def true_sums(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, dict[str, float]]:
     found: dict[Any, dict[str, float]] = {}
     for row in within(rows, asked):
         sums = found.setdefault(key_of(row, asked), dict.fromkeys(SCORES, 0.0))
@@ -302,19 +305,19 @@ def true_sums(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, dict[str, f
         known = x is not None
         x = x or 0.0
         each = {
-            "n": 1, "n_zero": y == 0, "w": w, "w_zero": w * (y == 0), "ww": w * w, "ww_zero": w * w * (y == 0),
-            "wy": w * y, "wyy": w * y * y, "wwy": w * w * y, "wwyy": w * w * y * y, "w_low": w * (y < 0.5),
-            "w_noncommittal": w * (row["label"] == "noncommittal"),
-            "n_x": known, "w_x": w * known, "ww_x": w * w * known, "wx": w * x, "wy_x": w * y * known,
-            "wxx": w * x * x, "wxy": w * x * y, "wyy_x": w * y * y * known, "wwx": w * w * x,
-            "wwy_x": w * w * y * known, "wwxx": w * w * x * x, "wwxy": w * w * x * y,
+            "n": 1, "n_zero": y == 0, "sum_w": w, "sum_w_zero": w * (y == 0), "sum_w2": w * w, "sum_w2_zero": w * w * (y == 0),
+            "sum_wy": w * y, "sum_wy2": w * y * y, "sum_w2y": w * w * y, "sum_w2y2": w * w * y * y, "sum_w_low": w * (y < 0.5),
+            "sum_w_noncommittal": w * (row["label"] == "noncommittal"),
+            "n_with_x": known, "sum_w_with_x": w * known, "sum_w2_with_x": w * w * known, "sum_wx": w * x, "sum_wy_with_x": w * y * known,
+            "sum_wx2": w * x * x, "sum_wxy": w * x * y, "sum_wy2_with_x": w * y * y * known, "sum_w2x": w * w * x,
+            "sum_w2y_with_x": w * w * y * known, "sum_w2x2": w * w * x * x, "sum_w2xy": w * w * x * y,
         }  # fmt: skip
         for name, value in each.items():
             sums[name] += value
     return found
 
 
-def true_bins(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, list[float]]:
+def true_bins(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, list[float]]:
     found: dict[Any, list[float]] = {}
     for row in within(rows, asked):
         number = min(BINS - 1, max(0, int(row["value"] * BINS)))
@@ -323,25 +326,33 @@ def true_bins(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, list[float]
     return found
 
 
-def true_latest(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, datetime]:
+def true_latest(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, datetime]:
     found: dict[Any, datetime] = {}
     for row in within(rows, asked):
         found[key_of(row, asked)] = max(moment(row), found.get(key_of(row, asked), BEGINNING))
     return found
 
 
-def true_proxies(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, dict[str, float]]:
+def true_proxies(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, dict[str, float]]:
     found: dict[Any, dict[str, float]] = {}
     for row in within(rows, asked):
         sums = found.setdefault((*start(row, asked), row["service"], row["route"]), dict.fromkeys(PROXIES, 0.0))
         v, x = 1 / (row["proxy_probability"] or 1.0) / row["capture_probability"], row["proxy"]
-        each = {"n": 1, "v": v, "vv": v * v, "vx": v * x, "vxx": v * x * x, "vvx": v * v * x, "vvxx": v * v * x * x}
+        each = {
+            "n": 1,
+            "sum_v": v,
+            "sum_v2": v * v,
+            "sum_vx": v * x,
+            "sum_vx2": v * x * x,
+            "sum_v2x": v * v * x,
+            "sum_v2x2": v * v * x * x,
+        }
         for name, value in each.items():
             sums[name] += value
     return found
 
 
-def true_counts(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, Counter[Any]]:
+def true_counts(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, Counter[Any]]:
     found: dict[Any, Counter[Any]] = {}
     for row in within(rows, asked, by_minute=True):
         key = (*start(row, asked), row["service"], row["route"], row["scorer"])
@@ -352,17 +363,17 @@ def true_counts(rows: list[dict[str, Any]], asked: Asked) -> dict[Any, Counter[A
 @given(steps=operations)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_identity_holds_in_what_is_rolled_up(
-    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
     """seen = scored + skipped + failed + pending, of the counts of each bucket."""
     run = Run(store, make, clock)
     for name, first, second in steps:
         getattr(run, name)(first, second)
-    store.roll()
+    store.rollups.update()
 
-    assert store.due() == 0
+    assert store.rollups.count_dirty_hours() == 0
     for scorer in (*SCORERS, "mine"):
-        covered = store.coverage_trend(
+        covered = store.trends.coverage_over_time(
             scorer=scorer, bucket=timedelta(days=1), since=BEGINNING - timedelta(days=1), until=clock.now
         )
         assert all(adds_up(one) for one in covered)

@@ -11,74 +11,82 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.storage.conftest import NOON, Clock, an_exchange
 
-from germane.score import Reason, Score
-from germane.storage import Decision, Store
-from germane.storage.alerting.scoring_flow import Flow
-from germane.storage.trends.attribute_means import fits
+from germane.score import UnscoredReason, Score
+from germane.storage import SamplingDecision, TrackingStore
+from germane.storage.alerting.scoring_flow import ScoringFlow
+from germane.storage.trends.attribute_means import matches_attributes
 
 SCORER = {"s": "f"}
 
 
-def write(store: Store, values: list[float | None], *, minutes: float = 0, skipped: Any = None, **changes: Any) -> None:
+def write(
+    store: TrackingStore, values: list[float | None], *, minutes: float = 0, skipped: Any = None, **changes: Any
+) -> None:
     """Write exchanges of so many minutes after eleven with their scores; None waits."""
     exchanges = [an_exchange(minutes, **changes) for _ in values]
-    store.add(exchanges)
-    store.assign([Decision(one.id, 1.0, "drawn", skipped or {}) for one in exchanges], SCORER)
-    claims = store.claim("me", SCORER, limit=1000, lease=timedelta(60))
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled", skipped or {}) for one in exchanges], SCORER)
+    claims = store.queue.claim_tasks("me", SCORER, limit=1000, lease=timedelta(60))
     known = dict(zip([one.id for one in exchanges], values, strict=True))
     tasks = [task for claim in claims for task in claim.tasks if known.get(task.exchange_id) is not None]
-    store.complete("me", [(task, Score(scorer="s", fingerprint="f", value=known[task.exchange_id])) for task in tasks])
+    store.queue.complete_tasks(
+        "me", [(task, Score(scorer="s", fingerprint="f", value=known[task.exchange_id])) for task in tasks]
+    )
 
 
-def flow(store: Store, since: datetime = NOON - timedelta(hours=2), **given_: Any) -> Flow:
-    (found,) = store.flows(since=since, **given_)
+def flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2), **given_: Any) -> ScoringFlow:
+    (found,) = store.alerts.list_flows(since=since, **given_)
     return found
 
 
-def test_what_waits_is_what_came_after_the_newest_scored_answer(store: Store) -> None:
+def test_what_waits_is_what_came_after_the_newest_scored_answer(store: TrackingStore) -> None:
     """Its oldest minute, and how many; what the draw left out was not to be scored."""
     write(store, [0.5], minutes=0)
     write(store, [None, None], minutes=10)
-    write(store, [0.0], minutes=20, skipped={"s": Reason.NOT_DRAWN})
+    write(store, [0.0], minutes=20, skipped={"s": UnscoredReason.NOT_SAMPLED})
     write(store, [None], minutes=30)
     found = flow(store)
-    assert (found.scored_at, found.waiting) == (NOON - timedelta(hours=1), 3)
+    assert (found.last_scored_minute, found.waiting) == (NOON - timedelta(hours=1), 3)
     assert found.waiting_since == NOON - timedelta(minutes=50)
     write(store, [0.5], minutes=40)
     assert (flow(store).waiting, flow(store).waiting_since) == (0, None)
 
 
-def test_routes_that_are_not_taken_do_not_count(store: Store) -> None:
+def test_routes_that_are_not_taken_do_not_count(store: TrackingStore) -> None:
     """Nor does what lies before the time looked at."""
     write(store, [0.5], minutes=10, route="other")
     write(store, [None], minutes=20)
-    assert flow(store, takes=lambda route: route != "other").scored_at is None
-    assert store.flows(since=NOON) == []
+    assert flow(store, includes_route=lambda route: route != "other").last_scored_minute is None
+    assert store.alerts.list_flows(since=NOON) == []
 
 
-def test_the_usual_wait_is_gap_and_lag_that_hardly_ever_is_longer(store: Store, clock: Clock) -> None:
+def test_the_usual_wait_is_gap_and_lag_that_hardly_ever_is_longer(store: TrackingStore, clock: Clock) -> None:
     """Scores every ten minutes, made a minute after the answer: eleven minutes. Too few say nothing."""
     for number in range(19):
         clock.now = NOON + timedelta(minutes=10 * number + 1)
         write(store, [0.5, 0.5], minutes=60 + 10 * number)
     service = an_exchange().service
-    assert store.usual_wait(service, "s", since=NOON - timedelta(days=14)) is None
+    assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) is None
     for number in range(19, 30):
         clock.now = NOON + timedelta(minutes=10 * number + 1)
         write(store, [0.5], minutes=60 + 10 * number)
-    assert store.usual_wait(service, "s", since=NOON - timedelta(days=14)) == timedelta(minutes=11)
-    assert store.usual_wait("nobody", "s", since=NOON - timedelta(days=14)) is None
+    assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) == timedelta(minutes=11)
+    assert store.alerts.typical_score_delay("nobody", "s", since=NOON - timedelta(days=14)) is None
 
 
-def test_what_is_tried_in_vain_is_counted_by_reason(store: Store) -> None:
+def test_what_is_tried_in_vain_is_counted_by_reason(store: TrackingStore) -> None:
     """Until it is done."""
     exchanges = [an_exchange() for _ in range(3)]
-    store.add(exchanges)
-    store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], SCORER)
-    tasks = [task for claim in store.claim("me", SCORER, limit=9, lease=timedelta(60)) for task in claim.tasks]
-    assert store.failing() == []
-    store.postpone("me", tasks, until=NOON + timedelta(hours=1), reason=Reason.JUDGE_TIMEOUT, error="")
-    (found,) = store.failing()
+    store.exchanges.add(exchanges)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], SCORER)
+    tasks = [
+        task for claim in store.queue.claim_tasks("me", SCORER, limit=9, lease=timedelta(60)) for task in claim.tasks
+    ]
+    assert store.alerts.list_failing() == []
+    store.queue.postpone_tasks(
+        "me", tasks, until=NOON + timedelta(hours=1), reason=UnscoredReason.JUDGE_TIMEOUT, error=""
+    )
+    (found,) = store.alerts.list_failing()
     assert (found.scorer, found.reason, found.tasks) == ("s", "judge_timeout", 3)
 
 
@@ -94,7 +102,7 @@ def test_what_is_tried_in_vain_is_counted_by_reason(store: Store) -> None:
 )
 def test_patterns_of_attributes(attributes: dict[str, Any], patterns: dict[str, str], fit: bool) -> None:
     """All must fit, and an attribute that is not there fits none; flags are written as JSON writes them."""
-    assert fits(attributes, patterns) is fit
+    assert matches_attributes(attributes, patterns) is fit
 
 
 values = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_size=12)
@@ -103,15 +111,15 @@ values = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_si
 @given(values, values)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_means_with_attributes_are_those_without_where_all_have_them(
-    store: Store, some: list[float], others: list[float]
+    store: TrackingStore, some: list[float], others: list[float]
 ) -> None:
     """One number for one window, whichever way it is read."""
-    service = f"shop {len(store.exchanges(limit=1000))}"
+    service = f"shop {len(store.answers.list_exchanges(limit=1000))}"
     write(store, list(some), service=service, attributes={"tenant": "acme"})
-    plain = [replace(one, histogram=None) for one in store.means(scorer="s", since=None, service=service)]
-    assert _close(store.means_with({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
+    plain = [replace(one, histogram=None) for one in store.trends.means(scorer="s", since=None, service=service)]
+    assert _close(store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
     write(store, list(others), service=service, attributes={"tenant": "other"})
-    assert _close(store.means_with({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
+    assert _close(store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
 
 
 def _close(found: Any, expected: Any) -> bool:

@@ -1,4 +1,4 @@
-"""seen = scored + skipped + failed + pending, whatever happens and at every commit."""
+"""The tally: seen = scored + skipped + failed + pending at every commit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage import Coverage, Decision, Store, Task
+from germane.score import UnscoredReason, Score
+from germane.storage import Coverage, SamplingDecision, TrackingStore, ScoringTask
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
-REASONS = (None, Reason.UNPARSABLE, Reason.JUDGE_TIMEOUT, Reason.MISSING_INPUT)
+REASONS = (None, UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.MISSING_INPUT)
 
 owners = st.sampled_from(["a", "b"])
 few = st.integers(1, 4)
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), few, st.sampled_from(["ask", "search"])),
-        st.tuples(st.just("assign"), few, st.sampled_from([None, Reason.NOT_DRAWN, Reason.BUDGET])),
+        st.tuples(st.just("assign"), few, st.sampled_from([None, UnscoredReason.NOT_SAMPLED, UnscoredReason.BUDGET])),
         st.tuples(st.just("claim"), owners, few),
         st.tuples(st.just("complete"), owners, st.sampled_from(REASONS)),
         st.tuples(st.just("postpone"), owners, few),
@@ -41,51 +41,57 @@ operations = st.lists(
 class Run:
     """Plays operations on one service's exchanges, and remembers what is not in the tables of tasks."""
 
-    def __init__(self, store: Store, make: Make, clock: Any) -> None:
+    def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
         self.store, self.make, self.clock = store, make, clock
         self.service = uuid4().hex
-        self.claimed: dict[str, list[Task]] = {"a": [], "b": []}
+        self.claimed: dict[str, list[ScoringTask]] = {"a": [], "b": []}
         self.dropped: Counter[tuple[str, str]] = Counter()
 
     def add(self, count: int, route: str) -> None:
-        self.store.add([self.make(number, service=self.service, route=route) for number in range(count)])
+        self.store.exchanges.add([self.make(number, service=self.service, route=route) for number in range(count)])
 
-    def assign(self, count: int, reason: Reason | None) -> None:
+    def assign(self, count: int, reason: UnscoredReason | None) -> None:
         skip = {} if reason is None else {"faithfulness": reason}
-        decisions = [Decision(one.id, 0.5, "uniform", skip) for one in self.store.unsampled(count)]
-        self.store.assign(decisions, SCORERS)
-        self.store.assign(decisions[:1], SCORERS)
+        decisions = [
+            SamplingDecision(one.id, 0.5, "uniform", skip) for one in self.store.sampling.list_undecided(count)
+        ]
+        self.store.sampling.assign_tasks(decisions, SCORERS)
+        self.store.sampling.assign_tasks(decisions[:1], SCORERS)
 
     def claim(self, owner: str, limit: int) -> None:
-        claims = self.store.claim(owner, SCORERS, limit=limit, lease=LEASE)
+        claims = self.store.queue.claim_tasks(owner, SCORERS, limit=limit, lease=LEASE)
         self.claimed[owner] += [task for claim in claims for task in claim.tasks]
 
-    def complete(self, owner: str, reason: Reason | None) -> None:
+    def complete(self, owner: str, reason: UnscoredReason | None) -> None:
         value = 0.5 if reason is None else None
         results = [
             (task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, reason=reason))
             for task in self.claimed[owner]
         ]
-        self.store.complete(owner, results)
-        self.store.complete(owner, results)
+        self.store.queue.complete_tasks(owner, results)
+        self.store.queue.complete_tasks(owner, results)
 
     def postpone(self, owner: str, seconds: int) -> None:
         until = self.clock.now + timedelta(seconds=seconds)
-        self.store.postpone(owner, self.claimed[owner], until=until, reason=Reason.JUDGE_TIMEOUT, error="slow")
+        self.store.queue.postpone_tasks(
+            owner, self.claimed[owner], until=until, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow"
+        )
 
     def release(self, owner: str, _: int) -> None:
-        self.store.release(owner)
+        self.store.queue.release_tasks(owner)
 
     def advance(self, count: int, seconds: int) -> None:
         self.clock.advance(seconds=count * seconds)
 
     def drop(self, count: int, route: str) -> None:
-        self.store.count_dropped({(self.service, route): count}, SCORERS)
+        self.store.exchanges.count_dropped({(self.service, route): count}, SCORERS)
         self.dropped.update({(route, scorer): count for scorer in SCORERS})
 
     def finish(self) -> None:
         """Leave nothing open for the next run."""
-        self.store.assign([Decision(one.id, 1.0, "uniform") for one in self.store.unsampled(1000)], SCORERS)
+        self.store.sampling.assign_tasks(
+            [SamplingDecision(one.id, 1.0, "uniform") for one in self.store.sampling.list_undecided(1000)], SCORERS
+        )
         self.clock.advance(hours=1)
         self.claim("a", 1000)
         self.complete("a", None)
@@ -93,15 +99,15 @@ class Run:
 
 @given(steps=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_identity_holds_after_every_operation(
-    store: Store, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
+def test_counts_add_up_after_every_operation(
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
-    """The counts add up, and are those of the tasks."""
+    """seen = scored + skipped + failed + pending, and the counts match the tasks."""
     run = Run(store, make, clock)
     for name, first, second in steps:
         getattr(run, name)(first, second)
 
-        covered = [one for one in store.coverage() if one.service == run.service]
+        covered = [one for one in store.trends.coverage() if one.service == run.service]
         assert all(_adds_up(one) for one in covered)
         assert {(one.route, one.scorer): _counts(one) for one in covered} == _truth(run)
     run.finish()
@@ -131,56 +137,56 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
     return truth
 
 
-def test_counts_lie_in_the_minute_of_the_answer(store: Store, make: Make, clock: Any) -> None:
-    """However late it is scored, so that nothing moves between minutes."""
+def test_counts_belong_to_the_minute_of_the_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+    """However late it is scored."""
     exchange = make(0)
-    store.add([exchange])
-    store.assign([Decision(exchange.id, 1.0, "uniform")], {"a": "f1"})
+    store.exchanges.add([exchange])
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "uniform")], {"a": "f1"})
     clock.advance(days=1)
-    [claim] = store.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
-    store.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
+    [claim] = store.queue.claim_tasks("me", {"a": "f1"}, limit=1, lease=LEASE)
+    store.queue.complete_tasks("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
 
-    assert [one.scored for one in store.coverage(since=exchange.started_at + timedelta(seconds=59))] == [1]
-    assert store.coverage(since=exchange.started_at + timedelta(minutes=1)) == []
+    assert [one.scored for one in store.trends.coverage(since=exchange.started_at + timedelta(seconds=59))] == [1]
+    assert store.trends.coverage(since=exchange.started_at + timedelta(minutes=1)) == []
 
 
-def test_processes_count_in_rows_of_their_own(migrated_url: str, make: Make, clock: Any) -> None:
-    """What one began another may finish: the sums are right."""
-    first, second = Store(migrated_url, clock=clock), Store(migrated_url, clock=clock)
+def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, clock: Any) -> None:
+    """One process may finish what another one started; the sums are right."""
+    first, second = TrackingStore(migrated_url, clock=clock), TrackingStore(migrated_url, clock=clock)
     exchange = make(0)
-    first.add([exchange])
-    first.assign([Decision(exchange.id, 1.0, "uniform")], {"a": "f1"})
-    [claim] = second.claim("me", {"a": "f1"}, limit=1, lease=LEASE)
-    second.complete("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
+    first.exchanges.add([exchange])
+    first.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "uniform")], {"a": "f1"})
+    [claim] = second.queue.claim_tasks("me", {"a": "f1"}, limit=1, lease=LEASE)
+    second.queue.complete_tasks("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=1.0))])
 
     expected = [Coverage(service="shop", route="ask", scorer="a", seen=1, scored=1)]
-    assert first.coverage() == second.coverage() == expected
+    assert first.trends.coverage() == second.trends.coverage() == expected
     assert expected[0].share == 1.0
     first.close()
     second.close()
 
 
-def test_dropped_exchanges_are_seen_and_skipped(store: Store, make: Make) -> None:
-    """For each scorer, in the minute in which they were given; without a scorer under an empty name."""
+def test_dropped_exchanges_count_as_seen_and_skipped(store: TrackingStore, make: Make) -> None:
+    """For each scorer, in the minute of the drop; without scorers under an empty name."""
     at = make(0).started_at
-    store.count_dropped({("shop", "ask"): 3}, ["a", "b"], at=at)
-    store.count_dropped({("shop", "ask"): 2}, [], Reason.CAPTURE_LIMIT)
+    store.exchanges.count_dropped({("shop", "ask"): 3}, ["a", "b"], at=at)
+    store.exchanges.count_dropped({("shop", "ask"): 2}, [], UnscoredReason.EXCHANGE_LIMIT)
 
-    assert store.coverage() == [
-        Coverage(service="shop", route="ask", scorer="", seen=2, skipped={"capture_limit": 2}),
+    assert store.trends.coverage() == [
+        Coverage(service="shop", route="ask", scorer="", seen=2, skipped={"exchange_limit": 2}),
         Coverage(service="shop", route="ask", scorer="a", seen=3, skipped={"queue_full": 3}),
         Coverage(service="shop", route="ask", scorer="b", seen=3, skipped={"queue_full": 3}),
     ]
-    assert [one.scorer for one in store.coverage(since=at + timedelta(minutes=1))] == [""]
+    assert [one.scorer for one in store.trends.coverage(since=at + timedelta(minutes=1))] == [""]
 
 
-def test_declared_routes_are_known_before_their_first_exchange(store: Store) -> None:
-    """Once, however often they are declared; a route that never fired has seen nothing, and no share."""
+def test_declared_routes_have_coverage_before_their_first_exchange(store: TrackingStore) -> None:
+    """A route that is declared repeatedly is listed once. It has seen nothing and has no share."""
     for _ in range(2):
-        store.declare("shop", ["search\0", "ask", "ask"])
+        store.exchanges.declare_routes("shop", ["search\0", "ask", "ask"])
 
-    assert store.coverage() == [
+    assert store.trends.coverage() == [
         Coverage(service="shop", route="ask", scorer=""),
         Coverage(service="shop", route="search\ufffd", scorer=""),
     ]
-    assert store.coverage()[0].share is None
+    assert store.trends.coverage()[0].share is None

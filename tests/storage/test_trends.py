@@ -13,16 +13,16 @@ from sqlalchemy import text
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage import Coverage, Decision, Histogram, Store
-from germane.storage.stats.histogram import packed
+from germane.score import UnscoredReason, Score
+from germane.storage import Coverage, SamplingDecision, Histogram, TrackingStore
+from germane.storage.stats.histogram import pack_weights
 
 Make = Callable[..., Exchange]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
-def scores(store: Store, make: Make) -> Callable[..., None]:
+def scores(store: TrackingStore, make: Make) -> Callable[..., None]:
     """Writes one exchange per value, with its score; of None, one that is seen and not scored."""
 
     def write(
@@ -32,13 +32,13 @@ def scores(store: Store, make: Make) -> Callable[..., None]:
         fingerprint: str = "f1",
         chances: Sequence[float] = (),
         proxies: Sequence[float] = (),
-        reason: Reason = Reason.NOT_DRAWN,
+        reason: UnscoredReason = UnscoredReason.NOT_SAMPLED,
         **given: Any,
     ) -> None:
         exchanges = [make(minutes + number / 1e4, **given) for number in range(len(values))]
-        store.add(exchanges)
+        store.exchanges.add(exchanges)
         decisions = [
-            Decision(
+            SamplingDecision(
                 one.id,
                 chances[number] if chances else 1.0,
                 "uniform",
@@ -48,11 +48,11 @@ def scores(store: Store, make: Make) -> Callable[..., None]:
             )
             for number, one in enumerate(exchanges)
         ]
-        store.assign(decisions, {"a": fingerprint})
+        store.sampling.assign_tasks(decisions, {"a": fingerprint})
         found = {one.id: value for one, value in zip(exchanges, values, strict=True)}
-        claims = store.claim("me", {"a": fingerprint}, limit=5000, lease=HOUR)
+        claims = store.queue.claim_tasks("me", {"a": fingerprint}, limit=5000, lease=HOUR)
         tasks = [task for claim in claims for task in claim.tasks]
-        store.complete(
+        store.queue.complete_tasks(
             "me", [(task, Score(scorer="a", fingerprint=fingerprint, value=found[task.exchange_id])) for task in tasks]
         )
 
@@ -67,26 +67,28 @@ def window(make: Make) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_another_judge_begins_a_new_line_with_a_marker(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_another_judge_begins_a_new_line_with_a_marker(
+    store: TrackingStore, scores: Any, window: Any, roll: bool
+) -> None:
     """The first bucket of each fingerprint but the first is marked; no bucket mixes two."""
     scores([0.2], minutes=-120, fingerprint="old")
     scores([0.4], minutes=0, fingerprint="old")
     scores([0.9], minutes=30, fingerprint="new")
     scores([0.8], minutes=70, fingerprint="new")
-    store.roll() if roll else None
+    store.rollups.update() if roll else None
 
-    found = [(one.start.hour, one.fingerprint, one.mean, one.begins) for one in store.trend(**window)]
+    found = [(one.start.hour, one.fingerprint, one.mean, one.judge_changed) for one in store.trends.over_time(**window)]
 
     assert found == [(9, "old", 0.2, False), (11, "new", 0.9, True), (11, "old", 0.4, False), (12, "new", 0.8, False)]
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_a_trend_may_be_broken_down(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_a_trend_may_be_broken_down(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
     """By route, service, model, version of the prompt or an attribute; what has none has an empty label."""
     scores([0.2], route="ask", model="m1", attributes={"tier": True})
     scores([0.4], route="search", model="m2", prompt_version="7", attributes={"tier": 3})
     scores([0.6], route="search", service="blog")
-    store.roll(trend_by=["model"]) if roll else None
+    store.rollups.update(breakdowns=["model"]) if roll else None
 
     expected = {
         "route": {"ask": 0.2, "search": 0.5},
@@ -96,57 +98,63 @@ def test_a_trend_may_be_broken_down(store: Store, scores: Any, window: Any, roll
         "attributes.tier": {"true": 0.2, "3": 0.4, "": 0.6},
     }
     for by, means in expected.items():
-        assert {one.group: one.mean for one in store.trend(**window, by=by)} == pytest.approx(means)
-    assert [one.n for one in store.trend(**window, service="shop", route="search")] == [1]
-    with pytest.raises(UsageError, match=r"it is route, service, model, prompt_version or attributes\.NAME"):
-        store.trend(**window, by="user")
+        assert {one.group: one.mean for one in store.trends.over_time(**window, by=by)} == pytest.approx(means)
+    assert [one.n for one in store.trends.over_time(**window, service="shop", route="search")] == [1]
+    with pytest.raises(UsageError, match=r"use route, service, model, prompt_version or attributes\.NAME"):
+        store.trends.over_time(**window, by="user")
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_a_bucket_says_what_it_does_not_cover(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_a_bucket_says_what_it_does_not_cover(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
     """Scored of seen, of its own time and route; hours without any score are in the trend of the coverage alone."""
     scores([0.5, None, None], minutes=0, route="ask")
     scores([None], minutes=90, route="ask")
     scores([0.7], minutes=0, route="search")
-    store.roll() if roll else None
+    store.rollups.update() if roll else None
     names: dict[str, Any] = {"service": "", "scorer": "a"}
 
-    assert [one.coverage for one in store.trend(**window, by="route")] == [
-        Coverage(**names, route="ask", seen=3, scored=1, pending=0, skipped={"not_drawn": 2}),
+    assert [one.coverage for one in store.trends.over_time(**window, by="route")] == [
+        Coverage(**names, route="ask", seen=3, scored=1, pending=0, skipped={"not_sampled": 2}),
         Coverage(**names, route="search", seen=1, scored=1, pending=0),
     ]
-    covered = store.coverage_trend(**window, route="ask")
+    covered = store.trends.coverage_over_time(**window, route="ask")
     assert [(one.start.hour, one.seen, one.scored) for one in covered] == [(11, 3, 1), (12, 1, 0)]
     until = window["until"] - DAY + HOUR
-    assert [one.seen for one in store.coverage(since=window["since"], until=until)] == [3, 1]
+    assert [one.seen for one in store.trends.coverage(since=window["since"], until=until)] == [3, 1]
 
 
-def test_late_scores_lie_in_the_bucket_of_their_answer(store: Store, scores: Any, window: Any, clock: Any) -> None:
+def test_late_scores_lie_in_the_bucket_of_their_answer(
+    store: TrackingStore, scores: Any, window: Any, clock: Any
+) -> None:
     """However long the judge was away, and though the hour was rolled up long ago."""
     scores([0.5], minutes=0)
-    store.roll()
+    store.rollups.update()
     clock.advance(hours=9)
     scores([0.7], minutes=1)
 
-    [bucket] = store.trend(**window)
+    [bucket] = store.trends.over_time(**window)
     assert (bucket.start.hour, bucket.n) == (11, 2)
     assert bucket.mean == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_percentiles_come_from_the_histogram(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_percentiles_come_from_the_histogram(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
     """Within a hundredth of those of the scores, each of which counts by its weight."""
     random = np.random.default_rng(5)
     values = np.round(random.beta(4, 2, 400), 3)
     scores(values.tolist(), chances=[0.5] * 400)
-    store.roll() if roll else None
+    store.rollups.update() if roll else None
 
-    [bucket] = store.trend(**window)
+    [bucket] = store.trends.over_time(**window)
     for percent in (5, 25, 50, 75, 95):
         assert bucket.percentile(percent) == pytest.approx(np.percentile(values, percent), abs=0.011)
     assert sum(bucket.histogram.weights) == pytest.approx(800)  # type: ignore[union-attr]
-    assert store.trend(**window, histograms=False)[0].percentile(50) is None
-    assert store.summary()[0].histogram == store.means(scorer="a", since=None)[0].histogram == bucket.histogram
+    assert store.trends.over_time(**window, histograms=False)[0].percentile(50) is None
+    assert (
+        store.trends.summary()[0].histogram
+        == store.trends.means(scorer="a", since=None)[0].histogram
+        == bucket.histogram
+    )
 
 
 def test_a_percentile_is_read_within_its_bin() -> None:
@@ -168,13 +176,15 @@ def test_a_histogram_that_was_packed_is_the_same() -> None:
     few, many = {3: 0.5, 99: 2.0}, [float(number) for number in range(100)]
     both = [many[number] + few.get(number, 0.0) for number in range(100)]
 
-    assert Histogram.of([packed(few)]) == Histogram([few.get(number, 0.0) for number in range(100)])
-    assert Histogram.of([packed(many)]).weights == tuple(many)
-    assert Histogram.of([packed(many), packed(few)]) == Histogram(both) != Histogram(many)
+    assert Histogram.of([pack_weights(few)]) == Histogram([few.get(number, 0.0) for number in range(100)])
+    assert Histogram.of([pack_weights(many)]).weights == tuple(many)
+    assert Histogram.of([pack_weights(many), pack_weights(few)]) == Histogram(both) != Histogram(many)
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_proxies_correct_a_mean_where_that_makes_it_surer(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_proxies_correct_a_mean_where_that_makes_it_surer(
+    store: TrackingStore, scores: Any, window: Any, roll: bool
+) -> None:
     """Those scored have happened to be the better ones: the mean is brought back, and says by which correlation."""
     random = np.random.default_rng(7)
     proxies = random.random(300)
@@ -183,9 +193,13 @@ def test_proxies_correct_a_mean_where_that_makes_it_surer(store: Store, scores: 
     picked = set(random.choice(300, 60, replace=False, p=chance).tolist())
     chosen = [float(value) if number in picked else None for number, value in enumerate(values)]
     scores(chosen, chances=[0.2] * 300, proxies=proxies.tolist())
-    store.roll() if roll else None
+    store.rollups.update() if roll else None
 
-    [mean], [bucket], [summary] = store.means(scorer="a", since=None), store.trend(**window), store.summary()
+    [mean], [bucket], [summary] = (
+        store.trends.means(scorer="a", since=None),
+        store.trends.over_time(**window),
+        store.trends.summary(),
+    )
 
     plain = statistics.fmean(value for value in chosen if value is not None)
     assert plain > values.mean() + 0.05
@@ -199,9 +213,9 @@ def test_proxies_correct_a_mean_where_that_makes_it_surer(store: Store, scores: 
 
 
 @pytest.mark.parametrize(
-    "given", [{"reason": Reason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
+    "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
-def test_proxies_of_other_exchanges_correct_nothing(store: Store, scores: Any, given: Any) -> None:
+def test_proxies_of_other_exchanges_correct_nothing(store: TrackingStore, scores: Any, given: Any) -> None:
     """A scorer that looks at some of them alone, or that changed meanwhile, has a mean of another population."""
     random = np.random.default_rng(7)
     proxies = random.random(120)
@@ -210,10 +224,10 @@ def test_proxies_of_other_exchanges_correct_nothing(store: Store, scores: Any, g
     others = [None] * 60 if "reason" in given else values[60:]
     scores(others, minutes=1, proxies=proxies[60:].tolist(), **given)
 
-    assert all(one.correlation is None for one in store.means(scorer="a", since=None))
+    assert all(one.correlation is None for one in store.trends.means(scorer="a", since=None))
 
 
-def test_a_mean_over_the_view_is_that_of_the_summary(store: Store, scores: Any) -> None:
+def test_a_mean_over_the_view_is_that_of_the_summary(store: TrackingStore, scores: Any) -> None:
     """``answers`` has weight and fingerprint, for whoever reads with SQL."""
     scores([0.9, 0.8, 0.2, None], chances=[0.1, 0.2, 1.0, 0.5])
     query = "SELECT fingerprint, sum(weight * value) / sum(weight) FROM answers WHERE value IS NOT NULL GROUP BY 1"
@@ -221,45 +235,45 @@ def test_a_mean_over_the_view_is_that_of_the_summary(store: Store, scores: Any) 
     with store._database.read() as connection:
         rows = [tuple(row) for row in connection.execute(text(query))]
 
-    assert rows == [(one.fingerprint, pytest.approx(one.mean, abs=1e-9)) for one in store.summary()]
+    assert rows == [(one.fingerprint, pytest.approx(one.mean, abs=1e-9)) for one in store.trends.summary()]
 
 
-def test_fewer_than_twenty_are_not_enough(store: Store, scores: Any, window: Any) -> None:
+def test_fewer_than_twenty_are_not_enough(store: TrackingStore, scores: Any, window: Any) -> None:
     """A bucket says so itself."""
     scores([0.5] * 19)
     scores([0.5] * 20, minutes=60)
 
-    assert [one.enough for one in store.trend(**window)] == [False, True]
+    assert [one.has_min_samples for one in store.trends.over_time(**window)] == [False, True]
 
 
-def test_a_window_has_a_zone(store: Store, window: Any) -> None:
+def test_a_window_has_a_zone(store: TrackingStore, window: Any) -> None:
     """Nobody can say when a moment was that has none; it is not taken for the time of this machine."""
     naive = window["since"].replace(tzinfo=None)
 
-    for read in (store.trend, store.coverage_trend):
+    for read in (store.trends.over_time, store.trends.coverage_over_time):
         with pytest.raises(UsageError, match=r"^since = .* has no time zone$"):
             read(**window | {"since": naive})
-    for summary in (store.summary, store.coverage):
+    for summary in (store.trends.summary, store.trends.coverage):
         with pytest.raises(UsageError, match=r"^until = .* has no time zone$"):
             summary(until=naive)
 
 
 @pytest.mark.parametrize("roll", [False, True])
-def test_a_window_may_be_as_long_as_time(store: Store, scores: Any, window: Any, roll: bool) -> None:
+def test_a_window_may_be_as_long_as_time(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
     """From the first moment that there is to the last one."""
     scores([0.5])
-    store.roll() if roll else None
+    store.rollups.update() if roll else None
     always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}
 
-    assert [one.n for one in store.trend(**window | always)] == [1]
-    assert [one.n for one in store.summary(**always)] == [1]
-    assert store.summary(since=always["until"], until=always["since"]) == []
+    assert [one.n for one in store.trends.over_time(**window | always)] == [1]
+    assert [one.n for one in store.trends.summary(**always)] == [1]
+    assert store.trends.summary(since=always["until"], until=always["since"]) == []
 
 
-def test_coverage_is_of_whole_minutes(store: Store, scores: Any, window: Any) -> None:
+def test_coverage_is_of_whole_minutes(store: TrackingStore, scores: Any, window: Any) -> None:
     """A bucket that ends within a minute cannot tell which of its counts are its own."""
     scores([0.5])
 
-    assert [one.coverage for one in store.trend(**window | {"bucket": timedelta(seconds=90)})] == [None]
-    with pytest.raises(UsageError, match="bucket = 0:01:30 is not of whole minutes"):
-        store.coverage_trend(**window | {"bucket": timedelta(seconds=90)})
+    assert [one.coverage for one in store.trends.over_time(**window | {"bucket": timedelta(seconds=90)})] == [None]
+    with pytest.raises(UsageError, match="bucket = 0:01:30 is not a multiple of one minute"):
+        store.trends.coverage_over_time(**window | {"bucket": timedelta(seconds=90)})

@@ -1,4 +1,4 @@
-"""The writer loses nothing it can keep, counts what it cannot, and never holds up who calls it."""
+"""The writer keeps what it can, counts what it drops, and never blocks its callers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ import pytest
 
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.storage import Coverage, Store, Writer
+from germane.storage import Coverage, ExchangeStore, TrackingStore, ExchangeWriter
 
 Make = Callable[..., Exchange]
-WriteTo = Callable[..., Writer]
+WriteTo = Callable[..., ExchangeWriter]
 LONG = 60.0
 
 
 @pytest.fixture
-def writer(store: Store) -> Iterator[Writer]:
+def writer(store: TrackingStore) -> Iterator[ExchangeWriter]:
     """A writer that is stopped afterwards."""
-    opened = Writer(store, capacity=1000, interval=0.01, scorers=("a",), backoff=(0.01, 0.05))
+    opened = ExchangeWriter(store, capacity=1000, interval=0.01, scorers=("a",), backoff=(0.01, 0.05))
     yield opened
     opened.stop(LONG)
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> Iterator[Store]:
+def nowhere(tmp_path: Path) -> Iterator[TrackingStore]:
     """A store whose directory does not exist yet."""
-    store = Store(f"sqlite:///{tmp_path / 'later' / 'germane.db'}")
+    store = TrackingStore(f"sqlite:///{tmp_path / 'later' / 'germane.db'}")
     yield store
     store.close()
 
 
-def appear(store: Store, tmp_path: Path) -> None:
+def appear(store: TrackingStore, tmp_path: Path) -> None:
     """Bring the database of ``nowhere`` into being."""
     (tmp_path / "later").mkdir()
     store.migrate()
@@ -63,31 +63,33 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in ours if record.levelno == level]
 
 
-def test_what_is_put_is_written_by_itself(store: Store, writer: Writer, make: Make) -> None:
-    """Nobody needs to flush."""
+def test_queued_exchanges_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+    """The background thread writes them."""
     assert writer.put(make())
 
-    until(lambda: store.counts().captured == 1)
+    until(lambda: store.answers.counts().captured == 1)
 
 
-def test_a_flush_waits_for_what_was_put_before(store: Store, writer: Writer, make: Make) -> None:
-    """And says so."""
+def test_flush_waits_until_queued_exchanges_are_written(
+    store: TrackingStore, writer: ExchangeWriter, make: Make
+) -> None:
+    """It returns True then."""
     for _ in range(600):
         writer.put(make())
 
     assert writer.flush(LONG)
 
-    assert (store.counts().captured, writer.depth, writer.dropped) == (600, 0, 0)
+    assert (store.answers.counts().captured, writer.depth, writer.dropped) == (600, 0, 0)
 
 
-def test_a_flush_of_nothing_is_done_at_once(writer: Writer) -> None:
-    """Without starting a thread."""
+def test_flush_of_an_empty_queue_returns_at_once(writer: ExchangeWriter) -> None:
+    """It does not start a thread."""
     assert writer.flush(0.0)
     assert writer._thread is None
 
 
-def test_threads_put_at_once(store: Store, writer: Writer, make: Make) -> None:
-    """Request threads need no lock of their own."""
+def test_threads_may_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+    """Request threads need no lock."""
     threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(100)]) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -95,11 +97,11 @@ def test_threads_put_at_once(store: Store, writer: Writer, make: Make) -> None:
         thread.join()
 
     assert writer.flush(LONG)
-    assert store.counts().captured == 800
+    assert store.answers.counts().captured == 800
 
 
-def test_a_stop_writes_what_is_left(store: Store, make: Make, write_to: WriteTo) -> None:
-    """Afterwards nothing is taken any more, and the thread is gone."""
+def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+    """Afterwards the thread has ended, and exchanges are dropped."""
     writer = write_to(store, capacity=1000, interval=60)
     for _ in range(10):
         writer.put(make())
@@ -109,14 +111,14 @@ def test_a_stop_writes_what_is_left(store: Store, make: Make, write_to: WriteTo)
     assert writer.stop(LONG)
     assert writer.stop(LONG)
 
-    assert (store.counts().captured, writer.put(make()), writer.dropped) == (10, False, 1)
+    assert (store.answers.counts().captured, writer.put(make()), writer.dropped) == (10, False, 1)
     assert not thread.is_alive()
 
 
-def test_a_stop_takes_no_longer_than_it_may(
-    nowhere: Store, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_stop_respects_its_timeout(
+    nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """With the database away it says how many are lost."""
+    """If the database is unreachable, it logs how many exchanges are lost."""
     writer = write_to(nowhere, capacity=1000, interval=0.01)
     writer.put(make())
 
@@ -125,10 +127,10 @@ def test_a_stop_takes_no_longer_than_it_may(
     assert any("1 exchange not written" in message for message in messages(caplog, logging.WARNING))
 
 
-def test_counts_that_find_no_tally_at_the_end_are_told(
-    nowhere: Store, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_stop_reports_drops_that_could_not_be_counted(
+    nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """What was dropped, and is not in the tally either, is missing in every coverage: the stop does not hide it."""
+    """Exchanges that are neither stored nor counted are missing in every coverage."""
     writer = write_to(nowhere, capacity=1, limit=1, interval=0.01)
     while writer.admit("shop", "ask", 0, 1.0):
         pass
@@ -137,14 +139,11 @@ def test_counts_that_find_no_tally_at_the_end_are_told(
 
     assert not writer.stop(0.2)
 
-    assert any(
-        "2 exchanges that were dropped are missing in the tally of" in told
-        for told in messages(caplog, logging.WARNING)
-    )
+    assert any("2 dropped exchanges are missing in the counts of" in told for told in messages(caplog, logging.WARNING))
 
 
-class Uncounting(Store):
-    """Takes exchanges, and does not take counts for a while."""
+class ExchangesWithoutCounts(ExchangeStore):
+    """Writes exchanges, but fails to write the first three counts."""
 
     refusals = 3
 
@@ -155,12 +154,15 @@ class Uncounting(Store):
         super().count_dropped(*arguments, **named)
 
 
-def test_what_is_written_is_not_written_again_for_what_is_not_counted(
-    store: Store, migrated_url: str, make: Make, write_to: WriteTo
+def test_failed_counts_do_not_repeat_the_batch(
+    store: TrackingStore, migrated_url: str, make: Make, write_to: WriteTo
 ) -> None:
-    """The counts are tried again alone: nothing is held up behind them, and what was stored is counted once."""
+    """Counts are retried alone; stored exchanges are counted once."""
     counted: Counter[str] = Counter()
-    uncounting = Uncounting(migrated_url, told=lambda ended: counted.update({key[2]: by for key, by in ended.items()}))
+    uncounting = TrackingStore(
+        migrated_url, on_commit=lambda ended: counted.update({key[2]: by for key, by in ended.items()})
+    )
+    uncounting.exchanges = exchanges = ExchangesWithoutCounts(uncounting.context)
     writer = write_to(uncounting, interval=0.01, limit=1, scorers=("a",), backoff=(0.01, 0.05))
     while writer.admit("shop", "ask", 0, 1.0):
         pass
@@ -171,14 +173,14 @@ def test_what_is_written_is_not_written_again_for_what_is_not_counted(
     assert writer.stop(LONG)
     assert writer.problem is None
     uncounting.close()
-    assert (store.counts().captured, uncounting.refusals) == (5, 0)
+    assert (store.answers.counts().captured, exchanges.refusals) == (5, 0)
     assert counted == {"stored": 5, "dropped": 1, "skipped": 1}
 
 
-def test_the_queue_is_held_while_the_database_is_away(
-    nowhere: Store, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_the_queue_is_kept_while_the_database_is_unreachable(
+    nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """One warning when it goes, one line when it returns, and nothing is lost."""
+    """One warning at the start, one info line at the end, and no loss."""
     caplog.set_level(logging.INFO)
     writer = write_to(nowhere, capacity=1000, batch=10, interval=0.01, backoff=(0.01, 0.02))
     for _ in range(35):
@@ -192,16 +194,16 @@ def test_the_queue_is_held_while_the_database_is_away(
 
     assert writer.flush(LONG)
     assert writer.stop(LONG)
-    assert (nowhere.counts().captured, writer.dropped) == (35, 0)
+    assert (nowhere.answers.counts().captured, writer.dropped) == (35, 0)
     [warning], [info] = messages(caplog, logging.WARNING), messages(caplog, logging.INFO)
     assert "unable to open" in warning
-    assert "takes exchanges again" in info
+    assert "accepts exchanges again" in info
 
 
-def test_a_full_queue_drops_the_newest_and_counts_them(
-    nowhere: Store, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_a_full_queue_drops_new_exchanges_and_counts_them(
+    nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Said once; the tally has them, in their own minutes, once the database is back."""
+    """It is logged once. The tally has the counts, by minute, once the database is reachable."""
     writer = write_to(nowhere, capacity=20, batch=5, interval=0.0, scorers=lambda: ["a", "b"], backoff=(0.01, 0.02))
     first = make()
     writer.put(first)
@@ -213,9 +215,9 @@ def test_a_full_queue_drops_the_newest_and_counts_them(
     appear(nowhere, tmp_path)
     assert writer.flush(LONG)
 
-    assert {one.id for one in nowhere.exchanges()} == {one.id for one in kept}
+    assert {one.id for one in nowhere.answers.list_exchanges()} == {one.id for one in kept}
     dropped = {"queue_full": writer.dropped}
-    assert nowhere.coverage() == [
+    assert nowhere.trends.coverage() == [
         Coverage(service="shop", route="ask", scorer=name, seen=writer.dropped, skipped=dropped) for name in ("a", "b")
     ]
     full = [message for message in messages(caplog, logging.WARNING) if "is full" in message]
@@ -224,9 +226,9 @@ def test_a_full_queue_drops_the_newest_and_counts_them(
     assert writer.stop(LONG)
 
 
-def test_a_database_that_is_not_migrated_is_waited_for(database_url: str, make: Make, write_to: WriteTo) -> None:
-    """The application may start before 'germane db upgrade' was run."""
-    store = Store(database_url)
+def test_the_writer_waits_for_a_migration(database_url: str, make: Make, write_to: WriteTo) -> None:
+    """The application may start before 'germane db upgrade'."""
+    store = TrackingStore(database_url)
     writer = write_to(store, capacity=1000, interval=0.01, backoff=(0.01, 0.02))
     writer.put(make())
     until(lambda: writer.problem is not None)
@@ -235,38 +237,38 @@ def test_a_database_that_is_not_migrated_is_waited_for(database_url: str, make: 
     store.migrate()
 
     assert writer.flush(LONG)
-    assert store.counts().captured == 1
+    assert store.answers.counts().captured == 1
     assert writer.stop(LONG)
     store.close()
 
 
-def test_a_cut_line_to_postgresql_loses_nothing(
-    line: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_a_lost_connection_to_postgresql_loses_nothing(
+    proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Connections that break midway are made anew, and a batch that may have been committed is not doubled."""
+    """Broken connections are replaced, and a batch that may have been committed is not duplicated."""
     caplog.set_level(logging.INFO)
-    store = Store(postgresql.url(migrated_database, line.directory))
+    store = TrackingStore(postgresql.url(migrated_database, proxy.directory))
     writer = write_to(store, capacity=10_000, batch=20, interval=0.0, backoff=(0.01, 0.05))
     for round_ in range(3):
         for _ in range(200):
             writer.put(make())
-        line.cut()
+        proxy.disconnect()
         writer.put(make())
         until(lambda: writer.problem is not None)
-        line.mend()
+        proxy.reconnect()
         assert writer.flush(LONG), round_
         until(lambda: writer.problem is None)  # it may be told of a little after the last row is written
 
     assert writer.stop(LONG)
-    assert (store.counts().captured, writer.dropped) == (603, 0)
+    assert (store.answers.counts().captured, writer.dropped) == (603, 0)
     assert len(messages(caplog, logging.WARNING)) == len(messages(caplog, logging.INFO)) == 3
     store.close()
 
 
-def test_a_poison_row_does_not_hold_up_the_others(
-    store: Store, writer: Writer, make: Make, caplog: pytest.LogCaptureFixture
+def test_a_refused_row_does_not_block_the_others(
+    store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What the database will never take is lost alone, and named by its id only."""
+    """Only that exchange is lost. The log contains its id and not its content."""
     poison = make(question="private", status=None)
     unsendable = make(question=5)
     for exchange in (make(), poison, make(), unsendable, make()):
@@ -274,39 +276,41 @@ def test_a_poison_row_does_not_hold_up_the_others(
 
     assert writer.flush(LONG)
 
-    assert (store.counts().captured, writer.dropped, writer.problem) == (3, 2, None)
+    assert (store.answers.counts().captured, writer.dropped, writer.problem) == (3, 2, None)
     logged = "".join(messages(caplog, logging.WARNING))
     assert poison.id in logged
     assert unsendable.id in logged
     assert "private" not in logged
 
 
-def test_a_poison_row_is_counted_once_though_the_line_is_cut(
-    line: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_a_refused_row_is_counted_once_despite_lost_connections(
+    proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Whatever comes between, each exchange is either written or counted and named, once."""
-    store = Store(postgresql.url(migrated_database, line.directory))
+    """Each exchange is either written or counted and logged, exactly once."""
+    store = TrackingStore(postgresql.url(migrated_database, proxy.directory))
     writer = write_to(store, capacity=1000, batch=300, interval=60, backoff=(0.01, 0.02))  # all in one batch
     batch = [make(status=None) if number % 2 else make() for number in range(300)]
     for exchange in batch:
         writer.put(exchange)
-    until(lambda: store.counts().captured > 10)
-    line.cut()
+    until(lambda: store.answers.counts().captured > 10)
+    proxy.disconnect()
     until(lambda: writer.problem is not None or writer.depth == 0)  # it may have been done before
-    line.mend()
+    proxy.reconnect()
 
     assert writer.flush(LONG)
 
-    assert (store.counts().captured, writer.dropped, writer.depth) == (150, 150, 0)
-    assert len([message for message in messages(caplog, logging.WARNING) if "refuses 150" in message]) == 1
+    assert (store.answers.counts().captured, writer.dropped, writer.depth) == (150, 150, 0)
+    assert (
+        len([message for message in messages(caplog, logging.WARNING) if "refuses the content of 150" in message]) == 1
+    )
     assert writer.stop(LONG)
     store.close()
 
 
-def test_a_surprise_does_not_end_the_thread(
-    make: Make, sqlite_store: Store, caplog: pytest.LogCaptureFixture, write_to: WriteTo
+def test_an_unexpected_error_does_not_end_the_thread(
+    make: Make, sqlite_store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Whatever the user's list of scorers raises, exchanges are written once it stops."""
+    """After errors of the list of scorers stop, exchanges are written."""
     names: list[str] = []
     writer = write_to(sqlite_store, capacity=1, interval=60, scorers=lambda: [names[0]], backoff=(0.01, 0.02))
     until(lambda: not writer.put(make()))  # the thread may take the first before the second comes
@@ -316,13 +320,13 @@ def test_a_surprise_does_not_end_the_thread(
 
     assert writer.flush(LONG)
 
-    assert [(one.seen, one.scorer) for one in sqlite_store.coverage()] == [(1, "a")]
+    assert [(one.seen, one.scorer) for one in sqlite_store.trends.coverage()] == [(1, "a")]
     assert writer.stop(LONG)
 
 
-def test_a_forgotten_writer_is_collected(sqlite_store: Store) -> None:
-    """Neither the fork hook nor the end of the process keeps it alive."""
-    forgotten = weakref.ref(Writer(sqlite_store))
+def test_an_unused_writer_is_garbage_collected(sqlite_store: TrackingStore) -> None:
+    """Neither the fork hook nor the exit handler keeps it alive."""
+    forgotten = weakref.ref(ExchangeWriter(sqlite_store))
     gc.collect()
 
     assert forgotten() is None
@@ -332,12 +336,12 @@ COMMON = """
 import os, sys
 from datetime import UTC, datetime
 from germane.exchange import Exchange, new_exchange_id
-from germane.storage import Store, Writer
+from germane.storage import TrackingStore, ExchangeWriter
 def make(route):
     return Exchange(id=new_exchange_id(), trace_id="0" * 32, span_id="0" * 16, service="shop", route=route,
                     question="q", answer="a", started_at=datetime.now(UTC))
-store = Store(sys.argv[1])
-writer = Writer(store, interval=float(sys.argv[2]))
+store = TrackingStore(sys.argv[1])
+writer = ExchangeWriter(store, interval=float(sys.argv[2]))
 """
 FORK = """
 writer.put(make("before"))
@@ -391,11 +395,13 @@ def run(script: str, url: str, interval: float) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("interval", [0.0, 30.0])
-def test_parent_and_child_of_a_fork_write_what_is_theirs(store: Store, migrated_url: str, interval: float) -> None:
-    """Nothing twice and nothing lost, over connections of their own, whether the thread was writing or waiting."""
+def test_parent_and_child_of_a_fork_write_their_own_queue(
+    store: TrackingStore, migrated_url: str, interval: float
+) -> None:
+    """Nothing is written twice or lost, whether the thread was writing or waiting."""
     run(FORK, migrated_url, interval)
 
-    routes = [one.route for one in store.exchanges(limit=1000)]
+    routes = [one.route for one in store.answers.list_exchanges(limit=1000)]
     assert {name: routes.count(name) for name in ("before", "parent", "child")} == {
         "before": 1,
         "parent": 100,
@@ -404,15 +410,15 @@ def test_parent_and_child_of_a_fork_write_what_is_theirs(store: Store, migrated_
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_fork_amid_a_transaction_leaves_no_lock_behind(store: Store, migrated_url: str) -> None:
-    """SQLite's notes of who holds which lock must not travel into a child."""
+def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrated_url: str) -> None:
+    """A child must not inherit SQLite's bookkeeping of locks."""
     run(AMID, migrated_url, 0.0)
 
-    assert [one.route for one in store.exchanges()] == ["child"]
+    assert [one.route for one in store.answers.list_exchanges()] == ["child"]
 
 
-def test_the_end_of_the_process_writes_what_is_left(store: Store, migrated_url: str) -> None:
-    """Also when nobody stopped the writer."""
+def test_the_queue_is_written_at_exit(store: TrackingStore, migrated_url: str) -> None:
+    """Even if nobody has stopped the writer."""
     run(EXIT, migrated_url, 30.0)
 
-    assert store.counts().captured == 50
+    assert store.answers.counts().captured == 50

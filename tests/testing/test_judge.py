@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import germane
-from germane.scorers import NAMES
+from germane.scorers import BUILTIN_SCORER_NAMES
 from germane.testing import FakeEmbedder, FakeJudge, Fault, hashed_words
 
 
@@ -220,7 +220,7 @@ def test_every_scorer_can_read_what_it_says(judge: FakeJudge, options: dict[str,
         "answer": "Guido van Rossum did. It was in 1991. Perl is older.",
         "contexts": ["Guido van Rossum created Python.", "Perl is from 1987."],
     }
-    evaluation = germane.evaluate([row], list(options or NAMES), scorer_options=options, **judge.settings())
+    evaluation = germane.evaluate([row], list(options or BUILTIN_SCORER_NAMES), scorer_options=options, **judge.settings())
 
     assert [(score.scorer, score.explanation) for score in evaluation.scores if score.value is None] == []
 

@@ -1,3 +1,113 @@
 """Rules, the drop detector, the alert state machine, notifications, channels and backtests."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from germane.alerting.actions import (
+        accept_alert_baseline,
+        acknowledge_alert,
+        active_baseline_for,
+        end_silence,
+        find_alert,
+        matchers_for,
+        resolve_alert,
+        silence_alerts,
+    )
+    from germane.alerting.backtest import AlertEpisode, BacktestReport, RuleBacktest, default_step, run_backtest
+    from germane.alerting.channels import (
+        Callback,
+        Channel,
+        ChannelMessage,
+        DeliveryError,
+        ExchangeQuote,
+        Log,
+        ResendingChannel,
+        build_channels,
+        build_test_message,
+        channel_filters,
+    )
+    from germane.alerting.drop import (
+        LEARNING_PERIOD,
+        MIN_BASELINE_SPAN,
+        BaselineExample,
+        accept_baseline,
+        firing_onset,
+        import_baseline_from_examples,
+        import_baseline_from_history,
+    )
+    from germane.alerting.evaluator import AlertEvaluator
+    from germane.alerting.rules import warn_about_missing_scorers
+    from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
+
+_EXPORTS = {
+    "actions": (
+        "accept_alert_baseline", "acknowledge_alert", "active_baseline_for", "end_silence", "find_alert",
+        "matchers_for", "resolve_alert", "silence_alerts",
+    ),
+    "backtest": ("AlertEpisode", "BacktestReport", "RuleBacktest", "default_step", "run_backtest"),
+    "channels": (
+        "Callback", "Channel", "ChannelMessage", "DeliveryError", "ExchangeQuote", "Log", "ResendingChannel",
+        "build_channels", "build_test_message", "channel_filters",
+    ),
+    "drop": (
+        "LEARNING_PERIOD", "MIN_BASELINE_SPAN", "BaselineExample", "accept_baseline", "firing_onset",
+        "import_baseline_from_examples", "import_baseline_from_history",
+    ),
+    "evaluator": ("AlertEvaluator",),
+    "rules": ("warn_about_missing_scorers",),
+    "sensitivity": ("DropSensitivity", "list_sensitivities"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [
+    "LEARNING_PERIOD",
+    "MIN_BASELINE_SPAN",
+    "AlertEpisode",
+    "AlertEvaluator",
+    "BacktestReport",
+    "BaselineExample",
+    "Callback",
+    "Channel",
+    "ChannelMessage",
+    "DeliveryError",
+    "DropSensitivity",
+    "ExchangeQuote",
+    "Log",
+    "ResendingChannel",
+    "RuleBacktest",
+    "accept_alert_baseline",
+    "accept_baseline",
+    "acknowledge_alert",
+    "active_baseline_for",
+    "build_channels",
+    "build_test_message",
+    "channel_filters",
+    "default_step",
+    "end_silence",
+    "find_alert",
+    "firing_onset",
+    "import_baseline_from_examples",
+    "import_baseline_from_history",
+    "list_sensitivities",
+    "matchers_for",
+    "resolve_alert",
+    "run_backtest",
+    "silence_alerts",
+    "warn_about_missing_scorers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use: numpy, httpx and smtplib are slow to import."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
-"""What persons do with alerts: find one, say that they know, close it, silence it, or take it for normal.
+"""Actions that people take on alerts: acknowledge, silence, resolve, and accept a level as the new baseline.
 
-What follows is told as everything else is. The command line and the pages act by the same functions.
+The command line and the dashboard use the same functions. Notifications follow as for every other change.
 """
 
 from __future__ import annotations
@@ -9,94 +9,100 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import uuid4
 
-from germane.alert import Alert, Change, Silence
-from germane.alerting.channels import takers
-from germane.alerting.drop import accept as accept_baseline
-from germane.alerting.messages import sentence
-from germane.alerting.notifier import Teller
-from germane.alerting.state_machine import Lifecycle
+from germane import sanitize
+from germane.alert import Alert, AlertChange, Silence
+from germane.alerting.channels import channel_filters
+from germane.alerting.drop import accept_baseline
+from germane.alerting.messages import alert_message
+from germane.alerting.notifier import ChannelFilter, Notifier
+from germane.alerting.state_machine import AlertStateMachine
 from germane.errors import UsageError
-from germane.sanitize import harmless
 from germane.settings import Settings
-from germane.storage import Advance, BaselineVersion, Store
+from germane.storage import AlertTransaction, BaselineVersion, TrackingStore
 
-NEWEST = 500
-"""Alerts that are over among which one is looked for by the beginning of its id."""
-TOLD = 1000
-"""Notifications that are looked at for who was told of an alert."""
+MAX_RESOLVED_SEARCHED: Final = 500
+"""Resolved alerts that are searched for an id prefix."""
+MAX_NOTIFICATIONS_SEARCHED: Final = 1000
+"""Notifications that are searched for the channels that were notified of an alert."""
+_GLOB_CHARACTERS: Final = re.compile(r"([*?[])")
 
 
-def find(store: Store, named: str) -> Alert:
-    """Return the alert of an id, or of the beginning of one.
+def find_alert(store: TrackingStore, alert_id: str) -> Alert:
+    """Return the alert with an id, or with a unique prefix of one.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: No alert or more than one alert matches.
     """
-    alert = store.alert(named)
+    alert = store.alerts.get(alert_id)
     if alert is not None:
         return alert
-    known = {one.id: one for one in (*store.open_alerts(), *store.alerts(limit=NEWEST))}
-    found = [one for id_, one in known.items() if named and id_.startswith(named)]
-    if len(found) != 1:
-        few = "no" if not found else "more than one"
-        raise UsageError(f"there is {few} alert whose id begins with {named!r:.50}: see germane alerts --all")
-    return found[0]
+    alerts = {one.id: one for one in (*store.alerts.list_open(), *store.alerts.search(limit=MAX_RESOLVED_SEARCHED))}
+    matches = [one for id_, one in alerts.items() if alert_id and id_.startswith(alert_id)]
+    if len(matches) != 1:
+        count = "no alert has" if not matches else "more than one alert has"
+        raise UsageError(f"{count} an id that starts with {alert_id!r:.50}; list them with germane alerts --all")
+    return matches[0]
 
 
-def acknowledge(store: Store, named: str, by: str | None) -> Alert:
-    """Say that somebody knows of an alert: it is not told again while it lasts.
-
-    Raises:
-        UsageError: there is no such alert, or it is over.
-    """
-    return _act(store, named, lambda lifecycle, alert: lifecycle.acknowledge(alert, by), {})
-
-
-def resolve(store: Store, settings: Settings, named: str, by: str | None) -> Alert:
-    """Close an alert; whoever was told of it is told. Where its rule still finds it bad, it fires anew.
+def acknowledge_alert(store: TrackingStore, alert_id: str, by: str | None) -> Alert:
+    """Acknowledge an alert and stop reminders until it resolves.
 
     Raises:
-        UsageError: there is no such alert, or it is over.
+        UsageError: No such alert, or it is resolved.
     """
-    alert = find(store, named)
-    posted = store.notifications(since=alert.fired_at or alert.starts_at, limit=TOLD)
-    told = {one.notification.channel for one in posted if alert.id in {each.id for each in one.notification.alerts}}
-    return _act(store, alert.id, lambda lifecycle, one: lifecycle.resolve(one, "by_hand", by), takers(settings, told))
+    return _change_alert(store, alert_id, {}, lambda machine, alert: machine.acknowledge(alert, by))
 
 
-def accept(store: Store, named: str) -> Alert:
-    """Take what a drop led to for normal: a new baseline, and the alert is over at the next look.
+def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: str | None) -> Alert:
+    """Resolve an alert and notify the channels that were notified of it. It fires again if its rule still matches.
+
+    Raises:
+        UsageError: No such alert, or it is resolved.
+    """
+    alert = find_alert(store, alert_id)
+    records = store.notifications.search(since=alert.fired_at or alert.starts_at, limit=MAX_NOTIFICATIONS_SEARCHED)
+    notifications = [record.notification for record in records]
+    notified = {one.channel for one in notifications if alert.id in {each.id for each in one.alerts}}
+    channels = channel_filters(settings, notified)
+    return _change_alert(store, alert.id, channels, lambda machine, one: machine.resolve(one, "by_hand", by))
+
+
+def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
+    """Accept the level of a drop as the new baseline. The next evaluation resolves the alert.
 
     Returns:
-        The alert as it was.
+        The alert before it resolves.
 
     Raises:
-        UsageError: there is no such alert, it goes by no baseline, it is over, or somebody else was faster.
+        UsageError: No such alert, it has no baseline, or it is resolved.
     """
-    alert = find(store, named)
-    if alert.kind != "drop":
-        raise UsageError(f"{alert.rule} goes by no baseline: change its settings instead")
-    version = baseline_of(store, alert)
+    alert = find_alert(store, alert_id)
+    if alert.type != "drop":
+        raise UsageError(f"rule {alert.rule} has no baseline; change its threshold in the settings instead")
+    version = active_baseline_for(store, alert)
     if not alert.is_open or version is None:
-        raise UsageError(f"alert {alert.id} is over, or its baseline is no longer in force")
+        raise UsageError(f"alert {alert.id} is resolved, or its baseline is no longer active")
     accept_baseline(store, version, alert.onset or alert.starts_at, store.now())
     return alert
 
 
-def baseline_of(store: Store, alert: Alert) -> BaselineVersion | None:
-    """Return the baseline in force that a drop was found by; None where there is none any more.
+def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
+    """Return the active baseline that a drop was detected against, or None.
 
-    Rules about attributes have baselines of their own: what another one takes for normal stays.
+    Rules with attributes have baselines of their own, which are accepted separately.
     """
     names = (alert.rule, alert.service, alert.scorer)
-    ids = {one.baseline_id for one in store.detectors() if (one.rule, one.service, one.scorer) == names}
-    return next((one for one in store.baselines() if one.status == "active" and one.id in ids), None)
+    states = store.detectors.list_states()
+    ids = {state.baseline_id for state in states if (state.rule, state.service, state.scorer) == names}
+    versions = store.baselines.list_versions()
+    return next((version for version in versions if version.status == "active" and version.id in ids), None)
 
 
-def silence(
-    store: Store,
+def silence_alerts(
+    store: TrackingStore,
     matchers: Mapping[str, str],
     *,
     until: datetime | timedelta,
@@ -104,68 +110,68 @@ def silence(
     by: str | None = None,
     comment: str | None = None,
 ) -> Silence:
-    """Have nobody told of alerts that match, of all if nothing is named. They fire and end as ever.
+    """Stop notifications about matching alerts. Alerts still fire and resolve.
 
     Args:
-        store: Where it is kept.
-        matchers: Patterns such as ``docs-*`` by label, or for ``rule``.
-        until: When people are told again; or how long nobody is.
-        since: From when on; by default from now on.
-        by: Who says so.
-        comment: Why.
+        store: Where to write the silence.
+        matchers: Patterns such as ``docs-*`` by label, or for ``rule``; without any, all alerts match.
+        until: End of the silence, or its length.
+        since: Start of the silence; by default now.
+        by: Name of the person.
+        comment: Reason.
 
     Raises:
-        UsageError: it would be over before it begins.
+        UsageError: The silence would end before it starts.
     """
     now = store.now()
     since = now if since is None else max(since, now)
     until = since + until if isinstance(until, timedelta) else until
     if until <= since:
-        raise UsageError(f"a silence until {until:%Y-%m-%d %H:%M} would be over before it begins")
-    made = Silence(
+        raise UsageError(f"the silence would end at {until:%Y-%m-%d %H:%M}, before it starts")
+    silence = Silence(
         id=_new_id(), matchers=dict(matchers), starts_at=since, ends_at=until, created_by=by, comment=comment
     )
-    store.add_silence(made)
-    return made
+    store.alerts.add_silence(silence)
+    return silence
 
 
-def matchers_of(alert: Alert) -> dict[str, str]:
-    """Return the patterns that this alert alone fits: its rule, and all its labels as they are written."""
-    return {name: _SPECIAL.sub(r"[\1]", value) for name, value in {"rule": alert.rule, **alert.labels}.items()}
+def matchers_for(alert: Alert) -> dict[str, str]:
+    """Return matchers for exactly this alert: its rule and all its labels, with glob characters escaped."""
+    return {name: _GLOB_CHARACTERS.sub(r"[\1]", text) for name, text in {"rule": alert.rule, **alert.labels}.items()}
 
 
-_SPECIAL = re.compile(r"([*?[])")
-
-
-def unsilence(store: Store, named: str) -> Silence:
-    """End a silence now, by its id or the beginning of it.
+def end_silence(store: TrackingStore, silence_id: str) -> Silence:
+    """End a silence now, by its id or a unique prefix of it.
 
     Raises:
-        UsageError: there is none that lasts or is to come, or more than one.
+        UsageError: No current or future silence matches, or more than one does.
     """
-    found = [one for one in store.silences() if named and one.id.startswith(named)]
-    if len(found) != 1:
-        few = "no" if not found else "more than one"
-        raise UsageError(f"there is {few} silence whose id begins with {harmless(named, 40)!r}: see germane alerts")
-    store.end_silence(found[0].id)
-    return found[0]
+    matches = [one for one in store.alerts.list_silences() if silence_id and one.id.startswith(silence_id)]
+    if len(matches) != 1:
+        count = "no silence has" if not matches else "more than one silence has"
+        raise UsageError(
+            f"{count} an id that starts with {sanitize.line(silence_id, 40)!r}; list them with germane alerts"
+        )
+    store.alerts.end_silence(matches[0].id)
+    return matches[0]
 
 
-def _act(
-    store: Store,
-    named: str,
-    act: Callable[[Lifecycle, Alert], Change],
-    channels: dict[str, Callable[[Alert], bool]],
+def _change_alert(
+    store: TrackingStore,
+    alert_id: str,
+    channels: Mapping[str, ChannelFilter],
+    change_of: Callable[[AlertStateMachine, Alert], AlertChange],
 ) -> Alert:
+    """Change an open alert; retry if another process changes it at the same time."""
     now = store.now()
     while True:
-        alert = find(store, named)
+        alert = find_alert(store, alert_id)
         if not alert.is_open:
-            raise UsageError(f"alert {alert.id} is over")
-        change = act(Lifecycle(now, _new_id), alert)
-        change = replace(change, alert=replace(change.alert, message=sentence(change.alert)))
-        changes, notifications = Teller(channels, (), now, _new_id).tell([change], ())
-        if store.advance(Advance(changes=changes, notifications=notifications)):
+            raise UsageError(f"alert {alert.id} is already resolved")
+        change = change_of(AlertStateMachine(now, _new_id), alert)
+        change = replace(change, alert=replace(change.alert, message=alert_message(change.alert)))
+        changes, notifications = Notifier(channels, (), now, _new_id).notify([change], ())
+        if store.alerts.commit(AlertTransaction(changes=changes, notifications=notifications)):
             return changes[0].alert
 
 

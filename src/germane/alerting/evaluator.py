@@ -1,142 +1,164 @@
-"""One look of what watches: all rules, what becomes of the alerts, and whom to tell, written in one step."""
+"""Evaluation of all rules: results, alert states and notifications, written in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 from uuid import uuid4
 
-from germane.alert import Alert, Change, Notification
-from germane.alerting import drop
-from germane.alerting.evidence import EVERYTHING, About, Evidence
-from germane.alerting.messages import sentence
-from germane.alerting.notifier import Takes, Teller
-from germane.alerting.rules.evaluate import Looks
-from germane.alerting.state_machine import Lifecycle
+from germane.alert import Alert, AlertChange, Notification, Silence
+from germane.alerting.drop import DropEvaluation, DropWatcher
+from germane.alerting.drop.learner import BaselineVersions
+from germane.alerting.drop.watcher import DetectorInputs
+from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
+from germane.alerting.messages import alert_message
+from germane.alerting.notifier import ChannelFilter, Notifier
+from germane.alerting.rules import EvaluationContext, RuleSchedule
+from germane.alerting.state_machine import AlertStateMachine
 from germane.settings import DAY, Drop, Settings
-from germane.storage import Advance, Store
+from germane.storage import AlertTransaction, TrackingStore
 
-ENRICHED: Final = ("fired", "escalated")
-"""What happens to an alert for which evidence is read."""
+ENRICHED_EVENTS: Final = ("fired", "escalated")
+"""Events for which evidence is collected."""
 
 
-class Lookout:
-    """Looks, and writes what it found. Only the process that holds the office looks.
+class AlertLog(Protocol):
+    """Open alerts and silences, and the transaction that writes an evaluation: a store's, or those of a backtest."""
+
+    def list_open(self) -> list[Alert]:
+        """Return the open alerts, oldest first."""
+
+    def list_silences(self) -> list[Silence]:
+        """Return current and future silences."""
+
+    def commit(self, step: AlertTransaction) -> bool:
+        """Write an evaluation; return False and write nothing if another process or a person was faster."""
+
+
+class AlertEvaluator:
+    """Evaluates all rules. Only the process that holds the leader lease evaluates.
 
     Args:
-        store: what it looks at, and where alerts stand.
-        settings: rules, budget, tick and dimensions.
-        holder: the office and who must hold it.
-        scorers: names of those that score here.
-        channels: by name, which alerts each is told of.
-        clock: UTC.
-        new_id: makes ids.
+        store: Where scores and alerts are.
+        settings: Rules, budget, poll interval and breakdowns.
+        holder: Name of the leader lease and its owner; None in a backtest.
+        scorers: Names of the scorers of this process.
+        channels: By channel name, which alerts it is notified of.
+        clock: Current time, UTC.
+        new_id: Creates ids.
+        alerts: Alerts and silences; by default those of the store.
+        inputs: New scores and detector states; by default those of the store.
+        versions: Baselines; by default those of the store.
+        as_of: In a backtest, returns the moment whose data is read.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         settings: Settings,
         *,
-        holder: tuple[str, str],
+        holder: tuple[str, str] | None,
         scorers: Collection[str],
-        channels: Mapping[str, Takes],
+        channels: Mapping[str, ChannelFilter],
         clock: Callable[[], datetime],
         new_id: Callable[[], str] = lambda: uuid4().hex,
+        alerts: AlertLog | None = None,
+        inputs: DetectorInputs | None = None,
+        versions: BaselineVersions | None = None,
+        as_of: Callable[[], datetime | None] = lambda: None,
     ) -> None:
-        self._store = store
-        self._rules = settings.watched
+        self._alerts = alerts or store.alerts
+        self._rules = settings.active_rules
         self._holder = holder
         self._channels = channels
         self._clock = clock
-        self._drops = drop.Watch(
-            store, [rule for rule in self._rules if isinstance(rule, Drop)], holder=holder, clock=clock
-        )
         self._new_id = new_id
-        self._looks = Looks(store, self._rules, budget=settings.budget, scorers=scorers, tick=settings.tick)
-        self._evidence = Evidence(store, settings.trend_by)
+        drop_rules = [rule for rule in self._rules if isinstance(rule, Drop)]
+        self._drops = DropWatcher(store, drop_rules, holder=holder, clock=clock, inputs=inputs, versions=versions)
+        context = EvaluationContext(store=store, budget=settings.budget, scorers=scorers, as_of=as_of)
+        self._schedule = RuleSchedule(self._rules, context, min_interval=settings.poll_interval)
+        self._evidence = EvidenceCollector(store, settings.breakdowns, as_of=as_of)
 
-    def look(self) -> bool:
-        """Look until there is nothing new; return whether somebody is to be told something. Calls the database."""
-        told = False
+    def evaluate(self) -> bool:
+        """Evaluate until nothing is new; return whether there are notifications to send. Uses the database."""
+        notified = False
         while True:
-            alerts = self._store.open_alerts()
-            found = self._drops.look({alert.key: alert for alert in alerts})
-            step = self._written(found, alerts)
-            told |= step is not None and bool(step.notifications)
-            if step is None or not found.more:
-                return told
+            alerts = self._alerts.list_open()
+            drops = self._drops.evaluate({alert.key: alert for alert in alerts})
+            written = False
+            try:
+                step = self._next_step(drops, alerts)
+                is_empty = not (step.detector_states or step.processed_score_ids or step.changes)
+                written = is_empty or self._alerts.commit(step)
+            finally:
+                if not written:
+                    self.reset()
+            if not written:  # another process or a person was faster
+                return notified
+            notified |= bool(step.notifications)
+            if not drops.more:
+                return notified
 
-    def _written(self, found: drop.Look, alerts: Sequence[Alert]) -> Advance | None:
-        """Return what follows, once it is written; None where somebody was faster."""
-        written = False
-        try:
-            step = self._step(found, alerts)
-            written = not (step.progress or step.consumed or step.changes) or self._store.advance(step)
-        finally:
-            if not written:
-                self.forget()
-        return step if written else None
+    def reset(self) -> None:
+        """Evaluate everything again next time: another process evaluates now, or the last results were not written."""
+        self._drops.reset()
+        self._schedule.reset()
 
-    def forget(self) -> None:
-        """Read all anew at the next look: another process watches, or a person was faster."""
-        self._drops.forget()
-        self._looks.forget()
-
-    def _step(self, found: drop.Look, alerts: Sequence[Alert]) -> Advance:
+    def _next_step(self, drops: DropEvaluation, alerts: Sequence[Alert]) -> AlertTransaction:
         now = self._clock()
-        lifecycle = Lifecycle(now, self._new_id)
-        verdicts = [*found.verdicts, *self._looks.look(now)]
-        changes = [self._told(change) for change in lifecycle.step(alerts, verdicts, watched=self._is_watched)]
-        changes, notifications = self._tell(changes, alerts, lifecycle, now)
-        return Advance(
+        machine = AlertStateMachine(now, self._new_id)
+        results = [*drops.results, *self._schedule.evaluate(now)]
+        changes = [self._enrich(change) for change in machine.apply(alerts, results, has_rule=self._has_rule)]
+        changes, notifications = self._notify(changes, alerts, machine, now)
+        return AlertTransaction(
             holder=self._holder,
-            progress=found.progress,
-            consumed=found.consumed,
+            detector_states=drops.detector_states,
+            processed_score_ids=drops.processed_score_ids,
             changes=changes,
             notifications=notifications,
         )
 
-    def _tell(
-        self, changes: Sequence[Change], alerts: Sequence[Alert], lifecycle: Lifecycle, now: datetime
-    ) -> tuple[list[Change], list[Notification]]:
-        """Return the changes with those that are due again, and what channels are told."""
+    def _notify(
+        self, changes: Sequence[AlertChange], alerts: Sequence[Alert], machine: AlertStateMachine, now: datetime
+    ) -> tuple[list[AlertChange], list[Notification]]:
+        """Return the changes including repeated notifications, and the notifications."""
         before = {alert.id: alert for alert in alerts}
-        by_id = before | {change.alert.id: change.alert for change in changes}
-        if not by_id:
+        after = before | {change.alert.id: change.alert for change in changes}
+        if not after:
             return [], []
-        is_open = [alert for alert in by_id.values() if alert.is_open]
-        teller = Teller(self._channels, self._store.silences(), now, self._new_id)
-        happened = {change.alert.id for change in changes if change.event is not None}
-        due = [alert for alert in teller.due(is_open, self._repeat_every) if alert.id not in happened]
-        repeated = {alert.id: replace(lifecycle.repeat(alert), before=before[alert.id]) for alert in due}
-        kept = [change for change in changes if change.alert.id not in repeated]
-        return teller.tell([*kept, *repeated.values()], is_open)
+        open_alerts = [alert for alert in after.values() if alert.is_open]
+        notifier = Notifier(self._channels, self._alerts.list_silences(), now, self._new_id)
+        changed = {change.alert.id for change in changes if change.event is not None}
+        due = [
+            alert for alert in notifier.due_for_repeat(open_alerts, self._repeat_interval) if alert.id not in changed
+        ]
+        repeated = {alert.id: replace(machine.repeat(alert), before=before[alert.id]) for alert in due}
+        others = [change for change in changes if change.alert.id not in repeated]
+        return notifier.notify([*others, *repeated.values()], open_alerts)
 
-    def _told(self, change: Change) -> Change:
-        """Return the change with what a person needs to believe it."""
+    def _enrich(self, change: AlertChange) -> AlertChange:
+        """Return a change with evidence and message."""
         alert, event = change.alert, change.event
-        if event is not None and event.what in ENRICHED:
-            alert = self._evidence.of(alert, self._about(alert))
-        return replace(change, alert=replace(alert, message=sentence(alert)))
+        if event is not None and event.type in ENRICHED_EVENTS:
+            alert = self._evidence.add_to(alert, self._scope_of(alert))
+        return replace(change, alert=replace(alert, message=alert_message(alert)))
 
-    def _about(self, alert: Alert) -> About:
-        """Return which answers an alert's rule looks at."""
+    def _scope_of(self, alert: Alert) -> RuleScope:
         for rule in self._rules:
-            if rule.name == alert.rule and (alert.route is None or rule.takes(alert.route)):
-                return About(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
-        return EVERYTHING
+            if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route)):
+                return RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
+        return UNRESTRICTED
 
-    def _is_watched(self, alert: Alert) -> bool:
-        """Whether there is still a rule for it."""
+    def _has_rule(self, alert: Alert) -> bool:
+        """Return whether an active rule still evaluates an alert."""
         return any(
-            (rule.name, rule.kind) == (alert.rule, alert.kind)
-            and (alert.route is None or rule.takes(alert.route))
+            (rule.name, rule.type) == (alert.rule, alert.type)
+            and (alert.route is None or rule.matches_route(alert.route))
             and (alert.scorer is None or rule.scorer in {None, alert.scorer})
             for rule in self._rules
         )
 
-    def _repeat_every(self, alert: Alert) -> float:
-        return next((rule.repeat_every for rule in self._rules if rule.name == alert.rule), float(DAY))
+    def _repeat_interval(self, alert: Alert) -> float:
+        return next((rule.repeat_interval for rule in self._rules if rule.name == alert.rule), float(DAY))

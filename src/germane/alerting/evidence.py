@@ -1,6 +1,6 @@
-"""What a person needs to believe an alert about scores: the worst answers, where the shift sits, and what is behind it.
+"""Evidence for an alert about scores: the worst answers, where the shift is, and its likely cause.
 
-It is read once, when an alert begins to fire: means before it is likely to have begun, and since.
+It is collected once, when the alert fires, from the means before and since the estimated start.
 """
 
 from __future__ import annotations
@@ -12,257 +12,278 @@ from fnmatch import fnmatchcase
 from math import hypot
 from typing import Any, Final
 
-from germane.alert import Alert, Cause, Level, Shift
-from germane.alerting.drop.scope import in_scope, scope_of
+from germane.alert import Alert, Cause, Interval, ScoreLevel, ScoreShift
+from germane.alerting.drop.scope import attribute_scope, matches_scope
 from germane.exchange import Exchange
-from germane.storage import Past, RouteMean, Store
+from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
-WORST: Final = 5
-"""Exchanges that an alert names."""
-BEFORE: Final = timedelta(days=7)
-"""What is compared with, back from the beginning."""
-LEAST: Final = 5
-"""Fewer scores than this show no shift."""
-MOVED: Final = 0.02
-"""A smaller shift is none."""
-NEAR: Final = timedelta(minutes=1)
-"""Scores that arrived so shortly before or after a drop's onset are of the answers with which it began."""
-MOST: Final = 3
-"""Shifts of one kind that are named."""
-RETRIEVAL: Final = "context_relevance"
-WORSE: Final = 0.05
-"""By so much contexts must be less relevant for retrieval to be behind it."""
+MAX_EXCHANGES: Final = 5
+"""Worst exchanges that an alert names."""
+MAX_CANDIDATES: Final = 500
+"""Lowest scores among which the exchanges of a restricted rule are searched."""
+MAX_SHIFTS: Final = 3
+"""Shifts per dimension that an alert names."""
+COMPARISON_PERIOD: Final = timedelta(days=7)
+"""Minimum length of the period before the start that means are compared with."""
+MIN_SCORES: Final = 5
+"""Groups with fewer scores, before or since, are not compared."""
+MIN_SHIFT: Final = 0.02
+"""Smaller differences are ignored."""
+ONSET_MARGIN: Final = timedelta(minutes=1)
+"""Scores that arrived this close to a drop's onset belong to the answers with which it began."""
+CONTEXT_SCORER: Final = "context_relevance"
+MIN_CONTEXT_DROP: Final = 0.05
+"""If context relevance fell by this much, retrieval is the likely cause."""
 REFUSALS: Final = "refusals"
-"""In an alert's details: shares of noncommittal answers before and since."""
-ABOUT_SCORES: Final = ("drop", "floor", "low_rate", "noncommittal_rate")
-AMONG: Final = 500
-"""Low answers among which those are looked for that a rule is about."""
-_DIMENSIONS: Final = ("route",)
-"""Of ``trend_by``: what has a kind of its own."""
+"""Key in an alert's details: shares of noncommittal answers before and since."""
+SCORE_RULES: Final = ("drop", "mean_threshold", "low_score_rate", "noncommittal_rate")
+"""Types of rules about scores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The same scores before and since."""
+class MeanPair:
+    """The mean of the same service, route, scorer and fingerprint before and since."""
 
     before: RouteMean
     since: RouteMean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """Which answers a rule looks at."""
+class RuleScope:
+    """The answers that a rule watches."""
 
     routes: tuple[str, ...] = ()
-    """Patterns; none for all."""
+    """Patterns; all routes without any."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Patterns by name."""
 
-    def takes(self, route: str) -> bool:
-        """Whether a route is among them."""
+    def matches_route(self, route: str) -> bool:
+        """Return whether the rule watches a route."""
         return not self.routes or any(fnmatchcase(route, pattern) for pattern in self.routes)
 
-    def has(self, exchange: Exchange) -> bool:
-        """Whether an answer is."""
-        return self.takes(exchange.route) and in_scope(scope_of(self.attributes), exchange.attributes)
-
-
-EVERYTHING: Final = About()
-
-
-class Evidence:
-    """Reads what goes with an alert.
-
-    Args:
-        store: what it reads.
-        trend_by: dimensions that shifts are looked for in.
-    """
-
-    def __init__(self, store: Store, trend_by: Sequence[str] = ()) -> None:
-        self._store = store
-        self._trend_by = [name for name in trend_by if name not in _DIMENSIONS]
-
-    def of(self, alert: Alert, about: About = EVERYTHING) -> Alert:
-        """Return the alert with worst exchanges, shifts and cause. Of one that is not about scores nothing is read.
-
-        Args:
-            about: which answers its rule looks at.
-        """
-        if alert.kind not in ABOUT_SCORES or alert.scorer is None:
-            return alert
-        since = self._since(alert)
-        pairs = self._pairs(alert, since, about)
-        scorers = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
-        mine = [pair for pair in pairs if pair.since.scorer == alert.scorer]
-        routes = _shifts("route", mine, lambda pair: pair.since.route) if alert.route is None else []
-        attributes = [shift for name in self._trend_by for shift in self._by(name, alert, since, about)]
-        refusals = _share(mine)
-        baseline = alert.baseline or _level_before(alert, mine)
-        return replace(
-            alert,
-            baseline=baseline,
-            exchange_ids=self._worst(alert, since, about),
-            shifts=tuple(routes[:MOST] + attributes[:MOST] + scorers[:MOST]),
-            cause=_cause(alert, mine, scorers, refusals),
-            details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
+    def matches(self, exchange: Exchange) -> bool:
+        """Return whether the rule watches an exchange."""
+        return self.matches_route(exchange.route) and matches_scope(
+            attribute_scope(self.attributes), exchange.attributes
         )
 
-    def _since(self, alert: Alert) -> datetime:
-        """Return since when answers count: an onset is when a score arrived, with a budget long after its answer."""
-        onset = alert.onset
-        if onset is None:
-            return alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
-        names = alert.service, alert.scorer, alert.fingerprint
-        if None in names:
-            return onset
-        service, scorer, fingerprint = map(str, names)
-        near = Past(service=service, scorer=scorer, fingerprint=fingerprint, since=onset - NEAR, until=onset + NEAR)
-        found = self._store.earliest(near)
-        return onset if found is None else min(onset, found[0])
 
-    def _worst(self, alert: Alert, since: datetime, about: About) -> tuple[str, ...]:
-        found = self._store.worst(
+UNRESTRICTED: Final = RuleScope()
+
+
+class EvidenceCollector:
+    """Adds evidence to alerts.
+
+    Args:
+        store: Where scores are.
+        breakdowns: Dimensions in which shifts are searched, in addition to the route.
+        as_of: In a backtest, returns the moment whose data is read.
+    """
+
+    def __init__(
+        self,
+        store: TrackingStore,
+        breakdowns: Sequence[str] = (),
+        *,
+        as_of: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._breakdowns = [name for name in breakdowns if name != "route"]
+        self._as_of = as_of
+
+    def add_to(self, alert: Alert, scope: RuleScope = UNRESTRICTED) -> Alert:
+        """Return an alert with worst exchanges, shifts and cause. Alerts that are not about scores do not change.
+
+        Args:
+            alert: The alert.
+            scope: The answers that its rule watches.
+        """
+        if alert.type not in SCORE_RULES or alert.scorer is None:
+            return alert
+        since = self._start_of(alert)
+        pairs = self._mean_pairs(alert, since, scope)
+        scorer_shifts = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
+        own = [pair for pair in pairs if pair.since.scorer == alert.scorer]
+        route_shifts = _shifts("route", own, lambda pair: pair.since.route) if alert.route is None else []
+        attribute_shifts = [
+            shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
+        ]
+        refusals: tuple[float, float] | None = None
+        if own:
+            refusals = (
+                _weighted_mean(own, lambda pair: pair.before.noncommittal_share),
+                _weighted_mean(own, lambda pair: pair.since.noncommittal_share),
+            )
+        lowest = self._store.answers.worst(
             scorer=alert.scorer,
             since=since,
+            until=self._as_of(),
             service=alert.service,
             route=alert.route,
             fingerprint=alert.fingerprint,
-            limit=WORST if about == EVERYTHING else AMONG,
+            limit=MAX_EXCHANGES if scope == UNRESTRICTED else MAX_CANDIDATES,
         )
-        return tuple(one.exchange.id for one in found if about.has(one.exchange))[:WORST]
+        exchange_ids = [scored.exchange.id for scored in lowest if scope.matches(scored.exchange)]
+        return replace(
+            alert,
+            baseline=alert.baseline or _level_before(alert, own),
+            exchange_ids=tuple(exchange_ids[:MAX_EXCHANGES]),
+            shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
+            cause=_likely_cause(alert, own, scorer_shifts, refusals),
+            details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
+        )
 
-    def _pairs(self, alert: Alert, since: datetime, about: About) -> list[Pair]:
-        """Return all means of the alert's service and routes, of every scorer; by attributes those of its own."""
-        if about.attributes:
-            chosen: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
-            before = self._store.means_with(about.attributes, **chosen, since=since - _stretch(alert), until=since)
-            after = self._store.means_with(about.attributes, **chosen, since=since)
-            return _matched(_within(before, alert, about), _within(after, alert, about))
-        earlier = self._store.summary(since=since - _stretch(alert), until=since, histograms=False)
-        later = self._store.summary(since=since, histograms=False)
-        return _matched(_within(earlier, alert, about), _within(later, alert, about))
+    def _start_of(self, alert: Alert) -> datetime:
+        """Return the time of the first affected answer.
 
-    def _by(self, dimension: str, alert: Alert, since: datetime, about: About) -> list[Shift]:
-        """Return the shifts by label; none where there is but one, or where attributes have chosen already."""
-        if about.attributes:
+        An onset is the arrival of a score. With a budget, scores may arrive long after their answers.
+        """
+        onset = alert.onset
+        if onset is None:
+            return alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
+        if alert.scorer is None or alert.fingerprint is None:
+            return onset
+        until = min(onset + ONSET_MARGIN, self._as_of() or onset + ONSET_MARGIN)
+        query = DetectorScoreQuery(
+            service=alert.service,
+            scorer=alert.scorer,
+            fingerprint=alert.fingerprint,
+            since=onset - ONSET_MARGIN,
+            until=until,
+        )
+        earliest = self._store.detectors.first_score_times(query)
+        return onset if earliest is None else min(onset, earliest[0])
+
+    def _mean_pairs(self, alert: Alert, since: datetime, scope: RuleScope) -> list[MeanPair]:
+        """Return the means of all scorers for the alert's routes; for a rule on attributes, of its own scorer only."""
+        trends, before = self._store.trends, since - _comparison_period(alert)
+        earlier: Sequence[RouteMean]
+        later: Sequence[RouteMean]
+        if scope.attributes:
+            selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
+            earlier = trends.means_with_attributes(scope.attributes, **selected, since=before, until=since)
+            later = trends.means_with_attributes(scope.attributes, **selected, since=since, until=self._as_of())
+        else:
+            earlier = trends.summary(since=before, until=since, histograms=False)
+            later = trends.summary(since=since, until=self._as_of(), histograms=False)
+        return _pair(alert, scope, earlier, later)
+
+    def _attribute_shifts(self, dimension: str, alert: Alert, since: datetime, scope: RuleScope) -> list[ScoreShift]:
+        """Return the shifts by label; none if there is only one label or the rule already selects attributes."""
+        if scope.attributes:
             return []
-        chosen: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
-        before = self._store.means(**chosen, since=since - _stretch(alert), until=since, by=dimension, histograms=False)
-        after = self._store.means(**chosen, since=since, by=dimension, histograms=False)
-        pairs = _matched(_within(before, alert, about), _within(after, alert, about))
+        selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
+        selected |= {"by": dimension, "histograms": False}
+        trends = self._store.trends
+        earlier = trends.means(**selected, since=since - _comparison_period(alert), until=since)
+        later = trends.means(**selected, since=since, until=self._as_of())
+        pairs = _pair(alert, scope, earlier, later)
         if len({pair.since.label for pair in pairs}) < 2:
             return []
         name = dimension.removeprefix("attributes.")
         return _shifts("attribute", pairs, lambda pair: f"{name}={pair.since.label}")
 
 
-def _stretch(alert: Alert) -> timedelta:
-    return max(BEFORE, timedelta(seconds=alert.window or 0.0))
+def _comparison_period(alert: Alert) -> timedelta:
+    return max(COMPARISON_PERIOD, timedelta(seconds=alert.window or 0.0))
 
 
-def _within(means: Iterable[RouteMean], alert: Alert, about: About) -> list[RouteMean]:
-    mine = [mean for mean in means if mean.service == alert.service and about.takes(mean.route) and mean.newest]
-    return [mean for mean in mine if alert.route in {None, mean.route}]
+def _pair(alert: Alert, scope: RuleScope, earlier: Iterable[RouteMean], later: Iterable[RouteMean]) -> list[MeanPair]:
+    """Pair the alert's means with the same names, label and fingerprint: other judges' scores do not compare."""
+
+    def by_key(means: Iterable[RouteMean]) -> dict[tuple[str | None, ...], RouteMean]:
+        return {
+            (mean.service, mean.route, mean.scorer, mean.fingerprint, mean.label): mean
+            for mean in means
+            if mean.service == alert.service
+            and mean.newest
+            and scope.matches_route(mean.route)
+            and alert.route in {None, mean.route}
+        }
+
+    before = by_key(earlier)
+    return [MeanPair(before[key], mean) for key, mean in by_key(later).items() if key in before]
 
 
-def _matched(before: Iterable[RouteMean], since: Iterable[RouteMean]) -> list[Pair]:
-    """Pair what has the same names, label and fingerprint: another judge's scores are no comparison."""
-    known = {_key(mean): mean for mean in before}
-    return [Pair(known[_key(mean)], mean) for mean in since if _key(mean) in known]
-
-
-def _key(mean: RouteMean) -> tuple[str | None, ...]:
-    return mean.service, mean.route, mean.scorer, mean.fingerprint, mean.label
-
-
-def _shifts(kind: str, pairs: Iterable[Pair], name: Callable[[Pair], str]) -> list[Shift]:
-    """Return what fell, the largest shift first."""
-    groups: dict[str, list[Pair]] = {}
+def _shifts(dimension: Any, pairs: Iterable[MeanPair], name_of: Callable[[MeanPair], str]) -> list[ScoreShift]:
+    """Return the groups whose mean fell, largest drop first."""
+    groups: dict[str, list[MeanPair]] = {}
     for pair in pairs:
-        groups.setdefault(name(pair), []).append(pair)
-    found = [
-        Shift(kind=kind, name=key, before=_before(group), since=_since(group))  # type: ignore[arg-type]  # one of three
-        for key, group in groups.items()
+        groups.setdefault(name_of(pair), []).append(pair)
+    shifts = [
+        ScoreShift(
+            dimension=dimension,
+            name=name,
+            before=_combined_level(group, [pair.before for pair in group]),
+            since=_combined_level(group, [pair.since for pair in group]),
+        )
+        for name, group in groups.items()
     ]
-    fell = [one for one in found if min(one.before.n, one.since.n) >= LEAST and _fell(one) >= MOVED]
-    return sorted(fell, key=_fell, reverse=True)
+    fallen = [
+        shift for shift in shifts if min(shift.before.n, shift.since.n) >= MIN_SCORES and _fall(shift) >= MIN_SHIFT
+    ]
+    return sorted(fallen, key=_fall, reverse=True)
 
 
-def _fell(shift: Shift) -> float:
+def _fall(shift: ScoreShift) -> float:
     return shift.before.mean - shift.since.mean
 
 
-def _before(pairs: Sequence[Pair]) -> Level:
-    """Return what these routes had before, each as often as it is asked now: another mix is no shift."""
-    return _level([pair.before for pair in pairs], [pair.since.n for pair in pairs])
+def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
+    """Return the mean of means, weighted by the scores since: another mix of routes is not a shift.
 
-
-def _since(pairs: Sequence[Pair]) -> Level:
-    return _level([pair.since for pair in pairs], [pair.since.n for pair in pairs])
-
-
-def _level(means: Sequence[RouteMean], counts: Sequence[int]) -> Level:
-    """Return the mean of means, of which each stands for so many answers."""
+    The interval is that of a weighted mean of independent means. Source: G. Zou, A. Donner, Construction of confidence
+    limits about effect measures, Statistics in Medicine 27, 2008.
+    """
     if len(means) == 1:
-        return Level(mean=means[0].mean, n=means[0].n, interval=means[0].interval)
-    shares = [count / sum(counts) for count in counts]
-    mean = sum(share * one.mean for share, one in zip(shares, means, strict=True))
-    return Level(mean=mean, n=sum(one.n for one in means), interval=_around(mean, shares, means))
+        return ScoreLevel(mean=means[0].mean, n=means[0].n, interval=means[0].interval)
+    total = sum(pair.since.n for pair in pairs)
+    weights = [pair.since.n / total for pair in pairs]
+    mean = sum(weight * one.mean for weight, one in zip(weights, means, strict=True))
+    parts = [(weight, one.mean, one.interval) for weight, one in zip(weights, means, strict=True) if one.interval]
+    interval: Interval | None = None
+    if len(parts) == len(means):
+        below = hypot(*(weight * (center - ends[0]) for weight, center, ends in parts))
+        above = hypot(*(weight * (center - ends[1]) for weight, center, ends in parts))
+        interval = (mean - below, mean + above)
+    return ScoreLevel(mean=mean, n=sum(one.n for one in means), interval=interval)
 
 
-def _around(mean: float, shares: Sequence[float], means: Sequence[RouteMean]) -> tuple[float, float] | None:
-    """Return the 95 % interval of a mean of independent means; None where one of them has none.
-
-    Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008.
-    """
-    known = [(share, one.mean, one.interval) for share, one in zip(shares, means, strict=True) if one.interval]
-    if len(known) < len(means):
-        return None
-    below = hypot(*(share * (middle - ends[0]) for share, middle, ends in known))
-    above = hypot(*(share * (middle - ends[1]) for share, middle, ends in known))
-    return mean - below, mean + above
+def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]) -> float:
+    """Return the mean of a value over pairs, weighted by the scores since."""
+    return sum(pair.since.n * value(pair) for pair in pairs) / sum(pair.since.n for pair in pairs)
 
 
-def _mixed(pairs: Sequence[Pair], value: Callable[[Pair], float]) -> float:
-    n = sum(pair.since.n for pair in pairs)
-    return sum(pair.since.n * value(pair) for pair in pairs) / n
-
-
-def _level_before(alert: Alert, pairs: Sequence[Pair]) -> Level | None:
-    """Return the value before, in the rule's own measure."""
+def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
+    """Return the earlier level of the value that the rule evaluates."""
     if not pairs:
         return None
-    shares = {"low_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
-    if alert.kind not in shares:
-        return _before(pairs)
-    share = _mixed(pairs, lambda pair: getattr(pair.before, shares[alert.kind]))
-    return Level(mean=share, n=sum(pair.before.n for pair in pairs))
+    shares = {"low_score_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
+    if alert.type not in shares:
+        return _combined_level(pairs, [pair.before for pair in pairs])
+    share = _weighted_mean(pairs, lambda pair: getattr(pair.before, shares[alert.type]))
+    return ScoreLevel(mean=share, n=sum(pair.before.n for pair in pairs))
 
 
-def _share(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    """Return the shares of noncommittal answers before and since."""
-    if not pairs:
-        return None
-    before = _mixed(pairs, lambda pair: pair.before.noncommittal_share)
-    return before, _mixed(pairs, lambda pair: pair.since.noncommittal_share)
-
-
-def _cause(
-    alert: Alert, pairs: Sequence[Pair], scorers: Iterable[Shift], refusals: tuple[float, float] | None
+def _likely_cause(
+    alert: Alert,
+    pairs: Sequence[MeanPair],
+    scorer_shifts: Iterable[ScoreShift],
+    refusals: tuple[float, float] | None,
 ) -> Cause | None:
-    """Say what is likely behind it: contexts that fit worse, more refusals, or answers that drift.
+    """Return the likely cause: less relevant contexts, more refusals, or drifting answers.
 
-    Refusals are, where they make up at least half of the drop: a refusal takes as much as a committed answer has.
+    Refusals are the cause if they explain at least half of the drop. Each refusal costs the mean of a committed answer.
     """
-    if any(one.name == RETRIEVAL and _fell(one) >= WORSE for one in scorers):
+    if any(shift.name == CONTEXT_SCORER and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts):
         return "retrieval_worse"
     if alert.cause is not None or not pairs or refusals is None:
         return alert.cause
-    before, since = refusals
-    fell = _mixed(pairs, lambda pair: pair.before.mean - pair.since.mean)
-    if alert.kind == "noncommittal_rate":
+    if alert.type == "noncommittal_rate":
         return "refusals_rising"
-    if fell < MOVED:
+    before, since = refusals
+    fall = _weighted_mean(pairs, lambda pair: pair.before.mean - pair.since.mean)
+    if fall < MIN_SHIFT:
         return None
-    by_refusals = (since - before) * _mixed(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
-    return "refusals_rising" if by_refusals >= fell / 2 else "answers_drifting"
+    by_refusals = (since - before) * _weighted_mean(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
+    return "refusals_rising" if by_refusals >= fall / 2 else "answers_drifting"

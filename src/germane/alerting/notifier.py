@@ -1,8 +1,8 @@
-"""Whom to tell what of changes: pure functions over what changed, what is open, and what speaks against it.
+"""Notifications: which channels are notified of which changes.
 
-Whether an alert fires has nothing to do with whether people hear of it: silences, acknowledgement and a drop of the
-whole service keep quiet, and change no state. What was kept quiet and still fires is told once nothing speaks against
-it any more.
+Notifications do not affect whether an alert fires. Silences, acknowledgements and drops of the whole service suppress
+notifications but do not change the state. An alert that was suppressed and still fires is notified once nothing
+suppresses it any more.
 """
 
 from __future__ import annotations
@@ -13,149 +13,145 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from germane.alert import SEVERITIES, Alert, Change, Notification, Severity, Silence, Telling
-from germane.alerting.state_machine import PEAK, MakeId, is_worse_than_told, peak_of
+from germane.alert import SEVERITIES, Alert, AlertChange, Notification, NotificationType, Silence
+from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_than_notified, peak_severity
 
-Takes = Callable[[Alert], bool]
-"""Whether a channel is told of an alert."""
-_RANK: Final[Sequence[Telling]] = ("firing", "escalated", "repeated", "resolved")
+ChannelFilter = Callable[[Alert], bool]
+"""Whether a channel is notified of an alert."""
+_TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One alert of which people are told, and why."""
+class PendingNotification:
+    """An alert that people are notified of, and why."""
 
-    what: Telling
+    type: NotificationType
     alert: Alert
     event_id: str
 
 
-class Teller:
-    """One look: which channel is told what.
+class Notifier:
+    """Decides which channels are notified after one evaluation.
 
     Args:
-        channels: by name, which alerts each is told of. Of an alert that is over it is asked with the highest severity
-            that it had.
-        silences: those that last or are still to come.
-        now: UTC.
-        new_id: makes ids of notifications.
+        channels: By channel name, which alerts it is notified of. For a resolved alert the filter sees the highest
+            severity that the alert had.
+        silences: Current and future silences.
+        now: Current time, UTC.
+        new_id: Creates ids of notifications.
     """
 
     def __init__(
-        self, channels: Mapping[str, Takes], silences: Iterable[Silence], now: datetime, new_id: MakeId
+        self, channels: Mapping[str, ChannelFilter], silences: Iterable[Silence], now: datetime, new_id: IdFactory
     ) -> None:
         self._channels = channels
         self._silences = tuple(silences)
         self._now = now
         self._new_id = new_id
 
-    def tell(self, changes: Sequence[Change], alerts: Iterable[Alert]) -> tuple[list[Change], list[Notification]]:
-        """Return the changes, with the time of those that are told, and what each channel is told.
+    def notify(
+        self, changes: Sequence[AlertChange], alerts: Iterable[Alert]
+    ) -> tuple[list[AlertChange], list[Notification]]:
+        """Return the changes with the time of their notification, and the notifications.
 
         Args:
-            changes: of this look, with those that are due: see :meth:`due`.
-            alerts: all that are open after it.
+            changes: Changes of this evaluation, including repeats: see :meth:`due_for_repeat`.
+            alerts: All alerts that are open afterwards.
         """
         open_alerts = list(alerts)
-        told = [one for change in changes if (one := self._told(change, open_alerts)) is not None]
-        by_event = {one.event_id: one.alert for one in told}
-        written = [_with_time(change, by_event) for change in changes]
-        return written, [one for group in _by_service(told) for one in self._notifications(group)]
+        pending = [one for change in changes if (one := self._pending(change, open_alerts)) is not None]
+        by_event = {one.event_id: one.alert for one in pending}
+        written = [
+            replace(change, alert=by_event[change.event.id])
+            if change.event is not None and change.event.id in by_event
+            else replace(change, notify=False)
+            for change in changes
+        ]
+        by_service: dict[str, list[PendingNotification]] = {}
+        for one in pending:
+            by_service.setdefault(one.alert.service, []).append(one)
+        return written, [one for group in by_service.values() for one in self._notifications(group)]
 
-    def due(self, alerts: Iterable[Alert], repeat_every: Callable[[Alert], float]) -> list[Alert]:
-        """Return the alerts of which people are to be told again, or now that nothing speaks against it any more.
+    def due_for_repeat(self, alerts: Iterable[Alert], repeat_interval: Callable[[Alert], float]) -> list[Alert]:
+        """Return the alerts that people are reminded of, or notified of because nothing suppresses them any more.
 
         Args:
-            alerts: all that are open.
-            repeat_every: seconds, by alert.
+            alerts: All open alerts.
+            repeat_interval: Seconds between two reminders, by alert.
         """
         open_alerts = list(alerts)
         return [
             alert
             for alert in open_alerts
-            if self._is_due(alert, repeat_every(alert)) and not self._is_quiet(alert, open_alerts)
+            if self._is_due(alert, repeat_interval(alert)) and not self._is_suppressed(alert, open_alerts)
         ]
 
-    def _is_due(self, alert: Alert, repeat_every: float) -> bool:
+    def _is_due(self, alert: Alert, repeat_interval: float) -> bool:
         if alert.state != "firing":
             return False
-        if alert.notified_at is not None and is_worse_than_told(alert):
-            return True  # whoever has acknowledged it knows of less
+        if alert.notified_at is not None and is_worse_than_notified(alert):
+            return True  # an acknowledgement does not cover a higher severity
         if alert.acknowledged_at is not None:
             return False
-        return alert.notified_at is None or self._now - alert.notified_at >= timedelta(seconds=repeat_every)
+        return alert.notified_at is None or self._now - alert.notified_at >= timedelta(seconds=repeat_interval)
 
-    def _is_quiet(self, alert: Alert, alerts: Sequence[Alert]) -> bool:
-        heard = [other for other in alerts if not self._is_silenced(other)]
-        return self._is_silenced(alert) or is_inhibited(alert, heard)
+    def _is_suppressed(self, alert: Alert, alerts: Sequence[Alert]) -> bool:
+        audible = [other for other in alerts if not self._is_silenced(other)]
+        return self._is_silenced(alert) or is_inhibited(alert, audible)
 
     def _is_silenced(self, alert: Alert) -> bool:
         return any(silence.covers(alert, self._now) for silence in self._silences)
 
-    def _told(self, change: Change, alerts: Sequence[Alert]) -> Told | None:
+    def _pending(self, change: AlertChange, alerts: Sequence[Alert]) -> PendingNotification | None:
         alert, event = change.alert, change.event
         if event is None or not change.notify:
             return None
-        if event.what == "resolved":  # whoever heard of its beginning hears of its end, whatever has come since
-            over = replace(alert, notified_at=self._now)
-            return None if alert.notified_at is None else Told("resolved", over, event.id)
-        if self._is_quiet(alert, alerts):
+        if event.type == "resolved":  # sent to everyone who was notified that it fires, even if silenced since
+            if alert.notified_at is None:
+                return None
+            return PendingNotification("resolved", replace(alert, notified_at=self._now), event.id)
+        if self._is_suppressed(alert, alerts):
             return None
-        peak = max(peak_of(alert), alert.severity, key=SEVERITIES.index)
-        told = replace(alert, notified_at=self._now, details={**alert.details, PEAK: peak})
-        return Told(_telling(alert), told, event.id)
+        # What is news depends on what people know, not on when it happened.
+        notification_type: NotificationType = "firing"
+        if alert.notified_at is not None:
+            notification_type = "escalated" if is_worse_than_notified(alert) else "repeated"
+        peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
+        notified = replace(alert, notified_at=self._now, details={**alert.details, PEAK_SEVERITY: peak})
+        return PendingNotification(notification_type, notified, event.id)
 
-    def _notifications(self, group: Sequence[Told]) -> Iterable[Notification]:
-        for channel, takes in self._channels.items():
-            taken = [one for one in group if takes(replace(one.alert, severity=_severity(one)))]
-            if taken:
-                yield self._notification(channel, taken)
-
-    def _notification(self, channel: str, told: Sequence[Told]) -> Notification:
-        told = sorted(told, key=lambda one: (_RANK.index(one.what), -SEVERITIES.index(one.alert.severity)))
-        event_ids = tuple(one.event_id for one in told)
-        return Notification(
-            id=self._new_id(),
-            channel=channel,
-            idempotency_key=sha256("\n".join((channel, *sorted(event_ids))).encode()).hexdigest()[:32],
-            what=told[0].what,
-            alerts=tuple(one.alert for one in told),
-            event_ids=event_ids,
-            created_at=self._now,
-        )
+    def _notifications(self, group: Sequence[PendingNotification]) -> Iterable[Notification]:
+        """Yield one notification per channel about the alerts of one service."""
+        ordered = sorted(group, key=lambda one: (_TYPE_ORDER.index(one.type), -SEVERITIES.index(one.alert.severity)))
+        for channel, accepts in self._channels.items():
+            selected = [
+                one
+                for one in ordered
+                if accepts(
+                    replace(one.alert, severity=peak_severity(one.alert)) if one.type == "resolved" else one.alert
+                )
+            ]
+            if not selected:
+                continue
+            event_ids = tuple(one.event_id for one in selected)
+            yield Notification(
+                id=self._new_id(),
+                channel=channel,
+                idempotency_key=sha256("\n".join((channel, *sorted(event_ids))).encode()).hexdigest()[:32],
+                type=selected[0].type,
+                alerts=tuple(one.alert for one in selected),
+                event_ids=event_ids,
+                created_at=self._now,
+            )
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
-    """Whether another alert of the same service and scorer, of which people hear, tells of it already.
+    """Return whether an open alert of the same service and scorer already covers an alert.
 
-    That is a drop of the whole service for those of its routes, and a scorer that fails for scores that do not come.
+    A drop of the whole service covers alerts of its routes, and a failing scorer covers missing scores.
     """
     names = (alert.service, alert.scorer)
     others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]
     if alert.route is not None:
-        return any(other.kind == "drop" and other.route is None for other in others)
-    return alert.kind == "no_data" and any(other.kind == "scorer_error" for other in others)
-
-
-def _telling(alert: Alert) -> Telling:
-    """Return what people are told of one that lasts, by what they know: whenever it happened, it is news to them."""
-    if alert.notified_at is None:
-        return "firing"
-    return "escalated" if is_worse_than_told(alert) else "repeated"
-
-
-def _severity(told: Told) -> Severity:
-    return peak_of(told.alert) if told.what == "resolved" else told.alert.severity
-
-
-def _with_time(change: Change, told: Mapping[str, Alert]) -> Change:
-    if change.event is None or change.event.id not in told:
-        return replace(change, notify=False)
-    return replace(change, alert=told[change.event.id])
-
-
-def _by_service(told: Iterable[Told]) -> list[list[Told]]:
-    groups: dict[str, list[Told]] = {}
-    for one in told:
-        groups.setdefault(one.alert.service, []).append(one)
-    return list(groups.values())
+        return any(other.type == "drop" and other.route is None for other in others)
+    return alert.type == "no_data" and any(other.type == "scorer_error" for other in others)

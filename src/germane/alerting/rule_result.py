@@ -1,4 +1,4 @@
-"""What one look of a rule found."""
+"""The result of evaluating a rule."""
 
 from __future__ import annotations
 
@@ -7,31 +7,38 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from germane.alert import Cause, Level, ResolveReason, Severity, key_of
+from germane.alert import Cause, ResolveReason, ScoreLevel, Severity, alert_key
+
+RuleState = Literal["bad", "good", "unclear"]
+ALERT_FIELDS = (
+    "cause", "fingerprint", "value", "threshold", "current", "baseline", "window", "evidence", "onset"
+)  # fmt: skip
+"""Fields that an alert copies from a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What a rule says of one set of labels now. What is unclear changes nothing: silence is no news."""
+class RuleResult:
+    """The state of a rule for one set of labels. ``unclear`` changes nothing: missing data is not news."""
 
     rule: str
-    """Its name in the settings."""
-    kind: str
+    """Name of the rule."""
+    type: str
+    """Type of the rule."""
     labels: Mapping[str, str]
-    state: Literal["bad", "good", "unclear"]
+    state: RuleState
     severity: Severity = "warning"
     pending: float = 0.0
-    """Seconds for which it must be bad before anybody is told."""
-    keep_firing: float = 0.0
-    """Seconds for which it must be good again before it is over."""
+    """Seconds for which the state must be bad before the alert fires."""
+    keep_firing_for: float = 0.0
+    """Seconds for which the state must be good before the alert resolves."""
     reason: ResolveReason = "recovered"
-    """Of a good one: why. Whatever is no recovery ends the alert at once."""
+    """Why a good state resolves the alert. Reasons other than ``recovered`` resolve it at once."""
     cause: Cause | None = None
     fingerprint: str | None = None
     value: float | None = None
     threshold: float | None = None
-    current: Level | None = None
-    baseline: Level | None = None
+    current: ScoreLevel | None = None
+    baseline: ScoreLevel | None = None
     window: float | None = None
     evidence: float | None = None
     onset: datetime | None = None
@@ -39,11 +46,5 @@ class Verdict:
 
     @property
     def key(self) -> str:
-        """The key of the alert that it is about."""
-        return key_of(self.rule, self.labels)
-
-
-NUMBERS = (
-    "cause", "fingerprint", "value", "threshold", "current", "baseline", "window", "evidence", "onset"
-)  # fmt: skip
-"""What an alert takes over from a verdict as it is."""
+        """The key of the alert that this result belongs to."""
+        return alert_key(self.rule, self.labels)

@@ -1,4 +1,4 @@
-"""The command ``germane``: one module per verb, imported when it is called."""
+"""The ``germane`` command: one module per subcommand, imported when it is called."""
 
 from __future__ import annotations
 

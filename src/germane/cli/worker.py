@@ -1,237 +1,229 @@
-"""A process that does nothing but score."""
+"""A process that scores: the work behind ``germane worker`` and ``germane serve --with-worker``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 from starlette.applications import Starlette
 
-from germane import runtime
-from germane.cli.core.output import harmless
-from germane.cli.core.params import Address
-from germane.cli.core.signals import Ending
-from germane.dashboard.app import create_metrics_app
-from germane.dashboard.metrics import exposition_of
-from germane.dashboard.server import Server
-from germane.dashboard.web.hosts import is_loopback
+from germane import sanitize
+from germane.cli.core.params import ListenAddress
+from germane.cli.core.signals import ShutdownSignal
+from germane.dashboard import DashboardServer, create_metrics_app, is_loopback, metrics_exposition
 from germane.errors import GermaneError, SettingsError, StorageError
-from germane.runtime import Runtime
-from germane.sanitize import counted
-from germane.settings import Settings, load
-from germane.storage import OpenTasks, Outstanding
-from germane.tracer import expose
+from germane.process import Runtime, install_runtime, prepare_database, stop_runtime
+from germane.settings import Settings, load_settings
+from germane.storage import OutstandingWork
+from germane.tracer import expose_registry
+
+MAX_POLL_INTERVAL: Final = 0.5
+"""Longest time between two checks of the backlog, in seconds."""
+RunMode = Literal["once", "drain", "forever"]
+
+
+class RunFailed(GermaneError):
+    """A job failed during ``germane worker --once``."""
 
 
 @contextmanager
-def showing(settings: Settings, address: Address, say: Callable[[str], None]) -> Iterator[None]:
-    """Show gauges of the database and what this process measures, until the block ends. To begin before the work does.
+def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str], None]) -> Iterator[None]:
+    """Serve the metrics of the database and of this process until the block ends. Enter before work starts.
 
     Raises:
-        CannotListen: the address is taken, or is none of this machine.
-        UsageError: others could read it there, and there is no token.
+        CannotListen: The address is in use, or not an address of this machine.
+        UsageError: The address is reachable from other machines, and there is no token.
     """
-    if settings.token is None and not is_loopback(address.host):
+    if settings.dashboard_token is None and not is_loopback(address.host):
         raise click.UsageError(
-            f"on {address.host} others can read what is measured: set GERMANE_TOKEN, to 16 characters or more"
+            f"metrics on {address.host} are readable from other machines; set GERMANE_DASHBOARD_TOKEN to at least 16 "
+            "characters"
         )
     app = create_metrics_app(settings)
-    server = Server(app, host=address.host, port=address.port)
-    with exposing(app), server.running():
-        say(f"metrics are shown at {server.address}/metrics")
+    server = DashboardServer(app, host=address.host, port=address.port)
+    with include_process_metrics(app), server.running():
+        log(f"serving metrics on {server.address}/metrics")
         yield
 
 
 @contextmanager
-def exposing(app: Starlette) -> Iterator[None]:
-    """Have an application show at ``/metrics`` what this process measures, too. To begin before it measures."""
-    expose(exposition_of(app).registry)
+def include_process_metrics(app: Starlette) -> Iterator[None]:
+    """Add the metrics of this process to an application's ``/metrics``. Enter before work starts."""
+    expose_registry(metrics_exposition(app).registry)
     try:
         yield
     finally:
-        expose(None)
-
-
-LOOK = 0.5
-"""Seconds between two looks at what is left, at most."""
-Duration = Literal["once", "until empty", "for ever"]
-
-
-class Unfinished(GermaneError):
-    """The one round that was asked for did not go well."""
+        expose_registry(None)
 
 
 class Worker:
-    """Scores with the settings of this process, and those given, until it is told to stop or there is no more to do.
+    """Scores until a shutdown signal arrives, or until the backlog is done.
 
     Args:
-        given: Settings that win over all others; modules in ``imports`` come after those of the settings.
-        ending: Says when to stop.
-        grace: Seconds that a stop may take.
-        metrics: Where to show what is measured; None for nowhere.
+        overrides: Settings that override all others. Modules in ``imports`` are added to the configured ones.
+        shutdown: Reports shutdown signals.
+        shutdown_timeout: Seconds that a graceful shutdown may take.
+        metrics_address: Where to serve metrics; None to serve none.
 
     Raises:
-        SettingsError: a setting is wrong, or there is nothing to score with.
+        SettingsError: A setting is invalid, or no scorer is configured.
     """
 
     def __init__(
-        self, given: Mapping[str, Any], ending: Ending, *, grace: float, metrics: Address | None = None
+        self,
+        overrides: Mapping[str, Any],
+        shutdown: ShutdownSignal,
+        *,
+        shutdown_timeout: float,
+        metrics_address: ListenAddress | None = None,
     ) -> None:
-        self._settings = _settings(given)
-        self._ending = ending
-        self._grace = grace
-        self._metrics = metrics
+        self._settings = load_settings(**overrides)
+        if "imports" in overrides:
+            configured = load_settings(
+                **{name: value for name, value in overrides.items() if name != "imports"}
+            ).imports
+            imports = tuple(dict.fromkeys([*configured, *self._settings.imports]))
+            self._settings = self._settings.model_copy(update={"imports": imports})
+        self._shutdown = shutdown
+        self._shutdown_timeout = shutdown_timeout
+        self._metrics_address = metrics_address
         self._runtime = Runtime(self._settings, redact=None, on_alert=None, tracer_provider=None)
-        workbench, monitor = self._runtime.workbench, self._runtime.monitor
+        workbench, monitor = self._runtime.scorer_set, self._runtime.monitor
         if workbench is None or monitor is None or not workbench.scorers:
-            raise SettingsError(self._runtime.problem or "nothing will be scored")
+            raise SettingsError(self._runtime.scoring_problem or "no scorer is configured")
         self._workbench, self._monitor = workbench, monitor
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
-    def run(self, duration: Duration) -> int:
-        """Work; return the exit code.
+    def run(self, mode: RunMode) -> int:
+        """Score until done; return the exit code.
 
         Raises:
-            StorageError: the database is away or not migrated, and this is not to go on for ever.
-            Unfinished: the one round did not go well.
-            CannotListen: metrics cannot be shown where they were asked for.
-            UsageError: others could read them there, and there is no token.
+            StorageError: The database is unreachable or not migrated, and the mode is not ``forever``.
+            RunFailed: A job failed in the mode ``once``.
+            CannotListen: Metrics cannot be served on their address.
+            UsageError: Metrics would be readable from other machines, and there is no token.
         """
-        with nullcontext() if self._metrics is None else self._showing(self._metrics):
-            return self._run(duration)
-
-    def _showing(self, address: Address) -> AbstractContextManager[None]:
-
-        return showing(self._settings, address, _say)
-
-    def _run(self, duration: Duration) -> int:
-        with closing(self._runtime.store):  # it opens again for what follows
-            if not self._database_is_ready(patient=duration == "for ever"):
-                return self._ending.code
-        _say(f"germane worker {self._described()}")
-        runtime.install(self._runtime)
-        try:
-            self._wait(duration)
-        finally:
-            finished = runtime.stop(self._grace)
-        if not finished:
-            _say(f"not all was finished in time; others take it up within {self._settings.lease:g} s")
-        return self._ending.code if finished else 1
-
-    def _database_is_ready(self, *, patient: bool) -> bool:
-        """Return whether it is; wait for it if need be, and False when told to stop meanwhile."""
-        while not self._ending.told:
+        with (
+            nullcontext()
+            if self._metrics_address is None
+            else serve_metrics(self._settings, self._metrics_address, _log)
+        ):
+            with closing(self._runtime.store):  # reopened when scoring starts
+                if not self._wait_for_database(retry=mode == "forever"):
+                    return self._shutdown.exit_code
+            scorers = ", ".join(scorer.name for scorer in self._workbench.scorers)
+            models = [part.model for part in (self._workbench.judge, self._workbench.embedder) if part is not None]
+            with_models = f" with {' and '.join(models)}" if models else ""
+            _log(
+                f"germane worker: scorers {scorers}{with_models}, "
+                f"{self._settings.concurrency} concurrent requests, database {self._runtime.store.name}"
+            )
+            install_runtime(self._runtime)
             try:
-                runtime.make_ready(self._runtime.store, self._settings)
+                if mode == "forever":
+                    self._shutdown.wait()
+                elif mode == "once":
+                    self._run_once()
+                else:
+                    self._drain()
+            finally:
+                finished = stop_runtime(self._shutdown_timeout)
+            if not finished:
+                _log(
+                    "shutdown timed out with tasks in progress; other workers claim them after at most "
+                    f"{self._settings.task_lease:g} s"
+                )
+            return self._shutdown.exit_code if finished else 1
+
+    def _wait_for_database(self, *, retry: bool) -> bool:
+        """Return whether the database is ready; False if a shutdown signal arrives first."""
+        while not self._shutdown.received:
+            try:
+                prepare_database(self._runtime.store, self._settings)
             except StorageError as error:
-                if not patient:
+                if not retry:
                     raise
-                self._say_once(f"waiting for the database: {error}")
+                self._log_once(f"waiting for the database: {error}")
             else:
                 return True
-            self._ending.wait(self._settings.tick)
+            self._shutdown.wait(self._settings.poll_interval)
         return False
 
-    def _described(self) -> str:
-        workbench, settings = self._workbench, self._settings
-        names = ", ".join(scorer.name for scorer in workbench.scorers)
-        models = [part.model for part in (workbench.judge, workbench.embedder) if part is not None]
-        by = f" with {' and '.join(models)}" if models else ""
-        return f"scores {names}{by}, {settings.concurrency} requests at a time, in {self._runtime.store.name}"
+    def _poll_backlog(self) -> Iterator[OutstandingWork]:
+        """Yield the backlog periodically until a shutdown signal arrives."""
+        while not self._shutdown.wait(min(MAX_POLL_INTERVAL, self._settings.poll_interval)):
+            yield self._runtime.store.queue.load_outstanding()
 
-    def _wait(self, duration: Duration) -> None:
-        if duration == "for ever":
-            self._ending.wait()
-        elif duration == "once":
-            self._wait_for_a_round()
-        else:
-            self._wait_until_empty()
-
-    def _wait_for_a_round(self) -> None:
-        began, was_over = datetime.now(UTC), False
-        for left in self._looks():
-            over = self._had_its_round(left, began)
-            if over and was_over:  # seen once only, it may have claimed tasks and not begun with them
-                return
-            was_over = over
-
-    def _wait_until_empty(self) -> None:
-        before = ""
-        for left in self._looks():
-            if not left:
-                return
-            waits = self._waits_for(left)
-            if waits and waits == before:  # it lasts
-                self._say_once(waits, about=_without_numbers(waits))
-            before = waits
-
-    def _looks(self) -> Iterator[Outstanding]:
-        """Look again and again at what is left, until told to stop."""
-        while not self._ending.wait(min(LOOK, self._settings.tick)):
-            yield self._runtime.store.outstanding()
-
-    def _had_its_round(self, left: Outstanding, began: datetime) -> bool:
-        """Whether all jobs ran once, and of what was ready nothing is left that can be scored now.
+    def _run_once(self) -> None:
+        """Run until each job has run once and no task that was ready can still be scored.
 
         Raises:
-            Unfinished: a job failed.
+            RunFailed: A job failed.
         """
-        status = self._monitor.status()
-        jobs = [status.jobs[name] for name in ("sample", "watch")]
-        if problem := next((job.problem for job in status.jobs.values() if job.problem), None):
-            raise Unfinished(problem)
-        if any(job.last_run is None or job.last_run < began for job in jobs):
-            return False
-        ready = sum(tasks.ready for tasks in self._own(left))
-        return not (status.in_flight or status.unsaved) and (not ready or status.judge_problem is not None)
+        started_at, was_done = datetime.now(UTC), False
+        for backlog in self._poll_backlog():
+            status = self._monitor.status()
+            if problem := next((job.problem for job in status.jobs.values() if job.problem), None):
+                raise RunFailed(problem)
+            jobs = [status.jobs[name] for name in ("sample", "evaluate")]
+            have_run = all(job.last_run is not None and job.last_run >= started_at for job in jobs)
+            ready = sum(tasks.ready for tasks in backlog.for_scorers(self._fingerprints))
+            is_idle = not (status.in_flight or status.unsaved) and (not ready or status.judge_problem is not None)
+            is_done = have_run and is_idle
+            if is_done and was_done:  # a single check may fall between claiming tasks and starting them
+                return
+            was_done = is_done
 
-    def _waits_for(self, left: Outstanding) -> str:
-        """Say what keeps it from ending, when it is nothing of its own doing; else nothing."""
-        status, own = self._monitor.status(), self._own(left)
+    def _drain(self) -> None:
+        """Run until the backlog is empty, logging why it does not shrink."""
+        previous = ""
+        for backlog in self._poll_backlog():
+            if not backlog:
+                return
+            reason = self._describe_wait(backlog)
+            if reason and reason == previous:
+                self._log_once(reason, key=strip_counts(reason))
+            previous = reason
+
+    def _describe_wait(self, backlog: OutstandingWork) -> str:
+        """Describe what the backlog waits for; empty while this process makes progress."""
+        status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""
-        others = sum(tasks.ready + tasks.postponed for tasks in left.tasks if tasks not in own)
+        others = sum(tasks.ready + tasks.postponed for tasks in backlog.tasks if tasks not in own)
         counts = {
-            # Before its first round they are its own to decide on.
-            ("exchange", "that nobody has decided on"): left.undecided if status.jobs["sample"].last_run else 0,
-            ("task", "that a budget may pick at the end of its interval"): sum(
-                tasks.candidates for tasks in left.tasks
+            # Until the first sampling run, this process itself is about to sample them.
+            ("exchange", "to be sampled"): backlog.undecided if status.jobs["sample"].last_run else 0,
+            ("candidate", "for the budget to select at the end of the interval"): sum(
+                tasks.candidates for tasks in backlog.tasks
             ),
-            ("task", "of scorers that this worker does not have"): others,
-            ("task", "to be tried again later"): sum(tasks.postponed for tasks in own),
-            ("task", "that others are at work on"): sum(tasks.running for tasks in left.tasks),
-            ("task", f"of a judge that is left alone ({status.judge_problem})"): sum(tasks.ready for tasks in own),
+            ("task", "of scorers that this worker does not run"): others,
+            ("task", "to be retried later"): sum(tasks.postponed for tasks in own),
+            ("task", "in progress in other processes"): sum(tasks.running for tasks in backlog.tasks),
+            ("task", f"for an unavailable judge ({status.judge_problem})"): sum(tasks.ready for tasks in own),
         }
-        told = ", ".join(f"{counted(count, noun)} {which}" for (noun, which), count in counts.items() if count)
-        return f"waiting for {told}" if told else ""
+        parts = [f"{sanitize.count_noun(count, noun)} {what}" for (noun, what), count in counts.items() if count]
+        return f"waiting for {', '.join(parts)}" if parts else ""
 
-    def _own(self, left: Outstanding) -> Sequence[OpenTasks]:
-        """Return what this process can score."""
-        return left.of([(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers])
+    @property
+    def _fingerprints(self) -> list[tuple[str, str]]:
+        return [(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers]
 
-    def _say_once(self, line: str, about: str | None = None) -> None:
-        about = about or line
-        if about not in self._said:
-            self._said.add(about)
-            _say(line)
-
-
-def _settings(given: Mapping[str, Any]) -> Settings:
-    settings = load(**given)
-    if "imports" not in given:
-        return settings
-    configured = load(**{name: value for name, value in given.items() if name != "imports"}).imports
-    return settings.model_copy(update={"imports": tuple(dict.fromkeys([*configured, *settings.imports]))})
+    def _log_once(self, line: str, key: str | None = None) -> None:
+        key = key or line
+        if key not in self._logged:
+            self._logged.add(key)
+            _log(line)
 
 
-def _without_numbers(line: str) -> str:
-    """Return what is said of counts, whichever they are: one task is no news after two tasks."""
-    return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b", "", line)
+def strip_counts(line: str) -> str:
+    """Remove counts and plurals, so that lines that differ only in those are equal."""
+    return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b|(?<=candidate)s\b", "", line)
 
 
-def _say(line: str) -> None:
-    click.echo(harmless(line, 1000), err=True)
+def _log(line: str) -> None:
+    click.echo(sanitize.line(line, 1000), err=True)

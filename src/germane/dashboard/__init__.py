@@ -1,7 +1,39 @@
-"""Pages over the tracking database: an ASGI application, rendered on the server."""
+"""The dashboard: an ASGI application with pages rendered on the server, and metrics for Prometheus."""
 
 from __future__ import annotations
 
-from germane.dashboard.app import create_app
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["create_app"]
+if TYPE_CHECKING:
+    from germane.dashboard.app import create_app, create_metrics_app
+    from germane.dashboard.auth.hosts import ANY_HOST, is_loopback, parse_host
+    from germane.dashboard.metrics import DatabaseCollector, metrics_exposition
+    from germane.dashboard.server import DashboardServer
+
+__all__ = [
+    "ANY_HOST",
+    "DashboardServer",
+    "DatabaseCollector",
+    "create_app",
+    "create_metrics_app",
+    "is_loopback",
+    "metrics_exposition",
+    "parse_host",
+]
+
+_MODULES: Final = {
+    "app": ("create_app", "create_metrics_app"),
+    "auth.hosts": ("ANY_HOST", "is_loopback", "parse_host"),
+    "metrics": ("DatabaseCollector", "metrics_exposition"),
+    "server": ("DashboardServer",),
+}
+_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: germane serve checks its options before it imports the pages.
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value

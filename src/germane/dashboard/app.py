@@ -1,71 +1,100 @@
-"""The application: its screens, and what stands in front of them."""
+"""The ASGI application: routes, access control and security headers."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from germane.dashboard import metrics
-from germane.dashboard.auth.login_throttle import Attempts
-from germane.dashboard.auth.middleware import Access, Guard
-from germane.dashboard.auth.signing import Seals
-from germane.dashboard.pages import login, overview, route, start, worker
-from germane.dashboard.pages.alerts import alert_list
-from germane.dashboard.pages.answers import answer_detail, answer_list
-from germane.dashboard.web import theme
-from germane.dashboard.web.error_pages import HANDLERS
-from germane.dashboard.web.hosts import ANY
-from germane.dashboard.web.security_headers import Headers
-from germane.dashboard.web.static_files import Assets
-from germane.insights.context import Desk
+from germane.dashboard.auth.hosts import ANY_HOST
+from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.middleware import AccessMiddleware, AccessRules
+from germane.dashboard.auth.signing import Signer
+from germane.dashboard.pages import alerts, answers, login, overview, route, worker
+from germane.dashboard.web import preferences
+from germane.dashboard.web.error_pages import EXCEPTION_HANDLERS
+from germane.dashboard.web.static_files import VersionedStaticFiles
+from germane.insights import InsightContext
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import Store
+    from germane.storage import TrackingStore
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 async def healthz(_: Request) -> Response:
-    """Say that this process answers; of the database it says nothing."""
+    """Return 200 while this process responds. The database is not checked."""
     return PlainTextResponse("ok\n")
 
 
-SCREENS: tuple[BaseRoute, ...] = (
+PAGE_ROUTES: Final[tuple[BaseRoute, ...]] = (
     *overview.ROUTES,
-    *alert_list.ROUTES,
+    *alerts.ROUTES,
     *worker.ROUTES,
-    *answer_list.ROUTES,
-    *answer_detail.ROUTES,
+    *answers.ROUTES,
     *route.ROUTES,
     *metrics.ROUTES,
-    *theme.ROUTES,
-    *start.ROUTES,
+    *preferences.ROUTES,
     *login.ROUTES,
 )
-OTHERS: tuple[BaseRoute, ...] = (Route("/healthz", healthz), Mount("/static", Assets(), name="static"))
+PUBLIC_ROUTES: Final[tuple[BaseRoute, ...]] = (
+    Route("/healthz", healthz),
+    Mount("/static", VersionedStaticFiles(), name="static"),
+)
+
+
+class SecurityHeadersMiddleware:
+    """Sets security headers on every response, and forbids caching unless a response allows it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_SECURITY_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
 class Dashboard(Starlette):
     """Pages over one database."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return it with headers around all of it, the page that tells of a fault of our own as well."""
-        return Headers(super().build_middleware_stack())
+        """Return the stack with security headers outermost, so that they are also on the page of a server error."""
+        return SecurityHeadersMiddleware(super().build_middleware_stack())
 
 
 def create_app(
     settings: Settings | None = None,
     *,
-    store: Store | None = None,
+    store: TrackingStore | None = None,
     read_only: bool = False,
     now: Callable[[], datetime] | None = None,
     token: str | SecretStr | None = None,
@@ -73,59 +102,70 @@ def create_app(
     trusted: bool = False,
     refresh: timedelta = timedelta(seconds=30),
 ) -> Starlette:
-    """Return the dashboard as an ASGI application: to be served, or mounted in another one.
+    """Create the dashboard as an ASGI application, to serve it or to mount it in another application.
 
-    Without a token and unless it is trusted, it answers requests of its own machine only, under the names localhost,
-    127.0.0.1 and ::1.
+    Without a token, and unless ``trusted`` is set, only requests from this machine to localhost, 127.0.0.1 or ::1 are
+    answered.
 
     Args:
-        settings: By default those of this process.
-        store: The database, which is then not closed here; by default that of the settings.
-        read_only: Whether nothing may be written.
-        now: Tells the time, with its zone.
-        token: What visitors have to show, of 16 characters or more; by default the setting ``token``.
-        hosts: Names under which it is asked for, beside the setting ``host_names`` and addresses in numbers.
-        trusted: Whether the application in which it is mounted asks itself who comes.
-        refresh: How often an open page asks for what is new.
+        settings: By default the settings of this process.
+        store: The database, which the application then does not close. By default that of the settings.
+        read_only: Whether to refuse every change.
+        now: The clock; returns a time with a time zone.
+        token: The token that visitors must present, at least 16 characters. By default the setting
+            ``dashboard_token``.
+        hosts: Host names to accept in addition to the setting ``allowed_hosts`` and IP addresses.
+        trusted: Whether the application that mounts this one controls access itself.
+        refresh: How often an open page reloads its live parts.
 
     Raises:
-        SettingsError: a setting or the token is wrong, or a setting unknown.
+        SettingsError: The token or a setting is invalid.
     """
-    from germane.settings import as_token, load
-    from germane.storage import Store, utc_now
+    from germane.settings import load_settings, parse_token
+    from germane.storage import TrackingStore, utc_now
 
-    settings = settings or load()
-    own = store is None
-    store = store or Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
-    desk = Desk(store=store, settings=settings, now=now or utc_now, read_only=read_only, refresh=refresh)
-    secret = settings.token if token is None else as_token(token)
+    settings = settings or load_settings()
+    closes_store = store is None
+    store = store or TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
+    context = InsightContext(
+        store=store, settings=settings, now=now or utc_now, read_only=read_only, refresh_interval=refresh
+    )
+    secret = settings.dashboard_token if token is None else parse_token(token)
     names = (hosts,) if isinstance(hosts, str) else hosts
-    access = Access(token=secret, hosts=(*names, *settings.host_names), trusted=trusted)
-    return _assembled(desk, access, closing=own)
+    rules = AccessRules(token=secret, hosts=(*names, *settings.allowed_hosts), trusted=trusted)
+    return _create(context, rules, closes_store=closes_store)
 
 
 def create_metrics_app(settings: Settings) -> Starlette:
-    """Return ``/metrics`` alone, for a process whose work is another: with a connection to the database of its own.
+    """Create an application with ``/metrics`` only, for a worker process. It has its own database connection.
 
-    Without the setting ``token`` it answers requests of its own machine only; with it those under any name.
+    Without the setting ``dashboard_token`` only requests from this machine are answered. With it, any host name is
+    accepted.
     """
-    from germane.storage import Store, utc_now
+    from germane.storage import TrackingStore, utc_now
 
-    desk = Desk(store=Store(settings.database), settings=settings, now=utc_now, read_only=True)
-    access = Access(token=settings.token, hosts=() if settings.token is None else (ANY,))
-    return _assembled(desk, access, closing=True, screens=(*metrics.ROUTES, *login.ROUTES))
+    store, token = TrackingStore(settings.database), settings.dashboard_token
+    context = InsightContext(store=store, settings=settings, now=utc_now, read_only=True)
+    rules = AccessRules(token=token, hosts=() if token is None else (ANY_HOST,))
+    return _create(context, rules, closes_store=True, routes=(*metrics.ROUTES, *login.ROUTES))
 
 
-def _assembled(desk: Desk, access: Access, *, closing: bool, screens: Sequence[BaseRoute] = SCREENS) -> Dashboard:
-    seals, attempts = Seals(access.token), Attempts(desk.now)
-    guard = Middleware(Guard, desk=desk, access=access, seals=seals, attempts=attempts)
+def _create(
+    context: InsightContext, rules: AccessRules, *, closes_store: bool, routes: Sequence[BaseRoute] = PAGE_ROUTES
+) -> Dashboard:
+    signer, throttle = Signer(rules.token), LoginThrottle(context.now)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        if closing:
-            desk.store.close()
+        if closes_store:
+            context.store.close()
 
-    app = Dashboard(routes=[*screens, *OTHERS], middleware=[guard], exception_handlers=HANDLERS, lifespan=lifespan)
-    app.state.desk, app.state.seals, app.state.attempts = desk, seals, attempts
+    app = Dashboard(
+        routes=[*routes, *PUBLIC_ROUTES],
+        middleware=[Middleware(AccessMiddleware, context=context, rules=rules, signer=signer, throttle=throttle)],
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.context, app.state.signer, app.state.login_throttle = context, signer, throttle
     return app

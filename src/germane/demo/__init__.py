@@ -1,23 +1,37 @@
-"""A small real RAG application to watch: documentation of an invented product, and a fault that spoils one part."""
+"""A small real RAG application to monitor: the documentation of a fictional product, with one route that breaks."""
 
 from __future__ import annotations
 
 from germane.demo.application import Documentation
-from germane.demo.corpus import ROUTES, Corpus, Hit, Index, Passage, Question, read_corpus
-from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH, Visit, plan_visits
+from germane.demo.corpus import (
+    ROUTES,
+    DemoCorpus,
+    DemoQuestion,
+    Embed,
+    Passage,
+    PassageIndex,
+    SearchHit,
+    Vectors,
+    load_corpus,
+    split_sentences,
+)
+from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME, Visit, plan_visits
 
 __all__ = [
     "BROKEN_ROUTE",
-    "FAULT_AT",
-    "LENGTH",
+    "DURATION",
+    "FAULT_TIME",
     "ROUTES",
-    "Corpus",
+    "DemoCorpus",
+    "DemoQuestion",
     "Documentation",
-    "Hit",
-    "Index",
+    "Embed",
     "Passage",
-    "Question",
+    "PassageIndex",
+    "SearchHit",
+    "Vectors",
     "Visit",
+    "load_corpus",
     "plan_visits",
-    "read_corpus",
+    "split_sentences",
 ]

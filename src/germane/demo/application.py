@@ -1,28 +1,29 @@
-"""The application that is watched: three handlers, one per part of the documentation, that answer with a sentence."""
+"""The monitored application: one handler per part of the documentation, which answers with a sentence from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import germane
-from germane.demo.corpus import ROUTES, Corpus, Embed, Index, split_sentences
+from germane.demo.corpus import ROUTES, DemoCorpus, Embed, PassageIndex, split_sentences
 
-NEAREST = 3
+SEARCH_LIMIT: Final = 3
 """Passages that a search returns."""
 
 
 class Documentation:
-    """Answers questions about an invented weather station, each from the index of its own route."""
+    """Answers questions about a fictional weather station, each from the index of its route."""
 
-    def __init__(self, indexes: Mapping[str, Index], embed: Embed) -> None:
+    def __init__(self, indexes: Mapping[str, PassageIndex], embed: Embed) -> None:
         self.indexes = indexes
         self._embed = embed
 
     @classmethod
-    async def open(cls, corpus: Corpus, embed: Embed) -> Documentation:
-        """Build the index of each route and return the application."""
-        return cls({route: await Index.build(corpus.passages_of(route), embed) for route in ROUTES}, embed)
+    async def open(cls, corpus: DemoCorpus, embed: Embed) -> Documentation:
+        """Build the index of each route, and return the application."""
+        indexes = {route: await PassageIndex.build(corpus.passages_for(route), embed) for route in ROUTES}
+        return cls(indexes, embed)
 
     @germane.observe(route="billing")
     async def billing(self, question: str) -> str:
@@ -31,12 +32,12 @@ class Documentation:
 
     @germane.observe(route="setup")
     async def setup(self, question: str) -> str:
-        """Answer a question about putting up the station and looking after it."""
+        """Answer a question about installing and maintaining the station."""
         return await self._answer("setup", question)
 
     @germane.observe(route="api")
     async def api(self, question: str) -> str:
-        """Answer a question about the programming interface."""
+        """Answer a question about the API."""
         return await self._answer("api", question)
 
     async def ask(self, route: str, question: str) -> str:
@@ -46,9 +47,9 @@ class Documentation:
 
     @germane.retrieval
     async def search(self, query: str, route: str) -> list[dict[str, Any]]:
-        """Return the passages of a route that are nearest to the query: ``id``, ``text`` and ``score`` of each."""
+        """Return ``id``, ``text`` and ``score`` of the passages of a route that are nearest to the query."""
         (vector,) = await self._embed([query])
-        hits = self.indexes[route].search(vector, NEAREST)
+        hits = self.indexes[route].search(vector, SEARCH_LIMIT)
         return [{"id": hit.passage.id, "text": hit.passage.text, "score": hit.similarity} for hit in hits]
 
     async def _answer(self, route: str, question: str) -> str:

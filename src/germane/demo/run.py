@@ -1,4 +1,4 @@
-"""One run of the demo: visitors ask, one index goes wrong on the way, and germane is to notice."""
+"""A run of the demo: generate traffic, break one index, and collect what germane detects."""
 
 from __future__ import annotations
 
@@ -10,97 +10,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import germane
 from germane.demo.application import Documentation
-from germane.demo.corpus import read_corpus
-from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH, Visit, plan_visits
-from germane.settings import LOCAL, load
+from germane.demo.corpus import load_corpus
+from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME, plan_visits
+from germane.settings import LOCAL, load_settings
 from germane.testing import OTLPReceiver
 
 if TYPE_CHECKING:
     from germane.monitor import Alert
-    from germane.storage import Counts, Scored, Store
+    from germane.storage import RowCounts, ScoredExchange, Store
     from germane.testing.otlp_records import ReceivedSpan
 
-RATE = 0.75
-"""Share of the answers that is scored: as much as the small model on one core keeps up with."""
-RULE = {"threshold": 0.45, "window": 24.0, "min_count": 8}
-"""The floor rule of each route. Healthy routes have means about .7, the broken one has about .15."""
-CONCURRENCY = 2
-"""The small model gains nothing from more requests at a time."""
-MAX_HOLD = 30.0
-"""Seconds that a span waits for its score. Nobody is kept waiting here, and a busy machine takes a while."""
-DRAIN = 30.0
-"""Seconds that scores may be behind when the last visitor has left."""
-SCORER = "answer_relevancy"
-PROGRESS_EVERY = 0.5
-
-Progress = Callable[["Moment"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """How far a run is."""
-
-    asked: int
-    visits: int
-    counts: Counts
-    broken_at: float | None
-    """When the fault was planted."""
-    alerts: Sequence[RaisedAlert]
-
-
-@dataclass(frozen=True, slots=True)
-class RaisedAlert:
-    """An alert that came, and when."""
-
-    route: str
-    at: float
-    """Seconds since the first visit."""
-    state: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run has to show. Times are seconds since the first visit."""
-
-    captured: int
-    sampled: int
-    scored: int
-    failed: int
-    failed_reasons: dict[str, int]
-    on_original_span: int
-    on_carrier_span: int
-    rows: int
-    fault_at: float
-    before: tuple[float, int]
-    """Mean score of the broken route's answers before the fault, and of how many; (nan, 0) where there is none."""
-    after: tuple[float, int]
-    """The same since the fault."""
-    alerts: list[RaisedAlert]
-    seconds: float
-    database: str
-    judge: str
-    spans: int
-    """Handler spans that the OTLP receiver got."""
-    worst: list[Scored]
-
-    @property
-    def waiting(self) -> int:
-        """Exchanges that were drawn, and neither scored nor failed when the run ended."""
-        return self.sampled - self.scored - self.failed
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what a program wants to know of it, ready for JSON."""
-        told = {name: getattr(self, name) for name in _TOLD}
-        means = {"mean_before": _rounded(self.before), "mean_after": _rounded(self.after)}
-        return {**told, **means, "alerts": [{"route": a.route, "at": a.at} for a in self.alerts if a.state == "firing"]}
-
-
-_TOLD = (
+SCORER: Final = "answer_relevancy"
+SAMPLE_RATE: Final = 0.75
+"""A small model on one core keeps up with this rate."""
+RULE: Final = {"type": "mean_threshold", "threshold": 0.45, "window": 24.0, "min_samples": 8}
+"""Rule for each route. Means are about 0.7 on healthy routes, and about 0.15 on the broken one."""
+CONCURRENCY: Final = 2
+"""More concurrent requests do not make the small model faster."""
+MAX_SPAN_DELAY: Final = 30.0
+"""Seconds that a span waits for its score. Nobody waits for the demo's spans, and busy machines are slow."""
+DRAIN_TIMEOUT: Final = 30.0
+"""Seconds to finish scoring after the last visit."""
+PROGRESS_INTERVAL: Final = 0.5
+"""Seconds between two progress reports."""
+_JSON_FIELDS: Final = (
     "captured",
     "sampled",
     "scored",
@@ -115,88 +52,155 @@ _TOLD = (
     "database",
 )
 
+ProgressCallback = Callable[["DemoProgress"], None]
 
-def run(progress: Progress, *, length: float = LENGTH) -> Outcome:
-    """Run the demo to its end: ``length`` seconds of visits. ``progress`` is called about twice a second.
 
-    The environment's OpenTelemetry settings are left out of it: spans go to a receiver of the demo's own.
+@dataclass(frozen=True, slots=True)
+class DemoAlert:
+    """A received alert."""
+
+    route: str
+    at: float
+    """Seconds since the first visit."""
+    state: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoProgress:
+    """The state of a run in progress."""
+
+    asked: int
+    visits: int
+    counts: RowCounts
+    broken_at: float | None
+    """Seconds from the first visit to the fault; None before."""
+    alerts: Sequence[DemoAlert]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """The result of a run. Times are seconds since the first visit."""
+
+    captured: int
+    sampled: int
+    scored: int
+    failed: int
+    failed_reasons: dict[str, int]
+    on_original_span: int
+    """Handler spans with their score."""
+    on_carrier_span: int
+    """Scores that arrived too late for their span, on a linked span."""
+    rows: int
+    fault_at: float
+    before: tuple[float, int]
+    """Mean score of the broken route before the fault, and n; (nan, 0) without scores."""
+    after: tuple[float, int]
+    """The same since the fault."""
+    alerts: list[DemoAlert]
+    seconds: float
+    database: str
+    judge: str
+    spans: int
+    """Handler spans that the OTLP receiver received."""
+    worst: list[ScoredExchange]
+
+    @property
+    def pending(self) -> int:
+        """Sampled exchanges that were neither scored nor failed when the run ended."""
+        return self.sampled - self.scored - self.failed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        return {
+            **{name: getattr(self, name) for name in _JSON_FIELDS},
+            "mean_before": round(self.before[0], 3) if self.before[1] else None,
+            "mean_after": round(self.after[0], 3) if self.after[1] else None,
+            "alerts": [{"route": alert.route, "at": alert.at} for alert in self.alerts if alert.state == "firing"],
+        }
+
+
+def run(on_progress: ProgressCallback, *, duration: float = DURATION) -> DemoResult:
+    """Run the demo with ``duration`` seconds of traffic. Calls ``on_progress`` about twice per second.
+
+    Ignores OpenTelemetry variables of the environment: spans go to the demo's own receiver.
 
     Raises:
-        ScoringError: the judge does not answer.
-        ModelError: the embedded judge or embedder is missing.
+        ScoringError: The judge does not respond.
+        ModelError: The embedded judge or embedder is not installed.
     """
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         del os.environ[name]
-    folder = Path(tempfile.mkdtemp(prefix="germane-demo-"))
+    directory = Path(tempfile.mkdtemp(prefix="germane-demo-"))
     with OTLPReceiver() as receiver:
         os.environ.update(receiver.environment())
         try:
-            return asyncio.run(_Run(f"sqlite:///{folder}/demo.db", receiver, progress, length).to_the_end())
+            return asyncio.run(_DemoRun(f"sqlite:///{directory}/demo.db", receiver, on_progress, duration).execute())
         finally:
-            germane.stop()  # of a run that was interrupted: while its receiver still listens
+            germane.stop()  # after an interruption, while the receiver is still running
 
 
 def judge_settings() -> dict[str, Any]:
-    """Return the judge of the user's environment where there is one, else the embedded toy.
+    """Return the judge of the user's environment, or the embedded model without one.
 
-    The embedder is the embedded one in any case: the rule's threshold is of its scale.
+    The embedder is always the embedded one, because the rule's threshold applies to its scale.
     """
-    return {"embedder": LOCAL} if load().has_server else {"judge": LOCAL, "embedder": LOCAL}
+    return {"embedder": LOCAL} if load_settings().has_server else {"judge": LOCAL, "embedder": LOCAL}
 
 
-class _Run:
-    def __init__(self, database: str, receiver: OTLPReceiver, progress: Progress, length: float) -> None:
+class _DemoRun:
+    def __init__(self, database: str, receiver: OTLPReceiver, on_progress: ProgressCallback, duration: float) -> None:
         self._database = database
         self._receiver = receiver
-        self._progress = progress
-        self._length = length
-        self._alerts: list[RaisedAlert] = []
+        self._on_progress = on_progress
+        self._duration = duration
+        self._alerts: list[DemoAlert] = []
         self._started_at = datetime.now(UTC)
         self._asked = 0
         self._broken_at: float | None = None
 
-    async def to_the_end(self) -> Outcome:
-        """Open the application, let the visitors in, and look at what is known afterwards."""
-        from germane.scorers.local.minilm import MiniLM
+    async def execute(self) -> DemoResult:
+        """Start the application, generate the traffic, and collect the result."""
+        from germane.scorers import MiniLM, build_scorers
 
-        corpus, embedder, store = read_corpus(), MiniLM(), germane.Store(self._database)
+        corpus, embedder, store = load_corpus(), MiniLM(), germane.Store(self._database)
         application = await Documentation.open(corpus, embedder.embed)
-        await self._try_judge()
-        await asyncio.to_thread(germane.start, on_alert=self._take, **self._settings())
+        scorer_set = build_scorers(load_settings(**self._settings()))
+        try:
+            await scorer_set.check_judge()  # fail now, not after the last visit
+        finally:
+            await scorer_set.aclose()
+        await asyncio.to_thread(germane.start, on_alert=self._receive_alert, **self._settings())
         self._started_at = datetime.now(UTC)
-        visits = plan_visits(corpus, length=self._length)
-        watching = asyncio.create_task(self._tell(store, len(visits)))
-        await self._let_in(application, visits)
-        await asyncio.to_thread(germane.stop, drain=DRAIN)
-        watching.cancel()
+        visits = plan_visits(corpus, duration=self._duration)
+        reporting = asyncio.create_task(self._report_progress(store, len(visits)))
+        for visit in visits:
+            await asyncio.sleep(visit.at - self._elapsed)
+            if self._broken_at is None and visit.at >= FAULT_TIME * self._duration / DURATION:
+                application.indexes[BROKEN_ROUTE].corrupt()
+                self._broken_at = self._elapsed
+            await application.ask(visit.question.route, visit.question.text)
+            self._asked += 1
+        await asyncio.to_thread(germane.stop, drain_timeout=DRAIN_TIMEOUT)
+        reporting.cancel()
         await embedder.aclose()
         try:
-            return self._outcome(store)
+            return self._collect_result(store)
         finally:
             store.close()
 
-    async def _try_judge(self) -> None:
-        """Hear now that it does not answer, not after the last visitor."""
-        from germane.scorers import build
-
-        workbench = build(load(**self._settings()))
-        try:
-            await workbench.try_judge()
-        finally:
-            await workbench.aclose()
-
     def _settings(self) -> dict[str, Any]:
-        """Return what the demo needs, whatever the user's own settings say: their channels are not for its alert."""
+        """Return the demo's settings, which override the user's: their channels must not get the demo's alert."""
         return {
             "database": self._database,
             "service": "germane-demo",
             "role": "all",
             "capture": "span+store",
             "channels": None,
-            "rate": RATE,
-            "tick": 0.5,
+            "sample_rate": SAMPLE_RATE,
+            "poll_interval": 0.5,
             "concurrency": CONCURRENCY,
-            "max_hold": MAX_HOLD,
+            "max_span_delay": MAX_SPAN_DELAY,
             "rules": [{"scorer": SCORER, **RULE}],
             "scorers": [SCORER],
             **judge_settings(),
@@ -206,66 +210,49 @@ class _Run:
     def _elapsed(self) -> float:
         return (datetime.now(UTC) - self._started_at).total_seconds()
 
-    async def _let_in(self, application: Documentation, visits: Sequence[Visit]) -> None:
-        """Ask each question at its time, and plant the fault on the way."""
-        for visit in visits:
-            await asyncio.sleep(visit.at - self._elapsed)
-            if self._broken_at is None and visit.at >= FAULT_AT * self._length / LENGTH:
-                application.indexes[BROKEN_ROUTE].corrupt()
-                self._broken_at = self._elapsed
-            await application.ask(visit.question.route, visit.question.text)
-            self._asked += 1
-
-    async def _tell(self, store: Store, visits: int) -> None:
+    async def _report_progress(self, store: Store, visits: int) -> None:
         while True:
-            counts = await asyncio.to_thread(store.counts)
-            self._progress(Moment(self._asked, visits, counts, self._broken_at, tuple(self._alerts)))
-            await asyncio.sleep(PROGRESS_EVERY)
+            counts = await asyncio.to_thread(store.answers.counts)
+            self._on_progress(DemoProgress(self._asked, visits, counts, self._broken_at, tuple(self._alerts)))
+            await asyncio.sleep(PROGRESS_INTERVAL)
 
-    def _take(self, alert: Alert) -> None:
+    def _receive_alert(self, alert: Alert) -> None:
         at = (alert.evaluated_at - self._started_at).total_seconds()
-        self._alerts.append(RaisedAlert(alert.route or "", round(at, 1), alert.state, alert.message))
+        self._alerts.append(DemoAlert(alert.route or "", round(at, 1), alert.state, alert.message))
 
-    def _outcome(self, store: Store) -> Outcome:
-        counts, spans = store.counts(), {span.span_id: span for span in self._receiver.spans}.values()
+    def _collect_result(self, store: Store) -> DemoResult:
+        counts, spans = store.answers.counts(), {span.span_id: span for span in self._receiver.spans}.values()
         fault_at = self._broken_at or 0.0
         fault = self._started_at + timedelta(seconds=fault_at)
-        kinds = [span.attributes.get("openinference.span.kind") for span in spans if _is_scored(span)]
-        return Outcome(
+        scored_kinds = [_span_kind(span) for span in spans if "evaluations.0.evaluation.score" in span.attributes]
+        any_answer = store.answers.worst(limit=1)
+        return DemoResult(
             captured=counts.captured,
             sampled=counts.done + counts.failed + counts.pending + counts.running,
             scored=counts.done,
             failed=counts.failed,
             failed_reasons=dict(counts.failed_reasons),
-            on_original_span=kinds.count("CHAIN"),
-            on_carrier_span=kinds.count("EVALUATOR"),
-            rows=counts.rows,
+            on_original_span=scored_kinds.count("CHAIN"),
+            on_carrier_span=scored_kinds.count("EVALUATOR"),
+            rows=counts.scores,
             fault_at=round(fault_at, 1),
-            before=_mean(store, until=fault),
-            after=_mean(store, since=fault),
+            before=_load_mean(store, until=fault),
+            after=_load_mean(store, since=fault),
             alerts=self._alerts,
             seconds=round(self._elapsed, 1),
             database=self._database,
-            judge=_judge(store),
-            spans=sum(span.attributes.get("openinference.span.kind") == "CHAIN" for span in spans),
-            worst=store.worst(since=fault, route=BROKEN_ROUTE, limit=3),
+            judge=(any_answer[0].score.judge or "") if any_answer else "",
+            spans=sum(_span_kind(span) == "CHAIN" for span in spans),
+            worst=store.answers.worst(since=fault, route=BROKEN_ROUTE, limit=3),
         )
 
 
-def _rounded(found: tuple[float, int]) -> float | None:
-    mean, n = found
-    return round(mean, 3) if n else None
+def _span_kind(span: ReceivedSpan) -> Any:
+    return span.attributes.get("openinference.span.kind")
 
 
-def _is_scored(span: ReceivedSpan) -> bool:
-    return "evaluations.0.evaluation.score" in span.attributes
-
-
-def _mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> tuple[float, int]:
-    found = store.means(scorer=SCORER, since=since, until=until, route=BROKEN_ROUTE)
-    return (found[0].mean, found[0].n) if found else (math.nan, 0)
-
-
-def _judge(store: Store) -> str:
-    found = store.worst(limit=1)
-    return (found[0].score.judge or "") if found else ""
+def _load_mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> tuple[float, int]:
+    for summary in store.trends.summary(since=since, until=until, histograms=False):
+        if (summary.scorer, summary.route) == (SCORER, BROKEN_ROUTE):
+            return summary.mean, summary.n
+    return math.nan, 0

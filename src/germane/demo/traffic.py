@@ -1,56 +1,55 @@
-"""Who asks what, and when: the same visits in every run."""
+"""The demo's traffic: who asks what and when, the same in every run."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from germane.demo.corpus import Corpus, Question
+from germane.demo.corpus import DemoCorpus, DemoQuestion
 
-LENGTH = 90.0
-"""Seconds for which visitors come."""
-FAULT_AT = 36.0
-"""Seconds from the first visit to the moment at which one route's index goes wrong."""
-BROKEN_ROUTE = "setup"
-"""The route whose index goes wrong."""
-PACE = 1.25
-"""Visits per second, over all routes: as many as a small judge on one core keeps up with."""
-
-_ROUND = ("setup",) * 3 + ("billing",) * 2 + ("api",) * 2
-"""Routes of seven visits: most visitors have just bought a station."""
-_UNEVEN = 0.8
-"""How much of the time to the next visit is chance."""
-_SEED = 20
-_Card = TypeVar("_Card")
+DURATION: Final = 90.0
+"""Seconds of traffic."""
+FAULT_TIME: Final = 36.0
+"""Seconds from the first visit to the fault."""
+BROKEN_ROUTE: Final = "setup"
+"""Route whose index breaks."""
+VISITS_PER_SECOND: Final = 1.25
+"""Over all routes. A small judge on one core keeps up with this rate."""
+_ROUTE_CYCLE: Final = ("setup",) * 3 + ("billing",) * 2 + ("api",) * 2
+"""Routes of seven visits. Most visitors have just bought a station."""
+_JITTER: Final = 0.8
+"""Random share of the time to the next visit."""
+_SEED: Final = 20
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One question, asked at one moment."""
+    """A question asked at a time."""
 
     at: float
     """Seconds from the start."""
-    question: Question
+    question: DemoQuestion
 
 
-def plan_visits(corpus: Corpus, *, length: float = LENGTH, pace: float = PACE) -> list[Visit]:
-    """Return the visits of a run, earliest first: ``pace`` of them per second for ``length`` seconds.
+def plan_visits(corpus: DemoCorpus, *, duration: float = DURATION, rate: float = VISITS_PER_SECOND) -> list[Visit]:
+    """Plan ``rate`` visits per second for ``duration`` seconds, earliest first.
 
-    Routes come in rounds that are each shuffled, so that any stretch of time holds about as much of every route as any
-    other. A route's questions are shuffled too, and none comes again before all of them have been asked.
+    Routes come in shuffled cycles, so that their shares are about the same in every period. Each question of a route is
+    asked once before any of them is repeated.
     """
-    chance = random.Random(_SEED)
-    decks = {route: _deal(corpus.questions_of(route), chance) for route in sorted(set(_ROUND))}
-    routes = _deal(_ROUND, chance)
+    generator = random.Random(_SEED)
+    questions = {route: _shuffle_forever(corpus.questions_for(route), generator) for route in sorted(set(_ROUTE_CYCLE))}
+    routes = _shuffle_forever(_ROUTE_CYCLE, generator)
     return [
-        Visit((number + _UNEVEN * chance.random()) / pace, next(decks[next(routes)]))
-        for number in range(round(length * pace))
+        Visit((number + _JITTER * generator.random()) / rate, next(questions[next(routes)]))
+        for number in range(round(duration * rate))
     ]
 
 
-def _deal(cards: Sequence[_Card], chance: random.Random) -> Iterator[_Card]:
-    """Deal the cards without end, shuffled anew each time they run out."""
+def _shuffle_forever(items: Sequence[_Item], generator: random.Random) -> Iterator[_Item]:
+    """Yield all items in random order, again and again."""
     while True:
-        yield from chance.sample(cards, len(cards))
+        yield from generator.sample(items, len(items))

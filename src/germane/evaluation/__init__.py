@@ -1,24 +1,66 @@
-"""The same scorers over a data set."""
+"""Evaluation of data sets with the same scorers as production."""
 
 from __future__ import annotations
 
-from germane.evaluation.progress import Spending
-from germane.evaluation.result import Evaluation, Problem, RowScores
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from germane.evaluation.files import iterate_records
+from germane.evaluation.progress import RunUsage
+from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import Row, read_rows
 from germane.evaluation.run import aevaluate, evaluate
-from germane.evaluation.summary import ENOUGH, Check, Finding, ScorerSummary
+from germane.evaluation.summary import (
+    MIN_SAMPLES,
+    EvaluationCheck,
+    RowScores,
+    ScorerSummary,
+    ScoringProblem,
+    ThresholdResult,
+)
+
+if TYPE_CHECKING:
+    from germane.evaluation.report import (
+        SUMMARY_HEADINGS,
+        group_problems,
+        problem_to_dict,
+        problems_heading,
+        similar_rows,
+        summary_cells,
+        summary_to_dict,
+        unscored_rows,
+        usage_sentence,
+    )
 
 __all__ = [
-    "ENOUGH",
-    "Check",
+    "MIN_SAMPLES",
+    "SUMMARY_HEADINGS",
     "Evaluation",
-    "Finding",
-    "Problem",
+    "EvaluationCheck",
     "Row",
     "RowScores",
+    "RunUsage",
     "ScorerSummary",
-    "Spending",
+    "ScoringProblem",
+    "ThresholdResult",
     "aevaluate",
     "evaluate",
+    "group_problems",
+    "iterate_records",
+    "problem_to_dict",
+    "problems_heading",
     "read_rows",
+    "similar_rows",
+    "summary_cells",
+    "summary_to_dict",
+    "unscored_rows",
+    "usage_sentence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the functions of reports on demand, because they need the charts and tables of ``germane.insights``."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module("germane.evaluation.report"), name)
+    return value

@@ -1,8 +1,9 @@
-"""Data sets in files: JSONL, JSON, CSV and Parquet."""
+"""Records of a data set, from files (JSONL, JSON, CSV, Parquet), data frames and lists."""
 
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import sys
@@ -14,172 +15,164 @@ from typing import Any
 
 from germane.errors import UsageError
 
-Record = tuple[str, Any]
-PANDAS = "install it with: pip install 'germane[pandas]'"
+INSTALL_PANDAS = "install it with: pip install 'germane[pandas]'"
 _BOM = b"\xef\xbb\xbf"
-_csv_limit = threading.Lock()
-"""The longest field that the csv module takes is a setting of the whole process."""
+_csv_limit_lock = threading.Lock()
+"""Guards the csv module's limit of field lengths, which is a global setting."""
+
+Record = tuple[str, Any]
+"""The location of a record, such as ``answers.csv, line 2``, and the record."""
 
 
-def records_in(path: Path) -> Iterator[Record]:
-    """Return the records of a file, each with its place; the name's ending says of what kind the file is.
+def iterate_records(rows: Any) -> Iterator[Record]:
+    """Yield the records of a file, a data frame, or an iterable, with their locations.
 
     Raises:
-        UsageError: the file cannot be read; names it, the line, and the fix.
+        UsageError: the object holds no records, or the file cannot be read.
     """
-    read = _KINDS.get(path.suffix.lower())
+    if isinstance(rows, (str, os.PathLike)):
+        return read_file_records(Path(rows))
+    if isinstance(rows, Mapping):
+        names = [str(name) for name in rows]
+        if names and all(hasattr(part, "column_names") for part in rows.values()):
+            raise UsageError(
+                f"rows is a {type(rows).__name__} of the splits {', '.join(names)}: "
+                f"pass one, such as rows[{names[0]!r}]"
+            )
+        raise UsageError(
+            "rows is one mapping: pass a list of mappings, one for each row. Convert a mapping of columns to lists "
+            "with pandas.DataFrame(rows)"
+        )
+    records: Iterable[Any]
+    if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
+        records = rows.to_dict("records")
+    elif isinstance(rows, Iterable):
+        records = rows
+    else:
+        raise UsageError(
+            f"rows is a {type(rows).__name__}: pass mappings, a pandas data frame, a data set or a file name"
+        )
+    return ((f"row {number}", record) for number, record in enumerate(records))
+
+
+def read_file_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a file, whose format is determined by its suffix.
+
+    Raises:
+        UsageError: the file cannot be read; names the file, the line, and the fix.
+    """
+    read = _FORMATS.get(path.suffix.lower())
     if read is None:
-        raise UsageError(f"{path} has none of the endings {', '.join(_KINDS)}: rename it, or pass its rows themselves")
+        raise UsageError(
+            f"{path} has none of the suffixes {', '.join(_FORMATS)}: rename it, or pass its rows themselves"
+        )
     try:
         yield from read(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _jsonl(path: Path) -> Iterator[Record]:
-    for number, line in _lines(path):
+def _read_jsonl(path: Path) -> Iterator[Record]:
+    for number, line in _read_lines(path):
         if line.strip():
-            yield _place(path, number), _json(line, _place(path, number), "one JSON object for each line")
+            location = _location(path, number)
+            yield location, _parse_json(line, location, "one JSON object per line")
 
 
-def _json_list(path: Path) -> Iterator[Record]:
-    found = _json("".join(line for _, line in _lines(path)), str(path), "a list of objects; JSON lines end in .jsonl")
-    if not isinstance(found, list):
-        raise UsageError(f"{path} holds a {type(found).__name__}, not a list of objects")
-    yield from ((f"{path}, row {number}", record) for number, record in enumerate(found, 1))
+def _read_json(path: Path) -> Iterator[Record]:
+    text = "".join(line for _, line in _read_lines(path))
+    content = _parse_json(text, str(path), "a list of objects; JSON lines need the suffix .jsonl")
+    if not isinstance(content, list):
+        raise UsageError(f"{path} holds a {type(content).__name__}, not a list of objects")
+    yield from ((f"{path}, row {number}", record) for number, record in enumerate(content, 1))
 
 
-def _csv(path: Path) -> Iterator[Record]:
-    with _csv_limit:
-        before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+def _read_csv(path: Path) -> Iterator[Record]:
+    with _csv_limit_lock:
+        previous_limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
         try:
-            records = list(_csv_records(path))
+            records = list(_parse_csv(path))
         finally:
-            csv.field_size_limit(before)
+            csv.field_size_limit(previous_limit)
     yield from records
 
 
-def _csv_records(path: Path) -> Iterator[Record]:
-    lines = (line for _, line in _lines(path))
+def _parse_csv(path: Path) -> Iterator[Record]:
+    lines = (line for _, line in _read_lines(path))
     header = next(lines, "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=header.count)
-    reader = csv.reader(_again(header, lines), delimiter=delimiter, strict=True)
+    reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter, strict=True)
     try:
-        names = _names(next(reader, []), path)
+        names = [name.strip() for name in next(reader, [])]
+        if not any(names):
+            raise UsageError(f"{path} is empty: its first line must name the columns")
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise UsageError(f"{path} has duplicate columns {', '.join(map(repr, duplicates))}: rename them")
         for cells in reader:
-            if cells:
-                yield _place(path, reader.line_num), _record(names, cells, _place(path, reader.line_num))
+            if not cells:
+                continue
+            location = _location(path, reader.line_num)
+            if len(cells) != len(names):
+                raise UsageError(
+                    f"{location} has {len(cells)} fields, but the header has {len(names)}: quote fields that contain "
+                    "commas or line breaks"
+                )
+            yield location, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise UsageError(
-            f"{_place(path, reader.line_num)} is not CSV: {error}; a field that holds a quote, a comma or a line end "
-            'stands in quotes, and a quote in it is doubled ("")'
+            f"{_location(path, reader.line_num)} is not CSV: {error}; quote fields that contain quotes, commas or line "
+            'breaks, and double the quotes in them ("")'
         ) from None
 
 
-def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
-def _names(header: list[str], path: Path) -> list[str]:
-    names = [name.strip() for name in header]
-    if not any(names):
-        raise UsageError(f"{path} is empty: its first line must name the columns")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"{path} has two columns {', '.join(map(repr, twice))}: each needs a name of its own")
-    return names
-
-
-def _record(names: list[str], cells: list[str], place: str) -> Mapping[str, str]:
-    if len(cells) != len(names):
-        raise UsageError(
-            f"{place} has {len(cells)} fields, and the header {len(names)}: put fields that hold commas or line ends "
-            "into quotes"
-        )
-    return dict(zip(names, cells, strict=True))
-
-
-def _parquet(path: Path) -> Iterator[Record]:
+def _read_parquet(path: Path) -> Iterator[Record]:
     try:
         pandas = import_module("pandas")
         with path.open("rb") as file:
             frame = pandas.read_parquet(file)
     except ImportError:
-        raise UsageError(f"{path}: Parquet needs pandas and pyarrow; {PANDAS}") from None
-    except ValueError as error:  # pyarrow's errors are ones
-        raise UsageError(f"{path} is no Parquet file: {error}") from None
+        raise UsageError(f"{path}: Parquet needs pandas and pyarrow; {INSTALL_PANDAS}") from None
+    except ValueError as error:  # the base class of pyarrow's errors
+        raise UsageError(f"{path} is not a Parquet file: {error}") from None
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(frame.to_dict("records"), 1))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the lines of a UTF-8 file with their numbers; only ``\\n`` ends a line."""
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers. Only ``\\n`` ends a line."""
     start = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            text = line.removeprefix(_BOM) if number == 1 else line
+            content = line.removeprefix(_BOM) if number == 1 else line
             try:
-                yield number, text.decode()
+                yield number, content.decode()
             except UnicodeDecodeError as error:
-                at = start + len(line) - len(text) + error.start
+                position = start + len(line) - len(content) + error.start
                 raise UsageError(
-                    f"{_place(path, number)} is not UTF-8: byte {at} of the file is 0x{text[error.start]:02x}; "
-                    "save the file as UTF-8"
+                    f"{_location(path, number)} is not UTF-8: byte {position} of the file is "
+                    f"0x{content[error.start]:02x}; save the file as UTF-8"
                 ) from None
             start += len(line)
 
 
-def _json(text: str, place: str, wanted: str) -> Any:
+def _parse_json(text: str, location: str, expected: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        raise UsageError(f"{place} is not JSON: {error.msg} at {where}; needed is {wanted}") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a list in a list in a list ...
-        raise UsageError(f"{place} cannot be read as JSON: {error}; needed is {wanted}") from None
+        raise UsageError(f"{location} is not JSON: {error.msg} at {where}; expected {expected}") from None
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or deeply nested lists
+        raise UsageError(f"{location} cannot be read as JSON: {error}; expected {expected}") from None
 
 
-def _place(path: Path, number: int) -> str:
-    return f"{path}, line {number}"
+def _location(path: Path, line: int) -> str:
+    return f"{path}, line {line}"
 
 
-_KINDS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
-    ".jsonl": _jsonl,
-    ".ndjson": _jsonl,
-    ".json": _json_list,
-    ".csv": _csv,
-    ".tsv": _csv,
-    ".parquet": _parquet,
+_FORMATS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
 }
-
-
-def records_of(rows: Any) -> Iterator[tuple[str, Any]]:
-    """Return the records of whatever holds some, each with its place.
-
-    Raises:
-        UsageError: it holds none, or a file cannot be read.
-    """
-    if isinstance(rows, (str, os.PathLike)):
-        return records_in(Path(rows))
-    return ((f"row {number}", record) for number, record in enumerate(_records(rows)))
-
-
-def _records(rows: Any) -> Iterable[Any]:
-    if isinstance(rows, Mapping):
-        raise UsageError(_refusal(rows))
-    if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
-        records: Iterable[Any] = rows.to_dict("records")
-        return records
-    if not isinstance(rows, Iterable):
-        raise UsageError(f"rows is a {type(rows).__name__}: give mappings, a pandas frame, a data set or a file's name")
-    return rows
-
-
-def _refusal(rows: Mapping[Any, Any]) -> str:
-    names = [str(name) for name in rows]
-    if names and all(hasattr(part, "column_names") for part in rows.values()):
-        return f"rows is a {type(rows).__name__} of the splits {', '.join(names)}: give one, such as rows[{names[0]!r}]"
-    return (
-        "rows is one mapping: give a list of mappings, one for each row. A mapping of columns to lists becomes that "
-        "by pandas.DataFrame(rows)"
-    )

@@ -1,4 +1,4 @@
-"""How far a run is, for a person who looks: a bar on a terminal, a few lines elsewhere."""
+"""Usage of an evaluation run, and its progress: a bar on a terminal, otherwise a few lines."""
 
 from __future__ import annotations
 
@@ -12,113 +12,106 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 from germane.score import Score
 
 if TYPE_CHECKING:
-    from germane.scorers import Meter
+    from germane.scorers import UsageMeter
 
+PROGRESS_LINES = 10
+"""Number of lines written without a terminal."""
 
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """What a run took: nothing for what the cache held, and once for equal rows."""
+class RunUsage:
+    """Usage of a run. Cached scores are free, and equal rows count once."""
 
     seconds: float = 0.0
     requests: int = 0
-    """Asked of judge and embedder; those that scorers of your own make are not seen."""
+    """Requests to the judge and the embedder, except those that user-defined scorers make."""
     input_tokens: int | None = None
-    """None where no server told."""
+    """None if no server reported tokens."""
     output_tokens: int | None = None
     cost: float | None = None
-    """US dollars; None where no price is known."""
+    """US dollars; None without a known price."""
 
-    def plus(self, score: Score) -> Spending:
-        """Return the sum with what a score took."""
+    @property
+    def tokens(self) -> int | None:
+        """Input and output tokens; None if no server reported them."""
+        return _add(self.input_tokens, self.output_tokens)
+
+    def plus_score(self, score: Score) -> RunUsage:
+        """Return the sum with a score's usage."""
         return replace(
             self,
-            input_tokens=_sum(self.input_tokens, score.input_tokens),
-            output_tokens=_sum(self.output_tokens, score.output_tokens),
-            cost=_sum(self.cost, score.cost),
+            input_tokens=_add(self.input_tokens, score.input_tokens),
+            output_tokens=_add(self.output_tokens, score.output_tokens),
+            cost=_add(self.cost, score.cost),
         )
 
-    def with_meter(self, meter: Meter) -> Spending:
-        """Return the sum with what judge and embedder took: failures too."""
+    def plus_meter(self, meter: UsageMeter) -> RunUsage:
+        """Return the sum with the usage of judge and embedder, including failed requests."""
         return replace(
             self,
             requests=self.requests + meter.requests + meter.embedding_requests,
-            input_tokens=_sum(self.input_tokens, meter.input_tokens or None),
-            output_tokens=_sum(self.output_tokens, meter.output_tokens or None),
-            cost=_sum(self.cost, meter.cost or None),
+            input_tokens=_add(self.input_tokens, meter.input_tokens or None),
+            output_tokens=_add(self.output_tokens, meter.output_tokens or None),
+            cost=_add(self.cost, meter.cost or None),
         )
 
 
-def _sum(one: Number | None, other: Number | None) -> Number | None:
-    return other if one is None else one if other is None else one + other
-
-
-Tell = Callable[[Spending], None]
-"""Called when a row is done, with what was spent so far."""
-PARTS = 10
-"""How many lines are written where there is no bar."""
+ReportProgress = Callable[[RunUsage], None]
+"""Called after each row with the usage so far."""
 
 
 @contextmanager
-def progress(
-    wanted: bool | None,  # noqa: FBT001 - handed through from the argument of evaluate
+def show_progress(
+    wanted: bool | None,  # noqa: FBT001 - passed on from evaluate()
     rows: int,
     *,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[Tell]:
-    """Show how far a run is while it lasts: always, never, or (None) on a terminal and in a notebook."""
+) -> Iterator[ReportProgress]:
+    """Show the progress of a run: always, never, or (None) on a terminal and in a notebook."""
     out = sys.stderr if stream is None else stream
-    if not rows or wanted is False or (wanted is None and not out.isatty() and not _in_notebook()):
-        yield lambda _spending: None
-    elif out.isatty():
-        with _bar(rows, out, clock) as tell:
-            yield tell
-    else:
-        yield _lines(rows, out, clock)
+    if not rows or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):
+        yield lambda _usage: None
+        return
+    started, done = clock(), 0
 
+    def advance(usage: RunUsage) -> str:
+        """Count a row, and return rate and cost so far."""
+        nonlocal done
+        done += 1
+        seconds = clock() - started
+        rate = f"{done / seconds:.1f} rows/s" if seconds > 0 else ""
+        return ", ".join(part for part in (rate, "" if usage.cost is None else f"${usage.cost:.4f}") if part)
 
-def told(rows: int, seconds: float, spending: Spending) -> str:
-    """Return rate and cost so far."""
-    rate = f"{rows / seconds:.1f} rows/s" if seconds > 0 else ""
-    return ", ".join(part for part in (rate, "" if spending.cost is None else f"${spending.cost:.4f}") if part)
+    if not out.isatty():
 
+        def write_line(usage: RunUsage) -> None:
+            text = advance(usage)
+            if done * PROGRESS_LINES // rows > (done - 1) * PROGRESS_LINES // rows:
+                remaining = f", {(clock() - started) / done * (rows - done):.0f} s left" if done < rows else ""
+                out.write(f"germane: {done} of {rows} rows, {text}{remaining}\n")
+                out.flush()
 
-def _in_notebook() -> bool:
-    return "ipykernel" in sys.modules
+        yield write_line
+        return
 
-
-@contextmanager
-def _bar(rows: int, out: TextIO, clock: Callable[[], float]) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn())
-    started, done = clock(), 0
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(file=out), transient=True) as bar:
-        task = bar.add_task("", total=rows, told="")
+        task = bar.add_task("", total=rows, text="")
 
-        def tell(spending: Spending) -> None:
-            nonlocal done
-            done += 1
-            bar.update(task, completed=done, told=told(done, clock() - started, spending))
+        def update_bar(usage: RunUsage) -> None:
+            text = advance(usage)
+            bar.update(task, completed=done, text=text)
 
-        yield tell
+        yield update_bar
 
 
-def _lines(rows: int, out: TextIO, clock: Callable[[], float]) -> Tell:
-    """Write a line for each tenth."""
-    started, done = clock(), 0
-
-    def tell(spending: Spending) -> None:
-        nonlocal done
-        done += 1
-        if done * PARTS // rows > (done - 1) * PARTS // rows:
-            seconds = clock() - started
-            left = f", {seconds / done * (rows - done):.0f} s left" if done < rows else ""
-            out.write(f"germane: {done} of {rows} rows, {told(done, seconds, spending)}{left}\n")
-            out.flush()
-
-    return tell
+def _add(first: Number | None, second: Number | None) -> Number | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second

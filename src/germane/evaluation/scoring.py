@@ -1,4 +1,4 @@
-"""All rows past all scorers: a bounded number at a time, equal work once."""
+"""Concurrent scoring of rows, with retries. Equal rows are scored once."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from germane import sanitize
 from germane.errors import UsageError
-from germane.evaluation.progress import Spending
-from germane.evaluation.rows import Row
+from germane.evaluation.cache import CacheKey, ScoreCache
+from germane.evaluation.progress import RunUsage
 from germane.exchange import Exchange
-from germane.monitor import Admission, Backoff, Pause, retry_after
-from germane.registry import BUILT_IN
-from germane.sanitize import harmless
-from germane.score import Reason, Score
-from germane.scorers import is_rejected, may_succeed_later, run
+from germane.monitor import Admission, Backoff, CircuitBreaker, retry_after
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.score import Score, UnscoredReason
+from germane.scorers import is_rejected, is_retryable, run_scorer
 
 if TYPE_CHECKING:
-    from germane.evaluation.cache import Cache
-    from germane.scorers import Meter, Scorer
+    from germane.evaluation.rows import Row
+    from germane.scorers import Scorer, UsageMeter
 
+MAX_REJECTIONS: Final = 20
+"""After this number of rejections in a row, the run stops using the judge: a wrong key stays wrong."""
+FIRST_WAIT: Final = 1.0
+"""Seconds before the first retry. Each further wait is twice as long, up to :data:`MAX_WAIT`."""
+MAX_WAIT: Final = 10.0
+RATE_LIMIT_PATIENCE_FACTOR: Final = 10
+"""A rate-limited judge serves other rows meanwhile, so a rejected row waits longer than for an unreachable judge."""
 
 log = logging.getLogger("germane.evaluation")
-
-REJECTIONS: Final = 20
-"""Rejections in a row after which a judge is not asked again: a wrong key does not mend itself in a run."""
-FIRST: Final = 1.0
-"""Seconds of the first wait; each further one is twice as long, up to :data:`LONGEST`."""
-LONGEST: Final = 10.0
-BUSY: Final = 10
-"""A busy judge serves other rows meanwhile: one that has no luck has so many times the patience."""
+Scores = Mapping[str, Score]
 
 
-class Asker:
-    """Asks one scorer, and again where that may help.
+class RetryingScorer:
+    """Runs one scorer and retries failures that may be temporary.
 
-    After some failures in a row the scorer pauses: one row tries, the others stand in line behind it. A judge that does
-    not come back is given up: what is left fails for the same reason without being asked.
+    After several failures in a row, the scorer pauses: one row probes the judge while the others wait. If the judge
+    does not recover, the remaining rows fail for the same reason without a request.
     """
 
     def __init__(
@@ -49,110 +49,156 @@ class Asker:
         scorer: Scorer,
         patience: float,
         *,
-        first: float = FIRST,
+        first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Wait for up to ``patience`` seconds in which nothing succeeds, the first time for ``first``."""
+        """Retry for up to ``patience`` seconds without any success, at first after ``first`` seconds."""
         self._scorer = scorer
         self._patience = timedelta(seconds=patience)
-        self._backoff = Backoff(first=first, limit=min(LONGEST, patience), longest_asked=patience)
-        self._pause = Pause(scorer.name, backoff=self._backoff, clock=clock)
+        self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, patience), max_retry_after=patience)
+        self._breaker = CircuitBreaker(scorer.name, backoff=self._backoff, clock=clock)
         self._clock = clock
-        self._line = asyncio.Lock()
-        self._since: datetime | None = None
+        self._probe_lock = asyncio.Lock()
+        self._failing_since: datetime | None = None
         self._rejections = 0
-        self._given_up: Score | None = None
+        self._final_failure: Score | None = None
 
-    async def ask(self, exchange: Exchange) -> Score:
-        """Return the score, or the failure that is final."""
-        since, tries = None, 0
+    async def score(self, exchange: Exchange) -> Score:
+        """Return the score, or the final failure."""
+        failing_since, attempts = None, 0
         while True:
-            score = await self._try(exchange)
-            if self._given_up or not _may_help(score):
+            score = await self._attempt(exchange)
+            if self._final_failure or not _may_retry(score):
                 return score
-            tries, since = tries + 1, since or self._clock()
-            wait = self._backoff.wait(tries, at_least=retry_after(score))
-            patience = self._patience * (BUSY if score.reason is Reason.JUDGE_RATE_LIMITED else 1)
-            if self._clock() + wait - since >= patience:
+            attempts, failing_since = attempts + 1, failing_since or self._clock()
+            wait = self._backoff.delay(attempts, retry_after=retry_after(score))
+            is_rate_limited = score.reason is UnscoredReason.JUDGE_RATE_LIMITED
+            patience = self._patience * (RATE_LIMIT_PATIENCE_FACTOR if is_rate_limited else 1)
+            if self._clock() + wait - failing_since >= patience:
                 return score
             await asyncio.sleep(wait.total_seconds())
 
-    async def _try(self, exchange: Exchange) -> Score:
-        async with self._line:
-            if self._pause.closed and not self._given_up:
-                await asyncio.sleep(self._pause.left().total_seconds())
-            if self._given_up:
-                return self._given_up
-            if (admission := self._pause.admit()) == "probe":
-                return await self._ask(exchange, admission)
-        return await self._ask(exchange, admission)
+    async def _attempt(self, exchange: Exchange) -> Score:
+        async with self._probe_lock:
+            if self._breaker.is_rejecting and not self._final_failure:
+                await asyncio.sleep(self._breaker.retry_delay().total_seconds())
+            if self._final_failure:
+                return self._final_failure
+            if (admission := self._breaker.admit()) == "probe":
+                return await self._run(exchange, admission)
+        return await self._run(exchange, admission)
 
-    async def _ask(self, exchange: Exchange, admission: Admission) -> Score:
-        score = await run(self._scorer, exchange)
+    async def _run(self, exchange: Exchange, admission: Admission) -> Score:
+        score = await run_scorer(self._scorer, exchange)
         # Under the scorer's own name, whatever it writes into its scores.
         score = replace(score, scorer=self._scorer.name)
         if is_rejected(score):
-            self._pause.abandon(admission)
-            self._note_rejection(score)
-        elif _may_help(score):
-            self._since = self._since or self._clock()
-            self._pause.note(score, admission)
-            self._note_trouble(score, self._since)
-        else:
-            self._pause.note(score, admission)
-            if score.state != "skipped":
-                self._since, self._rejections = None, 0
+            self._breaker.cancel_admission(admission)
+            self._rejections += 1
+            if self._rejections >= MAX_REJECTIONS:
+                who = "the embedder" if score.reason is UnscoredReason.EMBEDDER_ERROR else "the judge"
+                self._give_up(score, f"{who} rejected {MAX_REJECTIONS} requests in a row")
+            return score
+        self._breaker.record_score(score, admission)
+        if _may_retry(score):
+            self._failing_since = self._failing_since or self._clock()
+            until, patience = self._breaker.open_until, self._patience
+            if until is not None and until - self._failing_since >= patience:
+                elapsed = (self._clock() - self._failing_since).total_seconds()
+                next_try = (until - self._clock()).total_seconds()
+                self._give_up(
+                    score,
+                    f"no score for {elapsed:.0f} s, and the next retry, in {next_try:.0f} s, would exceed the limit of "
+                    f"{patience.total_seconds():g} s",
+                )
+        elif score.state != "skipped":
+            self._failing_since, self._rejections = None, 0
         return score
 
-    def _note_rejection(self, score: Score) -> None:
-        self._rejections += 1
-        if self._rejections >= REJECTIONS:
-            self._give_up(score, f"{_whose(score)} had rejected {REJECTIONS} requests in a row")
-
-    def _note_trouble(self, score: Score, since: datetime) -> None:
-        until = self._pause.until
-        if until is not None and until - since >= self._patience:
-            passed, most = (self._clock() - since).total_seconds(), self._patience.total_seconds()
-            next_try = (until - self._clock()).total_seconds()
-            why = f"no score for {passed:.0f} s, and the next try, in {next_try:.0f} s, would come after the {most:g} s"
-            self._give_up(score, f"{why} that a run waits")
-
     def _give_up(self, score: Score, why: str) -> None:
-        if self._given_up is None:
-            last = harmless(f"{score.reason}: {score.explanation}", 500)
-            log.warning("%s asks no more: %s; the last time %s", self._scorer.name, why, last)
-            self._given_up = Score(
+        if self._final_failure is None:
+            last = sanitize.line(f"{score.reason}: {score.explanation}", 500)
+            log.warning("%s sends no more requests: %s; last failure: %s", self._scorer.name, why, last)
+            self._final_failure = Score(
                 scorer=self._scorer.name,
                 fingerprint=score.fingerprint,
                 reason=score.reason,
-                explanation=f"not asked: {why}; the last time {last}",
+                explanation=f"not sent: {why}; last failure: {last}",
             )
 
 
-def _whose(score: Score) -> str:
-    return "the embedder" if score.reason is Reason.EMBEDDER_ERROR else "the judge"
+class DatasetScorer:
+    """Scores exchanges, reusing scores from this run and from the cache."""
+
+    def __init__(
+        self,
+        scorers: Sequence[Scorer],
+        *,
+        meter: UsageMeter,
+        metered: Sequence[Scorer],
+        cache: ScoreCache | None,
+        patience: float,
+    ) -> None:
+        """Score with ``scorers``, retrying for ``patience`` seconds. ``meter`` counts the usage of ``metered``."""
+        self.scorers = scorers
+        self.meter = meter
+        self.metered = {scorer.name for scorer in metered}
+        self.cache = cache
+        self._unmetered_usage = RunUsage()
+        self._retrying = {scorer.name: RetryingScorer(scorer, patience) for scorer in scorers}
+        self._results: dict[CacheKey, asyncio.Future[Score]] = {}
+
+    @property
+    def usage(self) -> RunUsage:
+        """Usage of this run so far."""
+        return self._unmetered_usage.plus_meter(self.meter)
+
+    async def score(self, exchange: Exchange) -> Scores:
+        """Return the scores of an exchange by scorer."""
+        scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in self.scorers))
+        return {score.scorer: score for score in scores}
+
+    async def score_all(
+        self, rows: Sequence[Row], *, concurrency: int, on_row_done: Callable[[], None] = lambda: None
+    ) -> list[Scores]:
+        """Return the scores of all rows in order, scoring up to ``concurrency`` rows at a time."""
+        scores: dict[int, Scores] = {}
+        remaining = iter(enumerate(rows))
+
+        async def work() -> None:
+            for index, row in remaining:
+                scores[index] = await self.score(row.exchange)
+                on_row_done()
+
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(min(concurrency, len(rows))):
+                workers.create_task(work())
+        return [scores[index] for index in range(len(rows))]
+
+    async def _score(self, scorer: Scorer, exchange: Exchange) -> Score:
+        key = cache_key(scorer, exchange)
+        if key in self._results:
+            return await asyncio.shield(self._results[key])
+        future = self._results[key] = asyncio.get_running_loop().create_future()
+        try:
+            score = None if self.cache is None else self.cache.find_score(key)
+            if score is None:
+                score = await self._retrying[scorer.name].score(exchange)
+                if scorer.name not in self.metered:
+                    self._unmetered_usage = self._unmetered_usage.plus_score(score)
+                if self.cache is not None:
+                    self.cache.save_score(key, score)
+            future.set_result(score)
+        finally:
+            future.cancel()  # without a result, its waiters are cancelled, too
+        return score
 
 
-def _may_help(score: Score) -> bool:
-    """Return whether to ask again. What is rejected stays rejected, even by a server that names a time."""
-    return not is_rejected(score) and may_succeed_later(score)
+def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
+    """Return the key under which a score is reused.
 
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A scorer as configured, and all that it may look at."""
-
-    scorer: str
-    fingerprint: str
-    content: str
-    """Hash of what the scorer sees."""
-
-
-def work_of(scorer: Scorer, exchange: Exchange) -> Work:
-    """Return what is to be done.
-
-    Our scorers see question, answer, contexts and history. Yours may look at anything, a reference in a column of its
-    own for one: all but the row's id counts.
+    Built-in scorers see question, answer, contexts and history. User-defined ones may use any field, such as a
+    reference answer in another column, so all fields except the id are part of the key.
 
     Raises:
         UsageError: the scorer has no name or no fingerprint.
@@ -161,105 +207,28 @@ def work_of(scorer: Scorer, exchange: Exchange) -> Work:
         name, fingerprint = scorer.name, scorer.fingerprint
     except AttributeError as error:
         raise UsageError(f"a scorer needs name, fingerprint, requires, range and score(exchange): {error}") from None
-    seen = _content(exchange) if is_ours(scorer) else {**_content(exchange), **_rest(exchange)}
-    canonical = json.dumps(seen, sort_keys=True, separators=(",", ":"))
-    return Work(name, str(fingerprint), hashlib.sha256(canonical.encode()).hexdigest()[:32])
-
-
-def is_ours(scorer: Scorer) -> bool:
-    """Return whether a scorer is one of germane's own."""
-    return scorer.name in BUILT_IN and type(scorer).__module__.startswith("germane.scorers.")
-
-
-def _content(exchange: Exchange) -> dict[str, Any]:
-    return {
+    content: dict[str, Any] = {
         "question": exchange.question,
         "answer": exchange.answer,
         "contexts": [context.text for context in exchange.contexts],
-        "history": [[turn.role, turn.text] for turn in exchange.history],
+        "history": [[message.role, message.content] for message in exchange.history],
     }
+    if not is_builtin(scorer):
+        content |= {
+            "route": exchange.route,
+            "model": exchange.model,
+            "attributes": dict(exchange.attributes),
+            "chunks": [[context.id, context.score] for context in exchange.contexts],
+        }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return CacheKey(name, str(fingerprint), hashlib.sha256(canonical.encode()).hexdigest()[:32])
 
 
-def _rest(exchange: Exchange) -> dict[str, Any]:
-    return {
-        "route": exchange.route,
-        "model": exchange.model,
-        "attributes": dict(exchange.attributes),
-        "chunks": [[context.id, context.score] for context in exchange.contexts],
-    }
+def is_builtin(scorer: Scorer) -> bool:
+    """Return whether a scorer is a built-in one."""
+    return scorer.name in BUILTIN_SCORER_NAMES and type(scorer).__module__.startswith("germane.scorers.")
 
 
-Scores = Mapping[str, Score]
-
-
-class Bench:
-    """Scores exchanges; what was scored before, in this run or in the cache's, is not scored again."""
-
-    def __init__(
-        self,
-        scorers: Sequence[Scorer],
-        *,
-        meter: Meter,
-        metered: Sequence[Scorer],
-        cache: Cache | None,
-        patience: float,
-    ) -> None:
-        """Take scorers, the meter of those that are ``metered``, and the seconds for which a judge is waited for."""
-
-        self.scorers = scorers
-        self.meter = meter
-        self.metered = {scorer.name for scorer in metered}
-        self.cache = cache
-        self._told = Spending()
-        self._askers = {scorer.name: Asker(scorer, patience) for scorer in scorers}
-        self._known: dict[Work, asyncio.Future[Score]] = {}
-
-    @property
-    def spending(self) -> Spending:
-        """What this run took so far, in requests, tokens and money."""
-        return self._told.with_meter(self.meter)
-
-    async def score(self, exchange: Exchange) -> Scores:
-        """Return the scores of an exchange by scorer."""
-        scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in self.scorers))
-        return {score.scorer: score for score in scores}
-
-    async def _score(self, scorer: Scorer, exchange: Exchange) -> Score:
-        work = work_of(scorer, exchange)
-        if work in self._known:
-            return await asyncio.shield(self._known[work])
-        future = self._known[work] = asyncio.get_running_loop().create_future()
-        try:
-            score = await self._find_or_make(work, scorer, exchange)
-            future.set_result(score)
-        finally:
-            future.cancel()  # without a result: who waits for it is ended, too
-        return score
-
-    async def _find_or_make(self, work: Work, scorer: Scorer, exchange: Exchange) -> Score:
-        if self.cache is not None and (found := self.cache.find(work)) is not None:
-            return found
-        score = await self._askers[scorer.name].ask(exchange)
-        if scorer.name not in self.metered:
-            self._told = self._told.plus(score)
-        if self.cache is not None:
-            self.cache.keep(work, score)
-        return score
-
-
-async def score_all(
-    rows: Sequence[Row], bench: Bench, *, at_once: int, tell: Callable[[], None] = lambda: None
-) -> list[Scores]:
-    """Return the scores of all rows in their order; at most ``at_once`` rows are at work at a time."""
-    found: dict[int, Scores] = {}
-    waiting = iter(enumerate(rows))
-
-    async def work() -> None:
-        for number, row in waiting:
-            found[number] = await bench.score(row.exchange)
-            tell()
-
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(min(at_once, len(rows))):
-            workers.create_task(work())
-    return [found[number] for number in range(len(rows))]
+def _may_retry(score: Score) -> bool:
+    """Return whether a retry may help. Rejected requests stay rejected, even if the server names a time."""
+    return not is_rejected(score) and is_retryable(score)

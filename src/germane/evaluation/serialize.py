@@ -1,4 +1,4 @@
-"""Scores as JSON, and back."""
+"""Conversion of scores to JSON and back."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from germane.evaluation import values
-from germane.score import Reason, Score
+from germane.evaluation.values import parse_attribute
+from germane.score import Score, UnscoredReason
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Score))
 
 
-def plain(value: Any) -> Any:
-    """Return what JSON can hold of a value: details of a scorer of yours may be anything."""
+def to_json_value(value: Any) -> Any:
+    """Convert any value to JSON. The details of a user-defined scorer may hold anything."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(one) for one in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    found = values.attribute(value)
-    return str(value) if found is None else found
+    attribute = parse_attribute(value)
+    return str(value) if attribute is None else attribute
 
 
-def as_dict(score: Score) -> dict[str, Any]:
-    """Return all fields of a score as JSON holds them."""
-    return {name: plain(getattr(score, name)) for name in _FIELDS}
+def score_to_dict(score: Score) -> dict[str, Any]:
+    """Convert all fields of a score to JSON."""
+    return {name: to_json_value(getattr(score, name)) for name in _FIELDS}
 
 
-def dumped(score: Score) -> str:
-    """Return a score as a line of JSON."""
-    return json.dumps(as_dict(score), allow_nan=False)
+def dump_score(score: Score) -> str:
+    """Return a score as one line of JSON."""
+    return json.dumps(score_to_dict(score), allow_nan=False)
 
 
-def loaded(line: str) -> Score:
-    """Return the score of a line of JSON.
+def load_score(line: str) -> Score:
+    """Return the score in a line of JSON.
 
     Raises:
-        ValueError, TypeError: it is none.
+        ValueError, TypeError, KeyError: the line does not hold a score.
     """
-    given: dict[str, Any] = json.loads(line)
-    reason, moment = given["reason"], given["scored_at"]
-    given["reason"] = None if reason is None else Reason(reason)
-    given["scored_at"] = None if moment is None else datetime.fromisoformat(moment)
-    return Score(**given)
+    fields: dict[str, Any] = json.loads(line)
+    reason, scored_at = fields["reason"], fields["scored_at"]
+    fields["reason"] = None if reason is None else UnscoredReason(reason)
+    fields["scored_at"] = None if scored_at is None else datetime.fromisoformat(scored_at)
+    return Score(**fields)

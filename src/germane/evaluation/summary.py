@@ -1,4 +1,4 @@
-"""What one scorer says of a data set."""
+"""Scores of a data set, summarized per scorer and compared with thresholds."""
 
 from __future__ import annotations
 
@@ -9,126 +9,142 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
-from germane.score import Score
+from germane.exchange import Exchange
+from germane.score import LOW_SCORE, NONCOMMITTAL, Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
 
+MIN_SAMPLES = 20
+"""With fewer scores, means are neither shown nor checked."""
+ROUNDING_TOLERANCE = 1e-9
+"""A mean this far below a threshold is attributed to rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScores:
+    """One row of a data set with its scores by scorer."""
+
+    exchange: Exchange
+    scores: Mapping[str, Score]
+    location: str = ""
+    """Where the row is, such as ``row 0`` or ``answers.csv, line 2``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringProblem:
+    """A low score, or a failed one."""
+
+    row: RowScores
+    score: Score
+
 
 @dataclass(frozen=True, slots=True)
 class ScorerSummary:
-    """What one scorer says of a data set: by one fingerprint, since scores that differ in it are never averaged."""
+    """Summary of one scorer's scores with one fingerprint. Different fingerprints are never averaged together."""
 
     scorer: str
-    asked: int
-    """Rows."""
+    rows: int
+    """Number of rows in the data set."""
     estimate: Estimate | None
-    """Mean with n and interval; None when no row has a score."""
+    """Mean with n and interval; None if no row has a score."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Rows without a score, by reason."""
+    """Number of rows without a score, by reason."""
     fingerprint: str = ""
-    """Of the scores; where there is none, of what was tried."""
+    """Fingerprint of the scores; if there are none, of the attempts."""
     scored: int = 0
-    """Rows with a score, by whatever fingerprint: a judge's server may change its model halfway."""
+    """Number of rows with a score of any fingerprint: a server may change its model during a run."""
 
     @property
     def n(self) -> int:
-        """Scores of this fingerprint."""
+        """Number of scores with this fingerprint."""
         return self.estimate.n if self.estimate else 0
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that have a score, 0 to 1; 0 of no rows."""
-        return self.scored / self.asked if self.asked else 0.0
-
-
-def summaries_of(scores: Sequence[Score]) -> list[ScorerSummary]:
-    """Return the summaries of one scorer's scores, that with most scores first."""
-    found: dict[str, list[Score]] = {}
-    for score in scores:
-        if score.value is not None:
-            found.setdefault(score.fingerprint, []).append(score)
-    reasons = Counter(str(score.reason) for score in scores if score.reason is not None)
-    name, scored = scores[0].scorer, sum(map(len, found.values()))
-    groups = sorted(found.items(), key=lambda group: -len(group[1])) or [(scores[0].fingerprint, [])]
-    return [
-        ScorerSummary(name, len(scores), _estimate(group) if group else None, reasons, fingerprint, scored)
-        for fingerprint, group in groups
-    ]
-
-
-def _estimate(scores: Sequence[Score]) -> Estimate:
-    from germane.storage.stats.estimate import Sums, estimate
-
-    values = [score.value or 0.0 for score in scores]
-    n, zeros = len(values), values.count(0.0)
-    total, squares = sum(values), sum(value * value for value in values)
-    return estimate(
-        Sums(
-            n=n,
-            n_zero=zeros,
-            w=n,
-            w_zero=zeros,
-            ww=n,
-            ww_zero=zeros,
-            wy=total,
-            wyy=squares,
-            wwy=total,
-            wwyy=squares,
-            w_low=sum(score.is_low for score in scores),
-            w_noncommittal=sum(score.label == "noncommittal" for score in scores),
-        )
-    )
-
-
-ENOUGH = 20
-"""Fewer scores than this are not enough data to judge by."""
-NOISE = 1e-9
-"""How far rounding may carry a mean under a threshold that it equals."""
+        """Share of the rows that have a score, 0 to 1; 0 without rows."""
+        return self.scored / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What the check says of one scorer."""
+class ThresholdResult:
+    """The check of one scorer."""
 
     scorer: str
-    broken: bool
-    """Whether a threshold is broken: coverage, or the mean of enough scores."""
-    enough_data: bool
-    sentence: str
+    failed: bool
+    """Whether the coverage, or the mean of at least 20 scores, is below its threshold."""
+    has_min_samples: bool
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What the check says of a data set."""
+class EvaluationCheck:
+    """The check of a data set against thresholds."""
 
-    findings: tuple[Finding, ...]
-
-    @property
-    def broken(self) -> bool:
-        """Whether some threshold is broken."""
-        return any(finding.broken for finding in self.findings)
+    results: tuple[ThresholdResult, ...]
 
     @property
-    def enough_data(self) -> bool:
-        """Whether every scorer gave at least 20 scores of one fingerprint."""
-        enough = {finding.scorer for finding in self.findings if finding.enough_data}
-        return bool(self.findings) and enough == {finding.scorer for finding in self.findings}
+    def failed(self) -> bool:
+        """Whether any scorer is below a threshold."""
+        return any(result.failed for result in self.results)
+
+    @property
+    def has_min_samples(self) -> bool:
+        """Whether every scorer has at least 20 scores with one fingerprint."""
+        sufficient = {result.scorer for result in self.results if result.has_min_samples}
+        return bool(self.results) and sufficient == {result.scorer for result in self.results}
 
     @property
     def passed(self) -> bool:
-        """Whether there are enough scores and all of them keep the thresholds."""
-        return self.enough_data and not self.broken
+        """Whether every scorer has enough scores and meets all thresholds."""
+        return self.has_min_samples and not self.failed
 
     def __str__(self) -> str:
-        return "\n".join(finding.sentence for finding in self.findings) or "There are no rows."
+        return "\n".join(result.message for result in self.results) or "There are no rows."
 
 
-def check(summaries: Sequence[ScorerSummary], min_mean: float | None, min_coverage: float | None) -> Check:
-    """Compare each scorer's mean and coverage with the least that they may be.
+def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
+    """Return a summary per scorer and fingerprint. Within a scorer, the one with most scores comes first."""
+    summaries = []
+    for name in dict.fromkeys(name for row in rows for name in row.scores):
+        scores = [row.scores[name] for row in rows]
+        by_fingerprint: dict[str, list[Score]] = {}
+        for score in scores:
+            if score.value is not None:
+                by_fingerprint.setdefault(score.fingerprint, []).append(score)
+        groups = sorted(by_fingerprint.items(), key=lambda group: -len(group[1]))
+        summaries += [
+            ScorerSummary(
+                scorer=scores[0].scorer,
+                rows=len(scores),
+                estimate=_estimate(group) if group else None,
+                reasons=Counter(str(score.reason) for score in scores if score.reason is not None),
+                fingerprint=fingerprint,
+                scored=sum(map(len, by_fingerprint.values())),
+            )
+            for fingerprint, group in groups or [(scores[0].fingerprint, [])]
+        ]
+    return summaries
 
-    A mean under ``min_mean`` breaks it, however wide its interval, which the sentence names. Of fewer than 20 scores
-    the mean is not judged; coverage is a count, and always is.
+
+def find_problems(rows: Sequence[RowScores], threshold: float = LOW_SCORE) -> list[ScoringProblem]:
+    """Return the scores below the threshold, lowest first, then the failed scores in order of the rows."""
+    problems = [
+        ScoringProblem(row, score)
+        for row in rows
+        for score in row.scores.values()
+        if score.state == "failed" or (score.value is not None and score.value < threshold)
+    ]
+    return sorted(problems, key=lambda problem: (problem.score.value is None, problem.score.value or 0.0))
+
+
+def check_thresholds(
+    summaries: Sequence[ScorerSummary], min_mean: float | None, min_coverage: float | None
+) -> EvaluationCheck:
+    """Compare each scorer's mean and coverage with thresholds.
+
+    A mean below ``min_mean`` fails, regardless of its interval, which the message states. The mean of fewer than 20
+    scores is not checked. Coverage is always checked, because it is a count.
 
     Raises:
         UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.
@@ -136,36 +152,67 @@ def check(summaries: Sequence[ScorerSummary], min_mean: float | None, min_covera
     if min_mean is not None and not math.isfinite(min_mean):
         raise UsageError(f"min_mean is {min_mean}: it must be a finite number")
     if min_coverage is not None and not 0 <= min_coverage <= 1:
-        raise UsageError(f"min_coverage is {min_coverage}: it is a share of the rows, from 0 to 1")
-    return Check(tuple(_finding(summary, summaries, min_mean, min_coverage) for summary in summaries))
+        raise UsageError(f"min_coverage is {min_coverage}: it must be a share of the rows, from 0 to 1")
+    fingerprints = Counter(summary.scorer for summary in summaries)
+    results = []
+    for summary in summaries:
+        mean_message, mean_failed = _check_mean(summary, min_mean)
+        coverage_message, coverage_failed = _check_coverage(summary, min_coverage)
+        is_only_one = fingerprints[summary.scorer] == 1
+        name = summary.scorer if is_only_one else f"{summary.scorer} (fingerprint {summary.fingerprint})"
+        results.append(
+            ThresholdResult(
+                scorer=summary.scorer,
+                failed=mean_failed or coverage_failed,
+                has_min_samples=summary.n >= MIN_SAMPLES,
+                message=f"{name}: {mean_message}; {coverage_message}.",
+            )
+        )
+    return EvaluationCheck(tuple(results))
 
 
-def _finding(
-    summary: ScorerSummary, others: Sequence[ScorerSummary], min_mean: float | None, min_coverage: float | None
-) -> Finding:
-    enough = summary.n >= ENOUGH
-    low = enough and min_mean is not None and summary.estimate is not None and summary.estimate.mean < min_mean - NOISE
-    thin = min_coverage is not None and summary.asked > 0 and summary.coverage < min_coverage
-    alone = sum(other.scorer == summary.scorer for other in others) == 1
-    name = summary.scorer if alone else f"{summary.scorer} (fingerprint {summary.fingerprint})"
-    parts = [_of_mean(summary, min_mean, low=low), _of_coverage(summary, min_coverage, thin=thin)]
-    return Finding(summary.scorer, low or thin, enough, f"{name}: {'; '.join(parts)}.")
+def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, bool]:
+    estimate = summary.estimate
+    if estimate is None or estimate.n < MIN_SAMPLES:
+        return f"not enough data (n={summary.n}, need {MIN_SAMPLES})", False
+    low, high = estimate.interval or (estimate.mean, estimate.mean)
+    message = f"mean {estimate.mean:.3f} (n={estimate.n}, 95 % interval {low:.3f} to {high:.3f})"
+    if minimum is None:
+        return message, False
+    failed = estimate.mean < minimum - ROUNDING_TOLERANCE
+    uncertain = ", which is inside the interval" if low <= minimum <= high else ""
+    return f"{message} is {'below' if failed else 'at least'} {minimum:g}{uncertain}", failed
 
 
-def _of_mean(summary: ScorerSummary, least: float | None, *, low: bool) -> str:
-    found = summary.estimate
-    if found is None or found.n < ENOUGH:
-        return f"not enough data (n={summary.n}, need {ENOUGH})"
-    low_end, high_end = found.interval or (found.mean, found.mean)
-    said = f"mean {found.mean:.3f} (n={found.n}, 95 % interval {low_end:.3f} to {high_end:.3f})"
-    if least is None:
-        return said
-    unsure = ", which its interval includes" if low_end <= least <= high_end else ""
-    return f"{said} {'is under' if low else 'keeps'} {least:g}{unsure}"
+def _check_coverage(summary: ScorerSummary, minimum: float | None) -> tuple[str, bool]:
+    message = f"{summary.scored} of {summary.rows} rows scored"
+    failed = minimum is not None and summary.rows > 0 and summary.coverage < minimum
+    if minimum is not None:
+        message += f", {'below' if failed else 'at least'} {minimum:.1%}"
+    if summary.reasons:
+        message += f" ({', '.join(f'{count} {reason}' for reason, count in summary.reasons.items())})"
+    return message, failed
 
 
-def _of_coverage(summary: ScorerSummary, least: float | None, *, thin: bool) -> str:
-    said = f"{summary.scored} of {summary.asked} rows scored"
-    why = ", ".join(f"{count} {reason}" for reason, count in summary.reasons.items())
-    verdict = "" if least is None else f", {'under' if thin else 'at least'} {least:.1%}"
-    return f"{said}{verdict}{f' ({why})' if why else ''}"
+def _estimate(scores: Sequence[Score]) -> Estimate:
+    from germane.storage import WeightedSums, estimate_mean
+
+    values = [score.value or 0.0 for score in scores]
+    n, zeros = len(values), values.count(0.0)
+    total, squares = sum(values), sum(value * value for value in values)
+    return estimate_mean(
+        WeightedSums(
+            n=n,
+            n_zero=zeros,
+            sum_w=n,
+            sum_w_zero=zeros,
+            sum_w2=n,
+            sum_w2_zero=zeros,
+            sum_wy=total,
+            sum_wy2=squares,
+            sum_w2y=total,
+            sum_w2y2=squares,
+            sum_w_low=sum(score.is_low for score in scores),
+            sum_w_noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
+        )
+    )

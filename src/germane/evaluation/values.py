@@ -1,4 +1,4 @@
-"""What may stand in a cell: text, contexts, turns of a conversation, a plain attribute."""
+"""Parsers for the cells of a row: text, contexts, messages, plain attributes."""
 
 from __future__ import annotations
 
@@ -11,54 +11,82 @@ from numbers import Integral, Real
 from typing import Any
 
 from germane.errors import UsageError
-from germane.exchange import AttributeValue, Context, Turn
+from germane.exchange import AttributeValue, Context, Message
 
-TEXT = ("text", "content", "page_content")
-"""Where the text of a context or a turn stands that is an object."""
+TEXT_FIELDS = ("text", "content", "page_content")
+"""Fields that may hold the text of a context or message."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
-_SPOKEN = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
+_ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def text(cell: Any, name: str) -> str | None:
-    """Return text, or a number as text; None for what a frame or a file has where nothing stands.
+def parse_text(cell: Any, column: str) -> str | None:
+    """Return a text, or a number as text; None for missing values of data frames and files.
 
     Raises:
-        UsageError: it is a list or an object.
+        UsageError: the cell holds a list or an object.
     """
     if isinstance(cell, str):
         return _SURROGATES.sub("\ufffd", cell)
-    number = attribute(cell)
+    number = parse_attribute(cell)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return str(number)
-    if isinstance(cell, Mapping) or (_is_many(cell) and len(list(cell))):
-        raise UsageError(f"has a {type(cell).__name__} as its {name}, not text: name the column that holds the text")
+    if isinstance(cell, Mapping) or (_is_collection(cell) and len(list(cell))):
+        raise UsageError(f"has a {type(cell).__name__} as its {column}, not text: name the column that holds the text")
     return None
 
 
-def contexts(cell: Any) -> tuple[Context, ...]:
-    """Return contexts out of a list, a JSON list in a string, or one text.
+def parse_contexts(cell: Any) -> tuple[Context, ...]:
+    """Return the contexts in a list, a JSON list in a string, or a single text.
 
     Raises:
-        UsageError: one of them is an object without text.
+        UsageError: a context is an object without text.
     """
-    found = _opened(cell)
-    return tuple(context for one in found for context in _context(one))
+    contexts = []
+    for item in _to_list(cell):
+        if isinstance(item, str):
+            contexts.append(Context(parse_text(item, "context") or ""))
+        elif isinstance(item, Mapping):
+            context_id, score = parse_attribute(item.get("id")), parse_attribute(item.get("score"))
+            contexts.append(
+                Context(
+                    _text_field(item, "context"),
+                    None if context_id is None else str(context_id),
+                    float(score) if isinstance(score, (int, float)) else None,
+                )
+            )
+    return tuple(contexts)
 
 
-def turns(cell: Any) -> tuple[Turn, ...]:
-    """Return the turns of a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
+def parse_messages(cell: Any) -> tuple[Message, ...]:
+    """Return the messages of a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
 
-    A string may start with its role, as in ``user: Hello``; those that do not take turns, the user first.
+    A string may start with its role, such as ``user: Hello``. Otherwise the roles alternate, starting with the user.
 
     Raises:
-        UsageError: one of them is neither.
+        UsageError: a message is neither.
     """
-    return tuple(turn for place, one in enumerate(_opened(cell)) if (turn := _turn(one, place)) is not None)
+    messages = []
+    for index, item in enumerate(_to_list(cell)):
+        if item is None:
+            continue
+        if isinstance(item, str):
+            prefix = _ROLE_PREFIX.match(item)
+            role = prefix[1].lower() if prefix else ("user", "assistant")[index % 2]
+            content = parse_text(item[prefix.end() :] if prefix else item, "message") or ""
+        elif isinstance(item, Mapping):
+            role = str(item.get("role") or item.get("type") or "user").lower()
+            content = _text_field(item, "message")
+        else:
+            raise UsageError(
+                f"has a {type(item).__name__} in its history: messages are strings, or objects with role and content"
+            )
+        messages.append(Message(_ROLES.get(role, role), content))
+    return tuple(messages)
 
 
-def attribute(cell: Any) -> AttributeValue | None:
-    """Return a plain value; None for anything else, and for a number that is not finite."""
+def parse_attribute(cell: Any) -> AttributeValue | None:
+    """Return a plain value; None for anything else, and for numbers that are not finite."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
         return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", cell)
@@ -68,70 +96,48 @@ def attribute(cell: Any) -> AttributeValue | None:
 
 
 def is_conversation(cell: Any) -> bool:
-    """Return whether a cell holds turns rather than a text: a list, or a JSON list of objects in a string."""
+    """Return whether a cell holds messages instead of a text: a list, or a JSON list of objects in a string."""
     if isinstance(cell, str):
-        return cell.lstrip().startswith("[{") and all(isinstance(one, Mapping) for one in _listed(cell))
-    return _is_many(cell) and not isinstance(cell, Mapping)
+        return cell.lstrip().startswith("[{") and all(isinstance(item, Mapping) for item in _parse_list(cell))
+    return _is_collection(cell) and not isinstance(cell, Mapping)
 
 
-def _is_many(cell: Any) -> bool:
+def _is_collection(cell: Any) -> bool:
     return isinstance(cell, Iterable) and not isinstance(cell, (str, bytes)) and getattr(cell, "shape", (1,)) != ()
 
 
-def _opened(cell: Any) -> list[Any]:
+def _to_list(cell: Any) -> list[Any]:
     if isinstance(cell, str):
-        return _listed(cell)
+        return _parse_list(cell)
     if isinstance(cell, Mapping):
         return [cell]
-    return list(cell) if _is_many(cell) else []
+    return list(cell) if _is_collection(cell) else []
 
 
-def _listed(cell: str) -> list[Any]:
-    """Read a list as JSON writes it, or Python, as frames do in a CSV file; any other text is one item."""
-    for read in (json.loads, _python):
+def _parse_list(cell: str) -> list[Any]:
+    """Parse a JSON list, or a Python list as data frames write it to CSV. Any other text is one item."""
+
+    def parse_python(text: str) -> Any:
         try:
-            found = read(cell)
+            return ast.literal_eval(text.strip()) if text.lstrip().startswith("[") else None
+        except (SyntaxError, TypeError, MemoryError) as error:
+            raise ValueError from error
+
+    for parse in (json.loads, parse_python):
+        try:
+            value = parse(cell)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, list):
-            return found
+        if isinstance(value, list):
+            return value
     return [cell] if cell.strip() else []
 
 
-def _python(cell: str) -> Any:
-    try:
-        return ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else None
-    except (SyntaxError, TypeError, MemoryError) as error:
-        raise ValueError from error
-
-
-def _context(one: Any) -> list[Context]:
-    if isinstance(one, str):
-        return [Context(text(one, "context") or "")]
-    if not isinstance(one, Mapping):
-        return []
-    identity, score = attribute(one.get("id")), attribute(one.get("score"))
-    number = float(score) if isinstance(score, (int, float)) else None
-    return [Context(_text_of(one, "context"), None if identity is None else str(identity), number)]
-
-
-def _text_of(one: Mapping[str, Any], what: str) -> str:
-    for name in TEXT:
-        if (found := text(one.get(name), what)) is not None:
-            return found
+def _text_field(item: Mapping[str, Any], what: str) -> str:
+    for name in TEXT_FIELDS:
+        if (text := parse_text(item.get(name), what)) is not None:
+            return text
     raise UsageError(
-        f"has a {what} that is an object without {', '.join(TEXT[:-1])} or {TEXT[-1]}: give texts, or objects with one"
+        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: give texts, or "
+        "objects with one of these fields"
     )
-
-
-def _turn(one: Any, place: int) -> Turn | None:
-    if isinstance(one, str):
-        spoken = _SPOKEN.match(one)
-        role = spoken[1].lower() if spoken else ("user", "assistant")[place % 2]
-        return Turn(_ROLES.get(role, role), text(one[spoken.end() :] if spoken else one, "turn") or "")
-    if isinstance(one, Mapping):
-        role = str(one.get("role") or one.get("type") or "user").lower()
-        return Turn(_ROLES.get(role, role), _text_of(one, "turn"))
-    if one is None:
-        return None
-    raise UsageError(f"has a {type(one).__name__} in its history: turns are strings, or objects with role and content")

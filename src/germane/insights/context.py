@@ -1,25 +1,121 @@
-"""What every screen works with."""
+"""Inputs of every read model: the database and settings, and the selected window, scorer and service."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import Store
+    from germane.storage import TrackingStore
+
+RELEVANCY: Final = "answer_relevancy"
+SIMILARITY: Final = "question_answer_similarity"
+FAITHFULNESS: Final = "faithfulness"
+WINDOWS: Final[Mapping[str, timedelta]] = {
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+    "90d": timedelta(days=90),
+}
+"""Windows that a page offers, by their name in URLs."""
+DEFAULT_WINDOW: Final = "7d"
+MAX_CHART_POINTS: Final = 40
+BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 168))
+"""Whole hours, days and weeks, because rollups answer these fastest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """The database, the settings, and what visitors may do."""
+class InsightContext:
+    """The database, the settings, and what a visitor may do."""
 
-    store: Store
+    store: TrackingStore
     settings: Settings
     now: Callable[[], datetime]
     read_only: bool = False
-    """Whether nothing may be written."""
-    refresh: timedelta = timedelta(seconds=30)
-    """How often an open page asks for what is new."""
+    """Whether pages refuse every change."""
+    refresh_interval: timedelta = timedelta(seconds=30)
+    """How often an open page reloads its live parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewParams:
+    """The selection that a page's URL carries. The window is since <= started_at < until."""
+
+    window: str
+    """A key of WINDOWS; empty for a custom window."""
+    since: datetime
+    until: datetime
+    scorer: str | None = None
+    service: str | None = None
+    zone: ZoneInfo | None = None
+    """The visitor's time zone; None for the time zone of this machine."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    """The parameters as the URL has them."""
+
+    @property
+    def bucket(self) -> timedelta:
+        """The width of one point of a chart."""
+        length = self.until - self.since
+        return next((width for width in BUCKETS if length <= width * MAX_CHART_POINTS), BUCKETS[-1])
+
+    def link(self, path: str, **changes: str | None) -> str:
+        """Return the URL of ``path`` with this selection. A change to None removes a parameter."""
+        parameters = {**self.query, **changes}
+        query = urlencode({name: value for name, value in parameters.items() if value})
+        return f"{path}{'&' if '?' in path else '?'}{query}" if query else path
+
+
+class ScoredGroup(Protocol):
+    """A group of scores, such as a summary of one route."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def service(self) -> str: ...
+    @property
+    def scorer(self) -> str: ...
+
+
+def choose_scorer(summaries: Iterable[ScoredGroup], requested: str | None = None) -> str | None:
+    """Return the scorer to show: the requested one, relevancy, similarity, or the one with the most scores.
+
+    Returns:
+        The scorer's name, or None if there is no score and none was requested.
+    """
+    counts = _count((group.scorer, group.n) for group in summaries)
+    default = next((name for name in (RELEVANCY, SIMILARITY) if counts[name]), None)
+    return requested or default or _most_common(counts)
+
+
+def choose_second_scorer(summaries: Iterable[ScoredGroup], first: str | None) -> str | None:
+    """Return the scorer to show next to the first: faithfulness, or the one with the most scores."""
+    counts = _count((group.scorer, group.n) for group in summaries if group.scorer != first)
+    return FAITHFULNESS if counts[FAITHFULNESS] else _most_common(counts)
+
+
+def choose_service(summaries: Iterable[ScoredGroup], requested: str | None = None) -> str | None:
+    """Return the requested service, or the one with the most scores; None if there is no score."""
+    return requested or _most_common(_count((group.service, group.n) for group in summaries))
+
+
+def existing_or_none(requested: str | None, names: Iterable[str]) -> str | None:
+    """Return the requested name if it exists: a URL may name a scorer or service that does not."""
+    return requested if requested in set(names) else None
+
+
+def _count(pairs: Iterable[tuple[str, int]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for name, count in pairs:
+        counts[name] += count
+    return counts
+
+
+def _most_common(counts: Counter[str]) -> str | None:
+    """Return the name with the highest count; ties go to the first in alphabetical order."""
+    return min((name for name in counts if counts[name]), key=lambda name: (-counts[name], name), default=None)

@@ -1,7 +1,6 @@
-"""Why a score is what it is: what its scorer kept, made into lines that a page can show.
+"""Explanations of scores, built from the details that a scorer stored.
 
-Details are of whatever shape a scorer gave them, those of a user's own scorers too: what is not of the expected one is
-shown as it is, or not at all.
+Details have any shape, because users write scorers too. Unexpected values are shown as they are or left out.
 """
 
 from __future__ import annotations
@@ -12,282 +11,80 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from germane.score import LOW, Score
+from germane.score import LOW_SCORE, Score
 
-LINES: Final = 50
-"""Lines that are shown."""
-FACTS: Final = 20
-RAW: Final = 4_000
-"""Characters of details of no known shape that are shown."""
 NONCOMMITTAL: Final = "noncommittal"
+MAX_ROWS: Final = 50
+MAX_FACTS: Final = 20
+MAX_RAW_LENGTH: Final = 4_000
+"""Characters shown of details of unknown shape."""
+_AGGREGATES: Final = ("weighted", "harmonic", "minimum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One thing that the value was made from."""
+class ExplanationRow:
+    """One part of a score. Texts come from a judge or from captured text and are untrusted."""
 
     text: str
-    """Of a judge's, or captured: hostile."""
     value: float | None = None
-    """As a bar shows it; None without one."""
+    """Shown as a bar; None for no bar."""
     verdict: str = ""
-    """In a word or two."""
     tone: str = ""
-    """good, bad or nothing."""
-    more: str = ""
-    """What it goes by, such as a quotation: hostile."""
+    """good, bad or empty."""
+    evidence: str = ""
+    """A quotation or explanation that supports the verdict."""
 
     @property
     def is_low(self) -> bool:
-        """Whether its value is."""
-        return self.value is not None and self.value < LOW
+        """Whether the value is low."""
+        return self.value is not None and self.value < LOW_SCORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """What is said of one score."""
+class Explanation:
+    """How one score was computed. All texts except ``lead`` are untrusted."""
 
     lead: str
-    """How such a score comes about: words of ours."""
-    heads: tuple[str, str] = ("", "")
-    lines: Sequence[Line] = ()
-    total: Line | None = None
-    """What the lines come to."""
+    """How such a score is computed, in our own words."""
+    headings: tuple[str, str] = ("", "")
+    rows: Sequence[ExplanationRow] = ()
+    total: ExplanationRow | None = None
+    """The aggregate of the rows."""
     quote: str | None = None
-    """The words of the answer that decided it: hostile."""
+    """The words of the answer that decided the score."""
     facts: Sequence[tuple[str, str]] = ()
-    """Names and values: hostile."""
+    """Names and values."""
     raw: str = ""
-    """Details of no known shape, as JSON: hostile."""
-    left_out: int = 0
-    """Lines that are not shown."""
+    """Details of unknown shape, as JSON."""
+    rows_hidden: int = 0
+    """Rows beyond the maximum."""
 
 
-def why(score: Score) -> Why:
-    """Return what is said of a score that has a value."""
-    if score.label == NONCOMMITTAL:
-        return _refusal(score)
-    found = _WAYS.get(score.scorer, _plain)(score)
-    cut = _cut(score.details)
-    shown = replace(found, facts=[*found.facts, *cut][:FACTS], lines=list(found.lines)[:LINES])
-    return replace(shown, left_out=max(0, len(found.lines) - LINES))
+def explain_score(score: Score) -> Explanation:
+    """Return the explanation of a score that has a value."""
+    if is_refusal(score):
+        return _explain_refusal(score)
+    explanation = _EXPLAINERS.get(score.scorer, _explain_unknown)(score)
+    truncated = []
+    for name, sizes in list(_mapping(score.details.get("cut")).items())[:5]:
+        shown, total = (finite_number(_mapping(sizes).get(part)) for part in ("shown", "of"))
+        if shown is not None and total is not None:
+            truncated.append(("Truncated", f"{str(name)[:40]}: scored the first {shown:,.0f} of {total:,.0f}"))
+    return replace(
+        explanation,
+        facts=[*explanation.facts, *truncated][:MAX_FACTS],
+        rows=list(explanation.rows)[:MAX_ROWS],
+        rows_hidden=max(0, len(explanation.rows) - MAX_ROWS),
+    )
 
 
 def is_refusal(score: Score) -> bool:
-    """Whether a score says that the answer does not answer."""
+    """Whether the answer is noncommittal according to the score."""
     return score.label == NONCOMMITTAL
 
 
-def _refusal(score: Score) -> Why:
-    details = score.details
-    found = _mapping(details.get(NONCOMMITTAL)) or details
-    rule, quoted = _text(found.get("rule")), _text(found.get("text"))
-    if rule:
-        lead = "The answer does not answer: a rule found that before any judge was asked, and it counts as 0."
-        if score.scorer != "answer_relevancy":
-            lead = "The answer does not answer: a rule found that."
-        return Why(lead=lead, quote=quoted or None, facts=[("Rule", rule)])
-    votes = [one.get(NONCOMMITTAL) for one in map(_mapping, _list(details, "questions"))]
-    cast = [vote for vote in votes if isinstance(vote, bool)]
-    facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
-    return Why(lead="The judge holds the answer for one that does not answer, and it counts as 0.", facts=facts)
-
-
-def _relevancy(score: Score) -> Why:
-    details = score.details
-    lines = [_question(one) for one in map(_mapping, _list(details, "questions")) if one]
-    if not lines:
-        said = "The answer holds nothing but copies of the question, so no judge was asked."
-        return Why(lead=said if details.get("copies_removed") else "Its questions were not kept.")
-    by = "the judge's own" if details.get("similarity") == "judge" else "the mean cosine"
-    lead = (
-        "The judge read the answer alone and wrote the questions that it would answer. "
-        f"The score is {by} similarity of these to the question asked."
-    )
-    usable = sum(line.value is not None for line in lines)
-    total = Line(text=f"mean of {usable}", value=score.value, verdict=_calibrated(score, details))
-    return Why(
-        lead=lead, heads=("Generated question", "Similarity"), lines=lines, total=total, facts=_diversity(details)
-    )
-
-
-def _question(one: Mapping[str, Any]) -> Line:
-    similarity = finite(one.get("similarity"))
-    text = _text(one.get("text")) or "(erased)"
-    vote = "voted a refusal" if one.get(NONCOMMITTAL) is True else ""
-    return Line(text=text, value=similarity, verdict=vote if similarity is not None else "no question")
-
-
-def _calibrated(score: Score, details: Mapping[str, Any]) -> str:
-    """Return what the value comes to on the calibrated scale, where there is one."""
-    value = finite(details.get("calibrated"))
-    return "" if value is None else f"calibrated {value:.2f}, {score.label}"
-
-
-def _diversity(details: Mapping[str, Any]) -> list[tuple[str, str]]:
-    value, requested = finite(details.get("diversity")), finite(details.get("requested"))
-    found = [] if value is None else [("Mutual similarity", f"{value:.2f}")]
-    usable = finite(details.get("usable"))
-    some = requested is not None and usable is not None and usable < requested
-    return [*found, ("Usable questions", f"{usable:.0f} of {requested:.0f}")] if some else found
-
-
-def _cosine(score: Score) -> Why:
-    details = score.details
-    lead = "The cosine of question and answer, as an embedder sees them; no judge was asked."
-    if details.get("copies_removed"):
-        lead += " Copies of the question were taken out of the answer first."
-    total = Line(text="question and answer", value=score.value, verdict=_calibrated(score, details))
-    return Why(lead=lead, heads=("Compared", "Cosine"), total=total)
-
-
-def _faithfulness(score: Score) -> Why:
-    details = score.details
-    lines = [
-        _verdict(one, "claim", "supported", ("supported", "not supported"), "evidence")
-        for one in map(_mapping, _list(details, "claims"))
-        if one
-    ]
-    lead = "The share of the answer's claims that the retrieved texts state; the judge must quote where."
-    total = Line(text=_share(details, "supported", "total", "claims supported"), value=score.value)
-    return Why(lead=lead, heads=("Claim", "Verdict"), lines=lines, total=total)
-
-
-def _coverage(score: Score) -> Why:
-    details = score.details
-    lines = [
-        _verdict(one, "question", "addressed", ("addressed", "missed"), "quote")
-        for one in map(_mapping, _list(details, "sub_questions"))
-        if one
-    ]
-    lead = "The share of what was asked that the answer takes up; the judge quotes where."
-    total = Line(text=_share(details, "covered", "total", "parts addressed"), value=score.value)
-    return Why(lead=lead, heads=("Part of the question", "Verdict"), lines=lines, total=total)
-
-
-def _verdict(one: Mapping[str, Any], text: str, flag: str, words: tuple[str, str], quote: str) -> Line:
-    good = one.get(flag) is True
-    note = f" ({note})" if (note := _text(one.get("note"))) else ""
-    return Line(
-        text=_text(one.get(text)) or "(erased)",
-        verdict=(words[0] if good else words[1]) + note,
-        tone="good" if good else "bad",
-        more=_text(one.get(quote)),
-    )
-
-
-def _share(details: Mapping[str, Any], part: str, whole: str, what: str) -> str:
-    some, total = finite(details.get(part)), finite(details.get(whole))
-    return what if some is None or total is None else f"{some:.0f} of {total:.0f} {what}"
-
-
-def _chunks(score: Score) -> Why:
-    details = score.details
-    values = [finite(one) for one in _list(details, "chunks")]
-    lines = [Line(text=f"chunk {place}", value=one) for place, one in enumerate(values, 1) if one is not None]
-    judged = "ratings" in details
-    lead = "The judge rated how each retrieved text helps with the question" if judged else "Cosines of the question"
-    lead += "; earlier ones count for more." if judged else " with each retrieved text; earlier ones count for more."
-    means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
-    facts = [(name, f"{value:.2f}") for key, name in means if (value := finite(details.get(key))) is not None]
-    return Why(lead=lead, heads=("Retrieved text", "Relevance"), lines=lines, facts=facts)
-
-
-def _words(score: Score) -> Why:
-    details = score.details
-    lead = "The share of the answer's words that stand in a retrieved text."
-    total = Line(text=_share(details, "found", "words", "words found"), value=score.value)
-    missing = ", ".join(_text(one) for one in _list(details, "not_found")[:LINES])
-    return Why(lead=lead, heads=("Words", "Share"), total=total, facts=[("Not found", missing)] if missing else [])
-
-
-def _parts(score: Score) -> Why:
-    details = score.details
-    parts = _mapping(details.get("parts"))
-    lines = [_part(str(name), _mapping(one)) for name, one in parts.items()]
-    missing = [_text(one) for one in _list(details, "missing")]
-    facts = [("Missing", ", ".join(missing))] if missing else []
-    facts += [(name.capitalize(), f"{value:.2f}") for name in _FIGURES if (value := finite(details.get(name)))]
-    lead = "Several scores in one figure, by their weights."
-    return Why(lead=lead, heads=("Part", "Value"), lines=lines, facts=facts)
-
-
-_FIGURES: Final = ("weighted", "harmonic", "minimum")
-
-
-def _part(name: str, one: Mapping[str, Any]) -> Line:
-    weight, reason = finite(one.get("weight")), _text(one.get("reason"))
-    said = reason.replace("_", " ") if reason else "" if weight is None else f"weight {weight:.2f}"
-    return Line(
-        text=name.replace("_", " "), value=finite(one.get("value")), verdict=said, more=_text(one.get("explanation"))
-    )
-
-
-def _rating(score: Score) -> Why:
-    details = score.details
-    rating, cosine = finite(details.get("rating")), finite(details.get("cosine"))
-    lead = "The judge rates from 1 to 5 how the answer addresses the question."
-    facts = [] if rating is None else [("Rating", f"{rating:.1f} of 5")]
-    facts += [("Intent of the question", intent)] if (intent := _text(details.get("intent"))) else []
-    facts += [("What the answer gives", given)] if (given := _text(details.get("given"))) else []
-    facts += [] if cosine is None else [("Cosine of question and answer", f"{cosine:.2f}")]
-    facts += [("Read from", "the likelihoods of its digits")] if details.get("rated") == "expected" else []
-    digits = [(str(key), finite(mass)) for key, mass in _mapping(details.get("digits")).items()]
-    lines = [Line(text=f"{digit} of 5", value=mass) for digit, mass in sorted(digits) if mass is not None]
-    return Why(lead=lead, heads=("Rating", "Likelihood"), lines=lines, facts=facts)
-
-
-def _committal(score: Score) -> Why:
-    details = score.details
-    by = "the judge" if details.get("decided") == "judge" else "rules"
-    return Why(lead=f"1 where the answer commits itself, 0 where it does not. Decided by {by}.")
-
-
-def _plain(score: Score) -> Why:
-    details = score.details
-    simple = {str(key): value for key, value in details.items() if isinstance(value, (bool, int, float, str))}
-    rest = {str(key): value for key, value in details.items() if str(key) not in simple}
-    facts = [(key, _said(value)) for key, value in list(simple.items())[:FACTS]]
-    return Why(lead="What this scorer says of its value is its own.", facts=facts, raw=_json(rest) if rest else "")
-
-
-def _said(value: object) -> str:
-    return str(value)[:500] if not isinstance(value, bool) else "yes" if value else "no"
-
-
-def _json(value: object) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
-    except (TypeError, ValueError, RecursionError):
-        return ""
-    return text if len(text) <= RAW else f"{text[:RAW]}\u2026"
-
-
-def _cut(details: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return of which texts the scorer saw the beginning only."""
-    found = []
-    for name, sizes in list(_mapping(details.get("cut")).items())[:5]:
-        shown, of = (finite(_mapping(sizes).get(part)) for part in ("shown", "of"))
-        if shown is not None and of is not None:
-            found.append(("Cut", f"{str(name)[:40]}: {shown:,.0f} of {of:,.0f} were looked at"))
-    return found
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(details: Mapping[str, Any], name: str) -> Sequence[Any]:
-    found = details.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _text(value: object) -> str:
-    return value[:2_000] if isinstance(value, str) else ""
-
-
-def finite(value: object) -> float | None:
-    """Return a value of a scorer's details as a number; None of what is none, or is too large for one."""
+def finite_number(value: object) -> float | None:
+    """Return a value of a scorer's details as a float; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -297,18 +94,209 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-_WAYS: Final[Mapping[str, Callable[[Score], Why]]] = {
-    "answer_relevancy": _relevancy,
-    "question_answer_similarity": _cosine,
-    "faithfulness": _faithfulness,
-    "question_coverage": _coverage,
-    "context_relevance": _chunks,
-    "context_similarity": _chunks,
-    "context_coverage": _words,
-    "combined_relevancy": _parts,
-    "answer_quality": _parts,
-    "direct_relevancy": _rating,
-    "guarded_relevancy": _rating,
-    "intent_match": _rating,
-    "noncommittal": _committal,
+def _explain_refusal(score: Score) -> Explanation:
+    match = _mapping(score.details.get(NONCOMMITTAL)) or score.details
+    rule, quote = _text(match.get("rule")), _text(match.get("text"))
+    if rule:
+        lead = "The answer does not address the question. A rule found this without the judge."
+        if score.scorer == "answer_relevancy":
+            lead = (
+                "The answer does not address the question and scores 0. A rule found this before the judge was asked."
+            )
+        return Explanation(lead=lead, quote=quote or None, facts=[("Rule", rule)])
+    votes = [question.get(NONCOMMITTAL) for question in map(_mapping, _list(score.details, "questions"))]
+    cast = [vote for vote in votes if isinstance(vote, bool)]
+    facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
+    return Explanation(lead="The judge considers the answer a refusal, so it scores 0.", facts=facts)
+
+
+def _explain_relevancy(score: Score) -> Explanation:
+    details = score.details
+    rows = []
+    for question in filter(None, map(_mapping, _list(details, "questions"))):
+        similarity = finite_number(question.get("similarity"))
+        vote = "voted a refusal" if question.get(NONCOMMITTAL) is True else ""
+        verdict = vote if similarity is not None else "no question"
+        rows.append(ExplanationRow(text=_text(question.get("text")) or "(erased)", value=similarity, verdict=verdict))
+    if not rows:
+        only_echo = "The answer only repeats the question, so the judge was not asked."
+        return Explanation(lead=only_echo if details.get("copies_removed") else "The questions were not stored.")
+    measure = "similarity as rated by the judge" if details.get("similarity") == "judge" else "mean cosine similarity"
+    lead = (
+        "The judge read only the answer and generated questions that it answers. "
+        f"The score is their {measure} to the question asked."
+    )
+    diversity, requested = finite_number(details.get("diversity")), finite_number(details.get("requested"))
+    facts = [] if diversity is None else [("Mutual similarity", f"{diversity:.2f}")]
+    usable = finite_number(details.get("usable"))
+    if requested is not None and usable is not None and usable < requested:
+        facts.append(("Usable questions", f"{usable:.0f} of {requested:.0f}"))
+    n = sum(row.value is not None for row in rows)
+    total = ExplanationRow(text=f"mean of {n}", value=score.value, verdict=_calibrated(score))
+    return Explanation(lead=lead, headings=("Generated question", "Similarity"), rows=rows, total=total, facts=facts)
+
+
+def _calibrated(score: Score) -> str:
+    """Return the calibrated value and its label, if the value was calibrated."""
+    value = finite_number(score.details.get("calibrated"))
+    return "" if value is None else f"calibrated {value:.2f}, {score.label}"
+
+
+def _explain_similarity(score: Score) -> Explanation:
+    lead = "The cosine similarity of the embeddings of question and answer. No judge was asked."
+    if score.details.get("copies_removed"):
+        lead += " Repetitions of the question were removed from the answer first."
+    total = ExplanationRow(text="question and answer", value=score.value, verdict=_calibrated(score))
+    return Explanation(lead=lead, headings=("Compared", "Cosine"), total=total)
+
+
+def _explain_faithfulness(score: Score) -> Explanation:
+    rows = _verdict_rows(score, "claims", "claim", "supported", ("supported", "not supported"), "evidence")
+    lead = "The share of the answer's claims that the retrieved texts support. The judge must quote the evidence."
+    total = ExplanationRow(text=_ratio(score, "supported", "total", "claims supported"), value=score.value)
+    return Explanation(lead=lead, headings=("Claim", "Verdict"), rows=rows, total=total)
+
+
+def _explain_question_coverage(score: Score) -> Explanation:
+    rows = _verdict_rows(score, "sub_questions", "question", "addressed", ("addressed", "missed"), "quote")
+    lead = "The share of the question's parts that the answer addresses. The judge quotes where."
+    total = ExplanationRow(text=_ratio(score, "covered", "total", "parts addressed"), value=score.value)
+    return Explanation(lead=lead, headings=("Part of the question", "Verdict"), rows=rows, total=total)
+
+
+def _verdict_rows(
+    score: Score, key: str, text: str, flag: str, words: tuple[str, str], evidence: str
+) -> list[ExplanationRow]:
+    rows = []
+    for item in filter(None, map(_mapping, _list(score.details, key))):
+        is_good = item.get(flag) is True
+        note = f" ({note})" if (note := _text(item.get("note"))) else ""
+        rows.append(
+            ExplanationRow(
+                text=_text(item.get(text)) or "(erased)",
+                verdict=(words[0] if is_good else words[1]) + note,
+                tone="good" if is_good else "bad",
+                evidence=_text(item.get(evidence)),
+            )
+        )
+    return rows
+
+
+def _ratio(score: Score, part: str, whole: str, noun: str) -> str:
+    count, total = finite_number(score.details.get(part)), finite_number(score.details.get(whole))
+    return noun if count is None or total is None else f"{count:.0f} of {total:.0f} {noun}"
+
+
+def _explain_context_relevance(score: Score) -> Explanation:
+    details = score.details
+    values = [finite_number(value) for value in _list(details, "chunks")]
+    rows = [
+        ExplanationRow(text=f"chunk {index}", value=value) for index, value in enumerate(values, 1) if value is not None
+    ]
+    lead = "The cosine similarity of the question and each retrieved text. Earlier texts have more weight."
+    if "ratings" in details:
+        lead = "The judge rated how each retrieved text helps to answer. Earlier texts have more weight."
+    means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
+    facts = [(name, f"{value:.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]
+    return Explanation(lead=lead, headings=("Retrieved text", "Relevance"), rows=rows, facts=facts)
+
+
+def _explain_context_coverage(score: Score) -> Explanation:
+    total = ExplanationRow(text=_ratio(score, "found", "words", "words found"), value=score.value)
+    missing = ", ".join(_text(word) for word in _list(score.details, "not_found")[:MAX_ROWS])
+    return Explanation(
+        lead="The share of the answer's words that occur in a retrieved text.",
+        headings=("Words", "Share"),
+        total=total,
+        facts=[("Not found", missing)] if missing else [],
+    )
+
+
+def _explain_combined(score: Score) -> Explanation:
+    details, rows = score.details, []
+    for name, part in _mapping(details.get("parts")).items():
+        part = _mapping(part)
+        weight, reason = finite_number(part.get("weight")), _text(part.get("reason"))
+        rows.append(
+            ExplanationRow(
+                text=str(name).replace("_", " "),
+                value=finite_number(part.get("value")),
+                verdict=reason.replace("_", " ") if reason else "" if weight is None else f"weight {weight:.2f}",
+                evidence=_text(part.get("explanation")),
+            )
+        )
+    missing = [_text(name) for name in _list(details, "missing")]
+    facts = [("Missing", ", ".join(missing))] if missing else []
+    facts += [
+        (name.capitalize(), f"{value:.2f}") for name in _AGGREGATES if (value := finite_number(details.get(name)))
+    ]
+    lead = "A weighted combination of several scores."
+    return Explanation(lead=lead, headings=("Part", "Value"), rows=rows, facts=facts)
+
+
+def _explain_rating(score: Score) -> Explanation:
+    details = score.details
+    rating, cosine = finite_number(details.get("rating")), finite_number(details.get("cosine"))
+    facts = [] if rating is None else [("Rating", f"{rating:.1f} of 5")]
+    facts += [("Intent of the question", intent)] if (intent := _text(details.get("intent"))) else []
+    facts += [("Content of the answer", given)] if (given := _text(details.get("given"))) else []
+    facts += [] if cosine is None else [("Cosine of question and answer", f"{cosine:.2f}")]
+    facts += [("Computed from", "token probabilities")] if details.get("rated") == "expected" else []
+    digits = [(str(digit), finite_number(mass)) for digit, mass in _mapping(details.get("digits")).items()]
+    rows = [ExplanationRow(text=f"{digit} of 5", value=mass) for digit, mass in sorted(digits) if mass is not None]
+    lead = "The judge rates from 1 to 5 how well the answer addresses the question."
+    return Explanation(lead=lead, headings=("Rating", "Probability"), rows=rows, facts=facts)
+
+
+def _explain_noncommittal(score: Score) -> Explanation:
+    decided_by = "the judge" if score.details.get("decided") == "judge" else "rules"
+    return Explanation(lead=f"1 for an answer, 0 for a refusal. Decided by {decided_by}.")
+
+
+def _explain_unknown(score: Score) -> Explanation:
+    facts, rest = [], {}
+    for key, value in score.details.items():
+        if isinstance(value, bool):
+            facts.append((str(key), "yes" if value else "no"))
+        elif isinstance(value, (int, float, str)):
+            facts.append((str(key), str(value)[:500]))
+        else:
+            rest[str(key)] = value
+    raw = ""
+    if rest:
+        try:
+            raw = json.dumps(rest, ensure_ascii=False, indent=1, default=str)
+        except (TypeError, ValueError, RecursionError):
+            raw = ""
+        raw = raw if len(raw) <= MAX_RAW_LENGTH else f"{raw[:MAX_RAW_LENGTH]}\u2026"
+    return Explanation(lead="This scorer defines its own details.", facts=facts[:MAX_FACTS], raw=raw)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(details: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = details.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return value[:2_000] if isinstance(value, str) else ""
+
+
+_EXPLAINERS: Final[Mapping[str, Callable[[Score], Explanation]]] = {
+    "answer_relevancy": _explain_relevancy,
+    "question_answer_similarity": _explain_similarity,
+    "faithfulness": _explain_faithfulness,
+    "question_coverage": _explain_question_coverage,
+    "context_relevance": _explain_context_relevance,
+    "context_similarity": _explain_context_relevance,
+    "context_coverage": _explain_context_coverage,
+    "combined_relevancy": _explain_combined,
+    "answer_quality": _explain_combined,
+    "direct_relevancy": _explain_rating,
+    "guarded_relevancy": _explain_rating,
+    "intent_match": _explain_rating,
+    "noncommittal": _explain_noncommittal,
 }

@@ -1,4 +1,4 @@
-"""Whether anything scores, what waits, what it costs, and whether the data is fresh: read once for every page."""
+"""The state of scoring: workers, backlog, failures, cost and the age of the data. Every page loads it once."""
 
 from __future__ import annotations
 
@@ -6,159 +6,165 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from germane.insights.context import Desk
-from germane.insights.situation import TOLD
-from germane.sanitize import counted
+from germane import sanitize
+from germane.insights.context import InsightContext
+from germane.insights.situation import NOTIFIED_STATES
 from germane.settings import Budget
-from germane.storage import Allowed, Pulse, Worker, allowed
+from germane.storage import BudgetLimits, ScoringHealth, Worker, budget_limits_at
 
-LEASES: Final = 2
-"""Who was not seen for so many is gone, or holds still."""
-STALE: Final = timedelta(hours=1)
-"""Without a new exchange for so long, what pages show is called old."""
-LATE: Final = timedelta(minutes=10)
-"""What waits longer than that is late."""
-State = Literal["running", "held up", "silent", "none"]
+MISSED_LEASES: Final = 2
+"""A worker without a heartbeat for this many leases is unresponsive."""
+STALE_AFTER: Final = timedelta(hours=1)
+"""Data is stale if no exchange was captured for this long."""
+LATE_AFTER: Final = timedelta(minutes=10)
+"""The backlog is late if its oldest exchange has waited this long."""
+WorkerState = Literal["running", "degraded", "unresponsive", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """How scoring does, ready to be shown."""
+class HealthSummary:
+    """The state of scoring."""
 
-    pulse: Pulse
-    alive: tuple[Worker, ...]
-    """Processes that score, seen last within two leases; the one seen last first."""
-    silent: tuple[Worker, ...]
-    """Processes that neither were seen lately nor have stopped as they should."""
+    scoring: ScoringHealth
+    running: tuple[Worker, ...]
+    """Workers with a heartbeat within two leases, most recent first."""
+    unresponsive: tuple[Worker, ...]
+    """Workers without a recent heartbeat that did not shut down properly."""
     budget: Budget | None
-    """Of this process's settings; those of the workers may be others."""
+    """From the settings of this process; workers may have another one."""
 
     @property
     def now(self) -> datetime:
-        """UTC, by the database's clock: ages are by it."""
-        return self.pulse.now
+        """UTC, by the clock of the database. All ages are relative to it."""
+        return self.scoring.now
 
     @property
-    def state(self) -> State:
-        """``running``; ``held up`` where all that run leave their judge alone; ``silent``; ``none`` was ever seen."""
-        if self.alive:
-            return "held up" if self.problem is not None else "running"
-        return "silent" if self.silent else "none"
+    def state(self) -> WorkerState:
+        """``degraded``: no running worker can use its judge. ``none``: no worker is known."""
+        if self.running:
+            return "degraded" if self.problem is not None else "running"
+        return "unresponsive" if self.unresponsive else "none"
 
     @property
     def is_well(self) -> bool:
-        """Whether there is nothing that somebody should look at."""
-        return self.state == "running" and not self.is_late and not self.pulse.failed and not self.silent
+        """Whether nothing needs attention."""
+        return self.state == "running" and not self.is_late and not self.scoring.failed and not self.unresponsive
 
     @property
     def problem(self) -> str | None:
-        """Why those that run do not score; None as long as one of them does."""
-        problems = [one.problem for one in self.alive]
+        """Why running workers do not score; None if at least one of them does."""
+        problems = [worker.problem for worker in self.running]
         return problems[0] if problems and all(problems) else None
 
     @property
     def scorers(self) -> frozenset[tuple[str, str]]:
-        """What those that live score by: names with fingerprints."""
-        return frozenset(pair for one in self.alive for pair in one.scorers.items())
+        """Names and fingerprints of the running workers' scorers."""
+        return frozenset(pair for worker in self.running for pair in worker.scorers.items())
 
     @property
     def seen_at(self) -> datetime | None:
-        """When a process that scores was seen last; UTC."""
-        return max((one.seen_at for one in (*self.alive, *self.silent)), default=None)
+        """The most recent heartbeat of any worker; UTC."""
+        return max((worker.seen_at for worker in (*self.running, *self.unresponsive)), default=None)
 
     @property
     def waiting(self) -> int:
-        """Exchanges to be decided on, and tasks to be scored; candidates of a budget's pool do not wait."""
-        return self.pulse.undecided + self.pulse.waiting
+        """Undecided exchanges and open tasks. Candidates of a budget's pool are not part of the backlog."""
+        return self.scoring.undecided + self.scoring.waiting
 
     @property
     def is_capped(self) -> bool:
-        """Whether more wait than were counted."""
-        return self.pulse.is_capped
+        """Whether counting the backlog stopped at a limit."""
+        return self.scoring.is_capped
 
     @property
     def lag(self) -> timedelta:
-        """How long the oldest has waited."""
-        return timedelta() if self.pulse.oldest is None else max(timedelta(), self.now - self.pulse.oldest)
+        """How long the oldest exchange has waited."""
+        return (
+            timedelta()
+            if self.scoring.oldest_waiting_at is None
+            else max(timedelta(), self.now - self.scoring.oldest_waiting_at)
+        )
 
     @property
     def is_late(self) -> bool:
-        """Whether the oldest has waited for longer than ten minutes."""
-        return self.lag > LATE
+        """Whether the oldest exchange has waited for more than ten minutes."""
+        return self.lag > LATE_AFTER
 
     @property
     def failed(self) -> int:
-        """Scores of answers of the last hour that failed."""
-        return sum(self.pulse.failed.values())
+        """The number of failed scores of the last hour."""
+        return sum(self.scoring.failed.values())
 
     @property
     def reason(self) -> str | None:
-        """Why most of them did, such as ``judge_timeout``."""
-        return max(self.pulse.failed, key=lambda reason: self.pulse.failed[reason], default=None)
+        """The most common reason for these failures, such as ``judge_timeout``."""
+        return max(self.scoring.failed, key=lambda reason: self.scoring.failed[reason], default=None)
 
     @property
     def is_stale(self) -> bool:
-        """Whether no answer has come for an hour, or none ever has."""
-        captured = self.pulse.captured_at
-        return captured is None or self.now - captured > STALE
+        """Whether no answer was captured for an hour, or none ever."""
+        captured_at = self.scoring.last_captured_at
+        return captured_at is None or self.now - captured_at > STALE_AFTER
 
     @property
-    def limits(self) -> Allowed | None:
-        """What may be spent today up to this hour; None without a budget."""
-        return None if self.budget is None else allowed(self.budget, self.now)
+    def limits(self) -> BudgetLimits | None:
+        """What the budget allows today up to this hour; None without a budget."""
+        return None if self.budget is None else budget_limits_at(self.budget, self.now)
 
     @property
     def headline(self) -> str:
-        """A few words: who scores."""
-        if self.alive:
-            running = "running" if len(self.alive) == 1 else f"{len(self.alive)} running"
-            return running if self.problem is None else "held up"
-        return "fell silent" if self.silent else "no worker"
+        """The state of the workers in a few words."""
+        if self.running:
+            running = "running" if len(self.running) == 1 else f"{len(self.running)} running"
+            return running if self.problem is None else "degraded"
+        return "unresponsive" if self.unresponsive else "no worker"
 
     @property
     def advice(self) -> str | None:
-        """What to do; None while all is well."""
+        """What to do; None if a worker scores."""
         if self.state == "none":
-            return "Nothing is scored until a process scores: run germane worker, or start germane with role = all."
-        if self.state == "silent":
-            return "The process that scored ended without stopping: look for what ended it, and start it again."
-        return None if self.problem is None else self.problem
+            return "Answers are scored only while a worker runs: run germane worker, or start germane with role = all."
+        if self.state == "unresponsive":
+            return "The worker stopped without shutting down. Check its logs for the cause and restart it."
+        return self.problem
 
     @property
-    def queue(self) -> str:
-        """Return "nothing waits", or how much does."""
+    def backlog(self) -> str:
+        """Return "no backlog", or the size of the backlog."""
         more = " or more" if self.is_capped else ""
-        return f"{self.waiting:,}{more} waiting" if self.waiting else "nothing waits"
+        return f"{self.waiting:,}{more} waiting" if self.waiting else "no backlog"
 
     @property
     def failures(self) -> str:
-        """Return how many failed in the last hour, and why most of them did."""
+        """Return the number of failures of the last hour and their most common reason."""
         if not self.failed:
-            return "no failure in the last hour"
-        return f"{counted(self.failed, 'failure')} in the last hour, {(self.reason or '').replace('_', ' ')}"
+            return "no failures in the last hour"
+        return (
+            f"{sanitize.count_noun(self.failed, 'failure')} in the last hour: {(self.reason or '').replace('_', ' ')}"
+        )
 
 
-def health_of(desk: Desk) -> Health:
-    """Read how scoring does: one transaction, a few short queries."""
-    pulse = desk.store.pulse()
-    since = pulse.now - LEASES * timedelta(seconds=desk.settings.lease)
-    return Health(
-        pulse=pulse,
-        alive=tuple(one for one in pulse.workers if one.seen_at >= since),
-        silent=tuple(one for one in pulse.workers if one.seen_at < since),
-        budget=desk.settings.budget,
+def load_health(context: InsightContext) -> HealthSummary:
+    """Load the state of scoring in one transaction of a few short queries."""
+    scoring = context.store.queue.load_health()
+    since = scoring.now - MISSED_LEASES * timedelta(seconds=context.settings.task_lease)
+    return HealthSummary(
+        scoring=scoring,
+        running=tuple(worker for worker in scoring.workers if worker.seen_at >= since),
+        unresponsive=tuple(worker for worker in scoring.workers if worker.seen_at < since),
+        budget=context.settings.budget,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """The little that every page shows of the whole."""
+class StatusBar:
+    """The state that every page shows in its header and footer."""
 
     open_alerts: int
-    health: Health
+    health: HealthSummary
 
 
-def frame_of(desk: Desk, health: Health | None = None) -> Frame:
-    """Return it by a few short readings, which are fewer where it is known already how scoring does."""
-    told = sum(alert.state in TOLD for alert in desk.store.open_alerts())
-    return Frame(open_alerts=told, health=health or health_of(desk))
+def load_status_bar(context: InsightContext, health: HealthSummary | None = None) -> StatusBar:
+    """Load the state for header and footer. Pass the health if it is already loaded."""
+    open_alerts = sum(alert.state in NOTIFIED_STATES for alert in context.store.alerts.list_open())
+    return StatusBar(open_alerts=open_alerts, health=health or load_health(context))

@@ -1,150 +1,238 @@
-"""The last 24 hours of one service and scorer, beside the time before."""
+"""The last 24 hours of one service and scorer, compared with its baseline or the time before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
-from germane.insights.baseline_level import baseline_of, frozen
-from germane.insights.context import Desk
-from germane.insights.defaults import known, scorer_on_show, second_scorer, service_on_show
-from germane.insights.situation import DAY, Before
-from germane.insights.window import View
+from germane.baseline import Baseline, RouteBaseline
+from germane.insights.context import (
+    InsightContext,
+    ViewParams,
+    choose_scorer,
+    choose_second_scorer,
+    choose_service,
+    existing_or_none,
+)
+from germane.insights.situation import DAY, ComparisonPeriod
 from germane.settings import Drop, Settings
 from germane.storage import (
     BaselineVersion,
     Comparisons,
     Coverage,
-    Overall,
     RouteSummary,
     ServiceSummary,
-    comparisons,
+    WeightedSums,
+    WindowSummary,
+    compare_summaries,
+    mean_interval,
 )
 
 WEEK: Final = timedelta(days=7)
 HOUR: Final = timedelta(hours=1)
-LEAST: Final = HOUR
-"""A shorter time before is none to compare with."""
+MIN_REFERENCE_PERIOD: Final = HOUR
+"""Shorter periods are not compared with."""
+_ALL_ANSWERS: Final = ""
+"""The scope of a baseline of all answers."""
+_Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
-    """What is known of the last 24 hours."""
+class LastDay:
+    """The last 24 hours."""
 
     service: str | None
-    """None where there is no exchange."""
+    """None without an exchange."""
     scorer: str | None
-    """None where nothing is scored."""
-    lately: Overall
+    """None without a score."""
+    summary: WindowSummary
     """All services and scorers."""
-    wide: Overall
-    """The same; where nothing was scored in the last day, the window of the view."""
-    before: Before | None = None
-    """What it is compared with; None without a score."""
-    earlier: Overall | None = None
-    """What that says."""
+    widest: WindowSummary
+    """The same; if nothing was scored in the last day, the window of the view."""
+    reference_period: ComparisonPeriod | None = None
+    """What the day is compared with; None without a score."""
+    reference_summary: WindowSummary | None = None
+    """The service and scorer in that period."""
 
     @property
     def services(self) -> list[str]:
         """Names of all services."""
-        return sorted({*(one.service for one in self.wide.services), *(one.service for one in self.wide.coverage)})
+        groups: list[ServiceSummary | Coverage] = [*self.widest.services, *self.widest.coverage]
+        return sorted({group.service for group in groups})
 
     @property
     def scorers(self) -> list[str]:
-        """Names of those that scored this service."""
-        return sorted({one.scorer for one in self.wide.services if one.service == self.service})
+        """Names of the scorers of this service."""
+        return sorted({group.scorer for group in self.widest.services if group.service == self.service})
 
     @property
     def fingerprints(self) -> list[ServiceSummary]:
-        """The service as a whole, by fingerprint."""
-        return [one for one in self.lately.services if (one.service, one.scorer) == (self.service, self.scorer)]
+        """The whole service, by fingerprint."""
+        return [group for group in self.summary.services if (group.service, group.scorer) == self._key]
 
     @property
     def current(self) -> ServiceSummary | None:
-        """The service as a whole, by the newest fingerprint."""
-        return next((one for one in self.fingerprints if one.newest), None)
+        """The whole service by the newest fingerprint."""
+        return next((group for group in self.fingerprints if group.newest), None)
 
     @property
-    def usual(self) -> ServiceSummary | None:
-        """The same before."""
-        found = () if self.earlier is None or self.current is None else self.earlier.services
-        return next((one for one in found if self.current and one.fingerprint == self.current.fingerprint), None)
+    def reference(self) -> ServiceSummary | None:
+        """The whole service by the same fingerprint in the reference period."""
+        current = self.current
+        if self.reference_summary is None or current is None:
+            return None
+        groups = self.reference_summary.services
+        return next((group for group in groups if group.fingerprint == current.fingerprint), None)
 
     @property
     def routes(self) -> list[RouteSummary]:
-        """Its routes, by fingerprint."""
-        return [one for one in self.lately.routes if (one.service, one.scorer) == (self.service, self.scorer)]
+        """Routes of the service, by fingerprint."""
+        return [group for group in self.summary.routes if (group.service, group.scorer) == self._key]
 
     @property
     def comparisons(self) -> Comparisons | None:
-        """The routes beside what they were before."""
-        if self.earlier is None:
+        """Routes compared with the reference period."""
+        if self.reference_summary is None:
             return None
-        windows = (self.earlier.since, self.earlier.until), (self.lately.since, self.lately.until)
-        return comparisons(self.earlier.routes, self.routes, windows)
+        earlier, now = self.reference_summary, self.summary
+        return compare_summaries(earlier.routes, self.routes, ((earlier.since, earlier.until), (now.since, now.until)))
 
     @property
     def second(self) -> ServiceSummary | None:
-        """What another scorer says of the service."""
-        mine = [one for one in self.lately.services if one.service == self.service]
-        name = second_scorer(mine, self.scorer)
-        return next((one for one in mine if one.scorer == name and one.newest), None)
+        """The service's mean by a second scorer."""
+        groups = [group for group in self.summary.services if group.service == self.service]
+        scorer = choose_second_scorer(groups, self.scorer)
+        return next((group for group in groups if group.scorer == scorer and group.newest), None)
 
     @property
     def coverage(self) -> list[Coverage]:
-        """What became of the service's exchanges, by route and scorer."""
-        return [one for one in self.lately.coverage if one.service == self.service]
+        """Outcomes of the service's exchanges, by route and scorer."""
+        return [counts for counts in self.summary.coverage if counts.service == self.service]
+
+    @property
+    def _key(self) -> tuple[str | None, str | None]:
+        return self.service, self.scorer
 
 
-def recent_of(desk: Desk, view: View, now: datetime) -> Recent:
-    """Read the last day, and what it is compared with: in two snapshots, three where there is no score."""
-    lately = wide = desk.store.overall(since=now - DAY, until=now)
-    if not lately.services:
-        wide = desk.store.overall(since=view.since, until=view.until)
-    named: list[ServiceSummary | Coverage] = [*wide.services, *wide.coverage]
-    asked = known(view.service, (one.service for one in named))
-    service = service_on_show(wide.services, asked) or next((one.service for one in wide.coverage), None)
-    asked = known(view.scorer, (one.scorer for one in named if one.service == service))
-    scorer = scorer_on_show((one for one in wide.services if one.service == service), asked)
-    found = Recent(service=service, scorer=scorer, lately=lately, wide=wide)
-    before, earlier = (None, None) if found.current is None else _earlier(desk, view, found.current, now)
-    return Recent(service=service, scorer=scorer, lately=lately, wide=wide, before=before, earlier=earlier)
+def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> LastDay:
+    """Load the last day and its reference period, in two snapshots; three if the last day has no score."""
+    summary = widest = context.store.trends.window_summary(since=now - DAY, until=now)
+    if not summary.services:
+        widest = context.store.trends.window_summary(since=view.since, until=view.until)
+    groups: list[ServiceSummary | Coverage] = [*widest.services, *widest.coverage]
+    requested = existing_or_none(view.service, (group.service for group in groups))
+    service = choose_service(widest.services, requested)
+    service = service or next((counts.service for counts in widest.coverage), None)
+    requested = existing_or_none(view.scorer, (group.scorer for group in groups if group.service == service))
+    scorer = choose_scorer((group for group in widest.services if group.service == service), requested)
+    day = LastDay(service=service, scorer=scorer, summary=summary, widest=widest)
+    if day.current is None:
+        return day
+    period, reference = _load_reference(context, view, day.current, now)
+    return replace(day, reference_period=period, reference_summary=reference)
 
 
-def _earlier(desk: Desk, view: View, current: ServiceSummary, now: datetime) -> tuple[Before | None, Overall | None]:
-    """Return the time that the baseline in force was learned from and what it says, else the time before."""
-    version = baseline_of(desk.store.baselines(), current.service, current.scorer, current.fingerprint)
-    for before in _times(view, version, now):
-        names = {"service": current.service, "scorer": current.scorer}
-        found = desk.store.overall(since=before.since, until=before.until, **names)
-        told = any(one.enough for one in found.services if one.fingerprint == current.fingerprint)
-        # The scores of a baseline that was imported are not here, and those of an old one may be deleted by now.
-        if before.baseline is None:
-            return before, found
-        if told and version is not None and version.baseline is not None:
-            return before, frozen(found, version.baseline)
+def _load_reference(
+    context: InsightContext, view: ViewParams, current: ServiceSummary, now: datetime
+) -> tuple[ComparisonPeriod | None, WindowSummary | None]:
+    """Return the period the active baseline was learned from and its levels, otherwise the time before."""
+    version = find_active_baseline(
+        context.store.baselines.list_versions(), current.service, current.scorer, current.fingerprint
+    )
+    # Rollups answer whole hours much faster than parts of hours.
+    until = (now - DAY).replace(minute=0, second=0, microsecond=0)
+    since = view.since if view.since <= until - MIN_REFERENCE_PERIOD else now - WEEK
+    periods = [ComparisonPeriod(since=_next_hour(since), until=until)]
+    if version is not None:
+        learned_until = min(_next_hour(version.until), until)
+        learned = ComparisonPeriod(since=_next_hour(version.since), until=learned_until, baseline=version.number)
+        periods = [learned, *periods] if learned.until - learned.since >= MIN_REFERENCE_PERIOD else periods
+    for period in periods:
+        summary = context.store.trends.window_summary(
+            since=period.since, until=period.until, service=current.service, scorer=current.scorer
+        )
+        if period.baseline is None:
+            return period, summary
+        # The scores of an imported baseline are not in this database, and those of an old one may be deleted.
+        groups = [group for group in summary.services if group.fingerprint == current.fingerprint]
+        if version is not None and version.baseline is not None and any(group.has_min_samples for group in groups):
+            return period, at_baseline_levels(summary, version.baseline)
     return None, None
 
 
-def _times(view: View, version: BaselineVersion | None, now: datetime) -> Sequence[Before]:
-    """Return the times to compare with, the best first: of whole hours, which are read much faster than parts."""
-    until = (now - DAY).replace(minute=0, second=0, microsecond=0)
-    usual = Before(since=_up(view.since if view.since <= until - LEAST else now - WEEK), until=until)
-    if version is None:
-        return [usual]
-    learned = Before(since=_up(version.since), until=min(_up(version.until), until), baseline=version.number)
-    return [learned, usual] if learned.until - learned.since >= LEAST else [usual]
-
-
-def _up(moment: datetime) -> datetime:
-    """Return the next whole hour."""
+def _next_hour(moment: datetime) -> datetime:
+    """Round up to a whole hour."""
     floor = moment.replace(minute=0, second=0, microsecond=0)
     return floor if floor == moment else floor + HOUR
 
 
-def rule_of(settings: Settings, scorer: str | None) -> Drop | None:
-    """Return the rule ``drop`` that is in force for a scorer and looks at all answers."""
-    drops = (one for one in settings.watched if isinstance(one, Drop) and not one.attributes)
-    return next((one for one in drops if one.scorer in {None, scorer}), None)
+def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
+    """Return the active drop rule for all answers of a scorer."""
+    rules = (rule for rule in settings.active_rules if isinstance(rule, Drop) and not rule.attributes)
+    return next((rule for rule in rules if rule.scorer in {None, scorer}), None)
+
+
+def find_active_baseline(
+    versions: Iterable[BaselineVersion], service: str, scorer: str, fingerprint: str
+) -> BaselineVersion | None:
+    """Return the active baseline of all answers of a service by one fingerprint; None while it is being learned."""
+    key = (service, scorer, fingerprint, _ALL_ANSWERS)
+    active = (version for version in versions if version.status == "active" and version.baseline)
+    return next((version for version in active if version.key == key), None)
+
+
+def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] | None:
+    """Return mean and n of a route, or of the whole service; None for a route without a level of its own."""
+    level = baseline if route is None else baseline.routes.get(route)
+    return None if level is None or route in baseline.pooled else (level.mean, level.n)
+
+
+def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSummary:
+    """Return the summary of a baseline's period with the levels that the baseline stored.
+
+    Recomputed levels differ slightly from stored ones: scores arrive late or are recomputed, and the detector samples
+    large numbers of them. Where the two intervals do not overlap, the scores are others and the recomputed level
+    stays: a baseline clips negative values to 0. Routes are weighted by the number of scores of their level.
+    """
+    zeros = sum(level.n - level.committed for level in baseline.routes.values())
+    services = [
+        _at_level(group, baseline, zeros) if group.fingerprint == baseline.fingerprint else group
+        for group in summary.services
+    ]
+    routes = []
+    for group in summary.routes:
+        level = None if group.route in baseline.pooled else baseline.routes.get(group.route)
+        # The service's level is the mean of its routes' levels weighted by scores, so comparisons must use them too.
+        weight = max(1, round(group.n * baseline.sampling_rate)) if level is None else level.n
+        weighted = replace(group, coverage=replace(group.coverage, seen=weight))
+        if level is not None and group.fingerprint == baseline.fingerprint:
+            weighted = _at_level(weighted, level, level.n - level.committed)
+        routes.append(weighted)
+    return replace(summary, services=services, routes=routes)
+
+
+def _at_level(summary: _Summary, level: Baseline | RouteBaseline, zeros: int) -> _Summary:
+    if level.n < 2 or summary.interval is None:
+        return summary
+    n, total = level.n, level.n * level.mean
+    squares = (n - 1) * level.deviation**2 + n * level.mean**2
+    sums = WeightedSums(  # every score weighs 1
+        n=n,
+        n_zero=zeros,
+        sum_w=n,
+        sum_w_zero=zeros,
+        sum_w2=n,
+        sum_w2_zero=zeros,
+        sum_wy=total,
+        sum_wy2=squares,
+        sum_w2y=total,
+        sum_w2y2=squares,
+        sum_w_low=0,
+        sum_w_noncommittal=0,
+    )
+    interval = mean_interval(sums, level.mean)
+    if interval[0] > summary.interval[1] or summary.interval[0] > interval[1]:
+        return summary
+    return replace(summary, n=n, mean=level.mean, deviation=level.deviation, interval=interval, correlation=None)

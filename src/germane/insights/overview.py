@@ -1,4 +1,4 @@
-"""What the overview shows, read in a few snapshots: is it worse, where, and which answers are the worst."""
+"""The overview: whether answers got worse, where, and which answers are the worst."""
 
 from __future__ import annotations
 
@@ -8,100 +8,108 @@ from datetime import datetime
 from typing import Any, Final
 
 from germane.alert import Alert
-from germane.insights.charts import ChartMark
-from germane.insights.context import Desk
-from germane.insights.events import began, chart_marks
-from germane.insights.health import Frame, health_of
-from germane.insights.last_day import Recent, recent_of, rule_of
-from germane.insights.situation import DAY, MEANS, MIN_DROP, RATES, TOLD, Situation, onset_of
-from germane.insights.verdict import Verdict, verdict_of
-from germane.insights.window import View
-from germane.insights.worst_answers import NONCOMMITTAL, Worst, disagreement_of, worst_answers
+from germane.insights.charts import ChartMarker
+from germane.insights.context import InsightContext, ViewParams
+from germane.insights.explanation import NONCOMMITTAL
+from germane.insights.health import StatusBar, load_health
+from germane.insights.last_day import LastDay, find_drop_rule, load_last_day
+from germane.insights.situation import (
+    DAY,
+    DEFAULT_MIN_DROP,
+    MEAN_RULES,
+    NOTIFIED_STATES,
+    SHARE_RULES,
+    Situation,
+    alert_began_at,
+    chart_markers,
+    estimate_onset,
+)
+from germane.insights.verdict import Verdict, build_verdict
+from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
-CARDS: Final = 12
-"""Routes that have a chart; the others are listed."""
-_FLAGS: Final = 50
-"""Marks on a chart, and alerts."""
+MAX_CARDS: Final = 12
+"""Routes with a chart. The others are listed."""
+_MAX_MARKERS: Final = 50
+"""Markers on a chart, and alerts on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """One route: the last day, how that differs from before, and its line."""
+class RouteCard:
+    """One route: its last day, the change from the reference period, and its trend."""
 
     route: str
     current: RouteSummary | None
-    """Of the last day, by the newest fingerprint; None without a score."""
-    line: Comparison | None
+    """The last day by the newest fingerprint; None without a score."""
+    comparison: Comparison | None
     buckets: Sequence[Bucket]
-    fell: bool
-    """Whether it dropped for sure, or an alert about it is open."""
+    dropped: bool
+    """Whether it dropped significantly, or has an open alert."""
 
     @property
     def difference(self) -> float | None:
-        """Now minus before; None where it cannot be told."""
-        return None if self.line is None else self.line.difference
+        """Now minus before; None if they cannot be compared."""
+        return None if self.comparison is None else self.comparison.difference
 
     @property
-    def usual(self) -> float | None:
-        """The mean before, where there were enough scores."""
-        before = None if self.line is None else self.line.before
-        return before.mean if before is not None and before.enough else None
+    def reference_mean(self) -> float | None:
+        """The mean of the reference period, if it has enough scores."""
+        before = None if self.comparison is None else self.comparison.before
+        return before.mean if before is not None and before.has_min_samples else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All that the first page shows."""
+    """Everything that the overview page shows."""
 
     now: datetime
-    recent: Recent
+    last_day: LastDay
     situation: Situation
     verdict: Verdict
-    elsewhere: Sequence[Alert]
+    alerts_elsewhere: Sequence[Alert]
     """Open alerts of other services."""
     buckets: Sequence[Bucket]
-    """Of the window of the view."""
-    cards: Sequence[Card]
-    """The largest drop that is sure first."""
-    unseen: Sequence[str]
-    """Routes that have no card."""
-    marks: Sequence[ChartMark]
-    worst: Sequence[Worst]
+    """Of the view's window."""
+    cards: Sequence[RouteCard]
+    """Largest significant drop first."""
+    routes_without_card: Sequence[str]
+    markers: Sequence[ChartMarker]
+    worst: Sequence[WorstAnswer]
     """Of the last day."""
     disagreement: Disagreement | None
-    """Between people and the judge, of the answers in the window of the view; None where nobody has labelled one."""
-    frame: Frame
+    """Between people and the judge in the view's window; None if no answer has a label."""
+    status: StatusBar
 
     @property
     def coverage(self) -> Coverage | None:
-        """What became of the exchanges of the last day, by the scorer on show."""
-        current = self.recent.current
+        """Outcomes of the last day's exchanges for the selected scorer."""
+        current = self.last_day.current
         if current is not None:
             return current.coverage
-        mine = [one for one in self.recent.coverage if one.scorer == self.recent.scorer]
-        seen, scored = sum(one.seen for one in mine), sum(one.scored for one in mine)
-        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if mine else None
+        counts = [one for one in self.last_day.coverage if one.scorer == self.last_day.scorer]
+        seen, scored = sum(one.seen for one in counts), sum(one.scored for one in counts)
+        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if counts else None
 
     @property
     def has_refusals(self) -> bool:
-        """Whether some of the worst answers answer nothing."""
-        return any(one.score.label == NONCOMMITTAL for one in self.worst)
+        """Whether refusals are among the worst answers."""
+        return any(answer.score.label == NONCOMMITTAL for answer in self.worst)
 
     @property
-    def usual_name(self) -> str:
-        """What the dashed lines are, in a word: the baseline, or the mean of the time before."""
-        before = self.recent.before
-        return "baseline" if before is not None and before.baseline is not None else "before"
+    def reference_name(self) -> str:
+        """What the dashed lines show: "baseline", or "before" for the mean of the time before."""
+        period = self.last_day.reference_period
+        return "baseline" if period is not None and period.baseline is not None else "before"
 
     @property
     def change(self) -> Comparison | None:
-        """The service as a whole beside the time before, its routes weighed as they were then."""
+        """The change of the whole service, with routes weighted as in the reference period."""
         whole = self.situation.whole
-        return None if whole is None or not whole.compared else whole
+        return None if whole is None or not whole.is_comparable else whole
 
     @property
     def change_tone(self) -> str:
-        """Whether it is worse, or better: for sure, and by as much as the verdict asks for."""
+        """``bad`` or ``good`` for a significant change of at least the verdict's minimum, otherwise empty."""
         change = self.change
         if change is None or abs(change.difference or 0.0) < self.situation.min_drop:
             return ""
@@ -109,131 +117,122 @@ class Overview:
 
     @property
     def change_note(self) -> str:
-        """Why it is neither; empty where it is."""
+        """Why the change has no tone; empty if it has one."""
         if self.change is None or self.change_tone:
             return ""
-        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not clear"
+        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
 
 
-def read(desk: Desk, view: View) -> Overview:
-    """Read all of it.
+def load_overview(context: InsightContext, view: ViewParams) -> Overview:
+    """Load the overview in a few snapshots.
 
     Raises:
-        StorageError: the database is away, or its tables are older or newer.
+        StorageError: The database is unreachable, or its tables are of another version.
     """
-    store, now = desk.store, desk.now()
-    recent = recent_of(desk, view, now)
-    alerts = [one for one in store.open_alerts() if one.state in TOLD]
-    frame = Frame(open_alerts=len(alerts), health=health_of(desk))
-    asked: dict[str, Any] = {"scorer": recent.scorer or "", "service": recent.service, "bucket": view.bucket}
-    buckets, of_routes = store.trends(**asked, since=view.since, until=view.until)
-    by_route = _by_route(of_routes)
-    situation = _situation(desk, view, recent, frame, alerts, by_route)
-    verdict = verdict_of(situation)
-    cards = _cards(recent, situation, verdict, by_route)
+    store, now = context.store, context.now()
+    last_day = load_last_day(context, view, now)
+    current = last_day.current
+    alerts = [alert for alert in store.alerts.list_open() if alert.state in NOTIFIED_STATES]
+    status = StatusBar(open_alerts=len(alerts), health=load_health(context))
+    query: dict[str, Any] = {"scorer": last_day.scorer or "", "service": last_day.service, "bucket": view.bucket}
+    buckets, route_buckets = store.trends.overall_and_by_route(**query, since=view.since, until=view.until)
+    by_route: dict[str, list[Bucket]] = {}
+    for bucket in route_buckets:
+        by_route.setdefault(bucket.group or "", []).append(bucket)
+    situation = _situation(context, view, last_day, status, alerts, by_route)
+    verdict = build_verdict(situation)
+    cards = _cards(last_day, situation, verdict, by_route)
     return Overview(
         now=now,
-        recent=recent,
+        last_day=last_day,
         situation=situation,
         verdict=verdict,
-        elsewhere=[one for one in alerts if one.service not in {"", recent.service}],
+        alerts_elsewhere=[alert for alert in alerts if alert.service not in {"", last_day.service}],
         buckets=buckets,
-        cards=cards[:CARDS],
-        unseen=[one.route for one in cards[CARDS:]],
-        marks=_marks(desk, view, recent),
-        worst=[] if recent.current is None else worst_answers(store, recent.current, now - DAY, now),
-        disagreement=None if recent.current is None else disagreement_of(store, recent.current, view.since, view.until),
-        frame=frame,
+        cards=cards[:MAX_CARDS],
+        routes_without_card=[card.route for card in cards[MAX_CARDS:]],
+        markers=_load_markers(context, view, last_day),
+        worst=[] if current is None else load_worst_answers(store, current, now - DAY, now),
+        disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
+        status=status,
     )
-
-
-def _by_route(buckets: Sequence[Bucket]) -> dict[str, list[Bucket]]:
-    found: dict[str, list[Bucket]] = {}
-    for one in buckets:
-        found.setdefault(one.group or "", []).append(one)
-    return found
 
 
 def _situation(
-    desk: Desk,
-    view: View,
-    recent: Recent,
-    frame: Frame,
+    context: InsightContext,
+    view: ViewParams,
+    last_day: LastDay,
+    status: StatusBar,
     alerts: Sequence[Alert],
     by_route: Mapping[str, Sequence[Bucket]],
 ) -> Situation:
-    rule, settings, current = rule_of(desk.settings, recent.scorer), desk.settings, recent.current
-    scored = [one.latest for one in (*recent.fingerprints, *_mine(recent))]
-    troubles = [] if current is not None else desk.store.troubles()
+    settings, current = context.settings, last_day.current
+    rule = find_drop_rule(settings, last_day.scorer)
+    key = (last_day.service, last_day.scorer)
+    window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
+    retries = [] if current is not None else context.store.queue.list_retries()
+    onsets: dict[str, datetime] = {}
+    if current is not None and last_day.comparisons is not None:
+        for line in last_day.comparisons.routes:
+            if line.fingerprint == current.fingerprint and line.before is not None and line.route is not None:
+                onset = estimate_onset(by_route.get(line.route, ()), current.fingerprint, line.before.mean)
+                onsets |= {} if onset is None else {line.route: onset}
     return Situation(
-        scorer=recent.scorer,
-        now=recent.lately.until,
+        scorer=last_day.scorer,
+        now=last_day.summary.until,
         zone=view.zone,
         current=current,
-        usual=recent.usual,
-        before=recent.before,
-        comparisons=recent.comparisons,
-        min_drop=MIN_DROP if rule is None else rule.min_drop,
-        onsets=_onsets(recent, by_route),
+        reference=last_day.reference,
+        reference_period=last_day.reference_period,
+        comparisons=last_day.comparisons,
+        min_drop=DEFAULT_MIN_DROP if rule is None else rule.min_drop,
+        onsets=onsets,
         onset_step=view.bucket,
-        alerts=[one for one in alerts if one.service in {"", recent.service}],
-        coverage=recent.coverage,
-        answered_at=frame.health.pulse.captured_at,
-        scored_at=max(scored, default=None),
-        trouble=next((one.reason.value for one in troubles), None),
+        alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
+        coverage=last_day.coverage,
+        answered_at=status.health.scoring.last_captured_at,
+        scored_at=max((group.latest for group in (*last_day.fingerprints, *window_groups)), default=None),
+        retry_reason=next((retry.reason.value for retry in retries), None),
         has_judge=settings.has_server or bool(settings.scorers) or settings.judge == "local",
-        has_worker=bool(frame.health.alive),
+        has_worker=bool(status.health.running),
     )
 
 
-def _mine(recent: Recent) -> list[Any]:
-    return [one for one in recent.wide.services if (one.service, one.scorer) == (recent.service, recent.scorer)]
-
-
-def _onsets(recent: Recent, by_route: Mapping[str, Sequence[Bucket]]) -> dict[str, datetime]:
-    """Return since when about each route is lower than before, where the window of the view shows that."""
-    if recent.current is None or recent.comparisons is None:
-        return {}
-    fingerprint = recent.current.fingerprint
-    usual = {one.route: one.before for one in recent.comparisons.routes if one.fingerprint == fingerprint}
-    found: dict[str, datetime] = {}
-    for route, buckets in by_route.items():
-        before = usual.get(route)
-        onset = None if before is None else onset_of(buckets, fingerprint, before.mean)
-        found |= {} if onset is None else {route: onset}
-    return found
-
-
 def _cards(
-    recent: Recent, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
-) -> list[Card]:
-    """Return all routes: first those that fell, the largest drop first, then by difference, then by scores."""
-    fallen = verdict.routes if verdict.state in {"worse", "recovering"} else ()
-    current = {one.route: one for one in recent.routes if one.newest}
-    lines = {one.route: one for one in situation.routes}
+    last_day: LastDay, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
+) -> list[RouteCard]:
+    """Return all routes: first those in the verdict, then by difference, then by number of scores."""
+    dropped = verdict.routes if verdict.state in {"worse", "recovering"} else ()
+    current = {group.route: group for group in last_day.routes if group.newest}
+    comparisons = {line.route: line for line in situation.routes}
     cards = [
-        Card(
+        RouteCard(
             route=route,
             current=current.get(route),
-            line=lines.get(route),
+            comparison=comparisons.get(route),
             buckets=by_route.get(route, ()),
-            fell=route in fallen,
+            dropped=route in dropped,
         )
         for route in sorted({*by_route, *current})
     ]
-    return sorted(cards, key=lambda one: _place(one, fallen))
+
+    def rank(card: RouteCard) -> tuple[int, float, int]:
+        n = sum(bucket.n for bucket in card.buckets)
+        position = dropped.index(card.route) if card.dropped else len(dropped)
+        return position, 3.0 if card.difference is None else card.difference, -n
+
+    return sorted(cards, key=rank)
 
 
-def _place(card: Card, fallen: Sequence[str]) -> tuple[int, float, int]:
-    rank = fallen.index(card.route) if card.fell else len(fallen)
-    n = sum(one.n for one in card.buckets)
-    return rank, 3.0 if card.difference is None else card.difference, -n
-
-
-def _marks(desk: Desk, view: View, recent: Recent) -> Sequence[ChartMark]:
-    """Return deploys and the alerts about answers that began in the window of the view."""
-    marks = desk.store.marks(since=view.since, until=view.until, service=recent.service, limit=_FLAGS)
-    alerts = desk.store.alerts(since=view.since - DAY, limit=_FLAGS)
-    mine = [one for one in alerts if one.service == recent.service and one.scorer in {None, recent.scorer}]
-    told = [one for one in mine if one.kind in MEANS | RATES and one.fired_at is not None]
-    return chart_marks([one for one in told if view.since <= began(one) < view.until], marks)
+def _load_markers(context: InsightContext, view: ViewParams, last_day: LastDay) -> Sequence[ChartMarker]:
+    """Return deploys, and alerts about answers that began in the view's window."""
+    window: dict[str, Any] = {"since": view.since, "until": view.until}
+    markers = context.store.trends.list_markers(**window, service=last_day.service, limit=_MAX_MARKERS)
+    alerts = [
+        alert
+        for alert in context.store.alerts.search(since=view.since - DAY, limit=_MAX_MARKERS)
+        if alert.service == last_day.service and alert.scorer in {None, last_day.scorer}
+        if alert.type in MEAN_RULES | SHARE_RULES and alert.fired_at is not None
+        if view.since <= alert_began_at(alert) < view.until
+    ]
+    return chart_markers(alerts, markers)

@@ -1,20 +1,15 @@
-"""How a sentence on a page is made: of pieces, with means that say how sure they are, and moments of the visitor's."""
+"""Building blocks of sentences: linked pieces, and means with their interval and n."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Literal
-from urllib.parse import quote
-from zoneinfo import ZoneInfo
 
-from germane.alert import Level
-from germane.insights.situation import Before
-from germane.insights.text import interval, number, route_path
-from germane.insights.window import View
-from germane.sanitize import counted
-from germane.storage import Estimate
-from germane.storage.stats.estimate import ENOUGH
+from germane.alert import ScoreLevel
+from germane.insights.context import ViewParams
+from germane.insights.formatting import DateFormatter, format_interval, format_number, route_path
+from germane.insights.situation import ComparisonPeriod
+from germane.storage import MIN_SAMPLES, Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,87 +19,52 @@ class Piece:
     text: str
     kind: Literal["text", "strong", "route", "link"] = "text"
     href: str = ""
-    """A path of this application, of a route and a link."""
+    """A path of the dashboard, for a route or a link."""
 
 
 def strong(text: str) -> Piece:
-    """Return what is read first."""
+    """Return emphasized text."""
     return Piece(text, "strong")
 
 
 def link(text: str, path: str) -> Piece:
-    """Return a link within this application."""
+    """Return a link within the dashboard."""
     return Piece(text, "link", path)
 
 
-def place(route: str | None) -> Piece:
-    """Return a route, or the service as a whole."""
+def route_or_service(route: str | None) -> Piece:
+    """Return a link to a route, or the words for the whole service."""
     return strong("the service as a whole") if route is None else Piece(route, "route", route_path(route))
 
 
-def quoted(text: str) -> str:
-    """Return the text as a part of an address."""
-    return quote(text, safe="", errors="replace")
+def describe_mean(estimate: Estimate | ScoreLevel) -> str:
+    """Return "0.48 (95 % interval 0.42-0.54, n=57)", or "not enough data" below 20 scores."""
+    if estimate.n < MIN_SAMPLES:
+        return not_enough_data(estimate)
+    interval = "" if estimate.interval is None else f"95 % interval {format_interval(estimate.interval)}, "
+    return f"{format_number(estimate.mean)} ({interval}n={estimate.n:,})"
 
 
-def sure(one: Estimate | Level) -> str:
-    """Return a mean with its interval and n; "not enough data" under 20 scores."""
-    return f"{number(one.mean)} ({ends(one)})" if one.n >= ENOUGH else few(one)
-
-
-def ends(one: Estimate | Level) -> str:
-    """Return "95 % interval 0.42-0.54, n=57"."""
-    between = "" if one.interval is None else f"95 % interval {interval(one.interval)}, "
-    return f"{between}n={one.n:,}"
-
-
-def few(one: Estimate | Level) -> str:
+def not_enough_data(estimate: Estimate | ScoreLevel) -> str:
     """Return "not enough data (n=7, need 20)"."""
-    return f"not enough data (n={one.n}, need {ENOUGH})"
+    return f"not enough data (n={estimate.n}, need {MIN_SAMPLES})"
 
 
-def known(one: Estimate | Level, before: Before | None, moments: Moments) -> str:
-    """Return "0.78 before (15 Nov to 18 Nov, n=803)", or "0.78 usually" with the baseline that says so."""
-    if before is None:
-        return f"{number(one.mean)} before (n={one.n:,})"
-    what = "before (" if before.baseline is None else f"usually (baseline {before.baseline}, "
-    return f"{number(one.mean)} {what}{moments.days(before.since, before.until)}, n={one.n:,})"
+def describe_reference(estimate: Estimate | ScoreLevel, period: ComparisonPeriod | None, dates: DateFormatter) -> str:
+    """Return "0.78 before (15 Nov to 18 Nov, n=803)", or "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"."""
+    mean = format_number(estimate.mean)
+    if period is None:
+        return f"{mean} before (n={estimate.n:,})"
+    name = "before" if period.baseline is None else f"in baseline {period.baseline}"
+    return f"{mean} {name} ({dates.date_range(period.since, period.until)}, n={estimate.n:,})"
 
 
-def before_named(before: Before, view: View) -> str:
-    """Return "baseline 2, 13 Nov to 18 Nov", or "before, 13 Nov to 18 Nov", in the visitor's zone."""
-    days = Moments(view.until, view.zone).days(before.since, before.until)
-    return f"before, {days}" if before.baseline is None else f"baseline {before.baseline}, {days}"
+def describe_period(period: ComparisonPeriod, view: ViewParams) -> str:
+    """Return "baseline 2, 13 Nov to 18 Nov" or "before, 13 Nov to 18 Nov" in the visitor's time zone."""
+    dates = DateFormatter(view.until, view.zone).date_range(period.since, period.until)
+    return f"before, {dates}" if period.baseline is None else f"baseline {period.baseline}, {dates}"
 
 
 def more_routes(count: int) -> str:
-    """Return "1 more route", "2 more routes"."""
+    """Return "1 more route" or "2 more routes"."""
     return "1 more route" if count == 1 else f"{count} more routes"
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Writes moments in a zone; the year only where it is not this one."""
-
-    now: datetime
-    zone: ZoneInfo | None
-
-    def day(self, moment: datetime) -> str:
-        """Return "18 Nov"."""
-        local, now = moment.astimezone(self.zone), self.now.astimezone(self.zone)
-        return f"{local.day} {local:%b}" if local.year == now.year else f"{local.day} {local:%b %Y}"
-
-    def days(self, since: datetime, until: datetime) -> str:
-        """Return "15 Nov to 18 Nov"."""
-        first, last = self.day(since), self.day(until)
-        return first if first == last else f"{first} to {last}"
-
-    def clock(self, moment: datetime) -> str:
-        """Return "18 Nov 19:00"."""
-        return f"{self.day(moment)} {moment.astimezone(self.zone):%H:%M}"
-
-
-def length(passed: timedelta) -> str:
-    """Return "3 days", "30 hours"."""
-    hours = int(passed.total_seconds() // 3600)
-    return counted(hours // 24, "day") if hours >= 48 else counted(hours, "hour")

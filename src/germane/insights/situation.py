@@ -1,4 +1,4 @@
-"""What a verdict is made from: the last day beside the time before, open alerts, and what has no score."""
+"""The facts a verdict is built from, and how open alerts relate to routes and charts."""
 
 from __future__ import annotations
 
@@ -9,123 +9,160 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from germane.alert import Alert
-from germane.storage import Bucket, Comparison, Comparisons, Coverage, Estimate, ServiceSummary
-from germane.storage.stats.two_sample import judged
+from germane.annotation import Marker
+from germane.insights.charts import ChartMarker
+from germane.insights.formatting import humanize, quote_segment, shorten
+from germane.storage import Bucket, Comparison, Comparisons, Coverage, Estimate, ServiceSummary, mark_significant_drops
 
 DAY: Final = timedelta(hours=24)
-"""What is called now."""
-MEANS: Final = frozenset({"drop", "floor"})
-"""Kinds of alerts about means."""
-RATES: Final = frozenset({"low_rate", "noncommittal_rate"})
-"""Kinds of alerts about shares of answers."""
-MIN_DROP: Final = 0.05
-"""A mean that moved by less did not change, where no rule says otherwise."""
-TOLD: Final = frozenset({"firing", "recovering"})
-"""States of alerts that somebody was told of; what is pending may be nothing."""
+"""The length of the current window: "now" means the last 24 hours."""
+MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
+"""Types of rules about a mean score."""
+SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
+"""Types of rules about a share of answers."""
+DEFAULT_MIN_DROP: Final = 0.05
+"""The smallest change of a mean that counts, unless the drop rule sets another one."""
+NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
+"""States of alerts that channels were notified of. Pending alerts may pass without a notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """What the last day is compared with."""
+class ComparisonPeriod:
+    """The period that the last day is compared with."""
 
     since: datetime
     """UTC."""
     until: datetime
     baseline: int | None = None
-    """Its version, where it is the time that a baseline was learned from."""
+    """The baseline's version if this is the period it was learned from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """All that is known of one service and scorer, of the last 24 hours."""
+    """The last 24 hours of one service and scorer, as far as the verdict needs them."""
 
     scorer: str | None
-    """None where nothing has ever been scored."""
+    """None if nothing has ever been scored."""
     now: datetime
     zone: ZoneInfo | None = None
-    """In which moments are written."""
+    """The time zone of dates in the verdict."""
     current: ServiceSummary | None = None
-    """By the newest fingerprint; None without a score."""
-    usual: Estimate | None = None
-    """The same service and fingerprint before."""
-    before: Before | None = None
+    """The mean by the newest fingerprint; None without a score."""
+    reference: Estimate | None = None
+    """The mean of the same service and fingerprint in the reference period."""
+    reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Of the newest fingerprint, and of what was measured by another one."""
-    min_drop: float = MIN_DROP
-    """A mean that moved by less did not change."""
+    """Routes by the newest fingerprint, and routes last scored by another one."""
+    min_drop: float = DEFAULT_MIN_DROP
+    """Smaller changes of a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
-    """By route, since when about its scores are lower."""
+    """The estimated start of a drop, by route."""
     onset_step: timedelta = timedelta(hours=1)
-    """How exact these are."""
+    """The resolution of the onsets."""
     alerts: Sequence[Alert] = ()
-    """Open ones of the service, that somebody was told of."""
+    """Open alerts of the service that channels were notified of."""
     coverage: Sequence[Coverage] = ()
-    """Of the last day, the service's, by whichever scorer."""
+    """Outcomes of the service's answers of the last day, for every scorer."""
     answered_at: datetime | None = None
-    """When the newest answer was given; None where there is none."""
+    """When the newest answer was given; None without an answer."""
     scored_at: datetime | None = None
-    """When the newest answer was given that has a score."""
-    trouble: str | None = None
-    """What tasks wait for that were tried in vain: a reason."""
+    """When the newest scored answer was given."""
+    retry_reason: str | None = None
+    """Why tasks are waiting for a retry."""
     has_judge: bool = True
-    """Whether this process's settings name a judge or scorers."""
+    """Whether the settings of this process name a judge or scorers."""
     has_worker: bool = True
 
     @property
     def routes(self) -> list[Comparison]:
-        """The routes by the newest fingerprint."""
+        """Comparisons of routes by the newest fingerprint."""
         if self.comparisons is None or self.current is None:
             return []
-        return [one for one in self.comparisons.routes if one.fingerprint == self.current.fingerprint]
+        return [line for line in self.comparisons.routes if line.fingerprint == self.current.fingerprint]
 
     @property
     def whole(self) -> Comparison | None:
-        """The service as a whole, its routes weighed as they were before; of a single route that one."""
+        """The comparison of the whole service, with routes weighted as in the reference period.
+
+        If only one route can be compared, its comparison.
+        """
         if self.comparisons is None or self.current is None:
             return None
-        newest = [one for one in self.comparisons.services if one.fingerprint == self.current.fingerprint]
-        compared = [one for one in self.routes if one.compared]
+        newest = [line for line in self.comparisons.services if line.fingerprint == self.current.fingerprint]
+        compared = [line for line in self.routes if line.is_comparable]
         return newest[0] if newest else compared[0] if len(compared) == 1 else None
 
 
-def risen(found: Comparisons) -> list[Comparison]:
-    """Return what rose for sure, also among as many comparisons: as a drop is found, with both sides exchanged."""
-    turned = [_turned(one) for one in (*found.services, *found.routes)]
-    return [_turned(one) for one in judged(turned, found.min_drop) if one.finding == "dropped"]
+def find_rises(comparisons: Comparisons) -> list[Comparison]:
+    """Return significant rises, corrected for the number of comparisons like drops: with the two sides swapped."""
+    swapped = [_swap(line) for line in (*comparisons.services, *comparisons.routes)]
+    return [_swap(line) for line in mark_significant_drops(swapped, comparisons.min_drop) if line.finding == "dropped"]
 
 
-def _turned(one: Comparison) -> Comparison:
-    difference = None if one.difference is None else -one.difference
-    interval = None if one.interval is None else (-one.interval[1], -one.interval[0])
-    return replace(one, before=one.after, after=one.before, difference=difference, interval=interval)
+def _swap(line: Comparison) -> Comparison:
+    difference = None if line.difference is None else -line.difference
+    interval = None if line.interval is None else (-line.interval[1], -line.interval[0])
+    return replace(line, before=line.after, after=line.before, difference=difference, interval=interval)
 
 
-def onset_of(buckets: Iterable[Bucket], fingerprint: str, usual: float | None = None) -> datetime | None:
-    """Return since when scores are lower: where two levels, split there, fit the means best; None if none is lower.
+def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float | None = None) -> datetime | None:
+    """Return when scores became lower: the split into two levels that fits best; None if no split is a drop.
 
     Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
 
     Args:
-        buckets: Of one route.
-        fingerprint: Only this one's.
-        usual: The mean before. Where the level before the split is not nearer to it than the one behind, the drop is
-            older than the buckets.
+        buckets: Buckets of one route.
+        fingerprint: Buckets of other fingerprints are ignored.
+        reference: The mean of the reference period. If the level before the split is not closer to it than to the
+            level after the split, the drop is older than the buckets and the result is None.
     """
-    line = sorted((one for one in buckets if one.fingerprint == fingerprint), key=lambda one: one.start)
-    splits = [(_gain(line[:place], line[place:]), place) for place in range(1, len(line))]
-    gain, place = max(splits, default=(0.0, 0))
+    series = sorted((bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda one: one.start)
+    gain, split = 0.0, 0
+    for index in range(1, len(series)):
+        n, m = _total(series[:index]), _total(series[index:])
+        before, after = _mean(series[:index]), _mean(series[index:])
+        reduction = 0.0 if after >= before else n * m / (n + m) * (before - after) ** 2
+        gain, split = max((gain, split), (reduction, index))
     if gain <= 0:
         return None
-    before, after = _mean(line[:place]), _mean(line[place:])
-    return None if usual is not None and before - after < usual - before else line[place].start
+    before, after = _mean(series[:split]), _mean(series[split:])
+    return None if reference is not None and before - after < reference - before else series[split].start
 
 
-def _gain(earlier: Sequence[Bucket], later: Sequence[Bucket]) -> float:
-    """Return how much of the squares a split takes away; 0 where the later part is not lower."""
-    n, m = sum(one.n for one in earlier), sum(one.n for one in later)
-    before, after = _mean(earlier), _mean(later)
-    return 0.0 if after >= before else n * m / (n + m) * (before - after) ** 2
+def _total(buckets: Sequence[Bucket]) -> int:
+    return sum(bucket.n for bucket in buckets)
 
 
 def _mean(buckets: Sequence[Bucket]) -> float:
-    return sum(one.n * one.mean for one in buckets) / sum(one.n for one in buckets)
+    return sum(bucket.n * bucket.mean for bucket in buckets) / _total(buckets)
+
+
+def alert_began_at(alert: Alert) -> datetime:
+    """Return the estimated onset of an alert, or the time it was found."""
+    return alert.onset or alert.starts_at
+
+
+def affected_routes(alert: Alert) -> list[str]:
+    """Return the route of an alert, or the routes that contribute to a drop of the whole service."""
+    if alert.route is not None:
+        return [alert.route]
+    return [shift.name for shift in alert.shifts if shift.dimension == "route" and shift.since.mean < shift.before.mean]
+
+
+def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
+    """Whether an alert is about a route, or about its service as a whole."""
+    routes = affected_routes(alert)
+    return service in {None, alert.service} and (route in routes or not routes)
+
+
+def chart_markers(
+    alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None
+) -> tuple[ChartMarker, ...]:
+    """Return the markers of a chart, oldest first. The chart of one route leaves out the route's name."""
+    flags = []
+    for alert in alerts:
+        names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
+        label = " on ".join([f"alert: {shorten(humanize(alert.rule), 60).lower()}", *names])
+        flags.append(ChartMarker(alert_began_at(alert), label, "alert", f"/alerts/{quote_segment(alert.id)}"))
+    flags += [ChartMarker(marker.at, shorten(marker.name, 60), "deploy") for marker in markers]
+    return tuple(sorted(flags, key=lambda flag: flag.at))

@@ -1,48 +1,48 @@
-"""The worst answers, for each what it answers in place of the question asked, and whether people agree."""
+"""The worst answers: what each one answers instead of the question asked, and whether people agree with the judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from germane.exchange import Exchange
-from germane.insights.explanation import finite
-from germane.score import LOWEST, Score
-from germane.storage import Disagreement, RouteMean, Scored, ServiceSummary, Store
+from germane.insights.explanation import NONCOMMITTAL, finite_number
+from germane.score import LOWEST_BAND, Score
+from germane.storage import Disagreement, RouteMean, ScoredExchange, ServiceSummary, TrackingStore
 
-WORST: Final = 10
-REFUSALS: Final = 3
-"""As many of the worst answers may be refusals where there are others."""
-LABELS: Final = 200
-"""As many of people's newest labels are compared with scores: all of thousands would take too long for a page."""
-NONCOMMITTAL: Final = "noncommittal"
+MAX_WORST_ANSWERS: Final = 10
+MAX_REFUSALS: Final = 3
+"""The number of refusals among the worst answers, if there are other answers."""
+MAX_LABELS: Final = 200
+"""The newest labels that are compared with scores; comparing thousands takes too long for a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
+class WorstAnswer:
     """One of the worst answers."""
 
     exchange: Exchange
     score: Score
     reads_like: str | None
-    """The written question that is least like the one asked; of scorers that write none why the score is what it is;
-    None of a refusal, which has no such questions."""
+    """The generated question least similar to the question asked, or the score's explanation; None for a refusal."""
 
 
-def worst_answers(store: Store, mean: RouteMean | ServiceSummary, since: datetime, until: datetime) -> list[Worst]:
-    """Return the lowest, of which no more than a few are refusals: all of those have 0, and would be the whole list.
+def load_worst_answers(
+    store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
+) -> list[WorstAnswer]:
+    """Return the lowest scores. All refusals score 0, so only a few of them are included.
 
     Args:
         store: The database.
-        mean: Of whose scores: service, scorer and fingerprint, and the route where it is that of one.
-        since: The window is since <= started_at < until.
-        until: Its end.
+        mean: Identifies service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
+        since: Start of the window since <= started_at < until.
+        until: End of the window.
     """
 
-    def lowest(label: str | None) -> list[Scored]:
-        return store.worst(
+    def load_lowest(label: str | None) -> list[ScoredExchange]:
+        return store.answers.worst(
             scorer=mean.scorer,
             service=mean.service,
             route=mean.route if isinstance(mean, RouteMean) else None,
@@ -50,53 +50,56 @@ def worst_answers(store: Store, mean: RouteMean | ServiceSummary, since: datetim
             label=label,
             since=since,
             until=until,
-            limit=WORST,
+            limit=MAX_WORST_ANSWERS,
         )
 
-    found = lowest(None)
-    refusals = [one for one in found if one.score.label == NONCOMMITTAL]
-    if len(refusals) > REFUSALS:
-        others = [one for one in found if one.score.label != NONCOMMITTAL]
-        others = max(others, lowest(LOWEST) if len(found) == WORST else [], key=len)
-        shown = max(REFUSALS, WORST - len(others))
-        found = sorted([*refusals[:shown], *others], key=lambda one: one.score.value or 0.0)[:WORST]
-    return worst_of(found)
+    lowest = load_lowest(None)
+    refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL]
+    if len(refusals) > MAX_REFUSALS:
+        others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL]
+        more = load_lowest(LOWEST_BAND) if len(lowest) == MAX_WORST_ANSWERS else []
+        others = max(others, more, key=len)
+        shown = max(MAX_REFUSALS, MAX_WORST_ANSWERS - len(others))
+        lowest = sorted([*refusals[:shown], *others], key=lambda answer: answer.score.value or 0.0)
+    return as_worst_answers(lowest[:MAX_WORST_ANSWERS])
 
 
-def disagreement_of(
-    store: Store, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
+def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:
+    """Return scored answers with what they read like, in the same order."""
+    return [
+        WorstAnswer(exchange=answer.exchange, score=answer.score, reads_like=reads_like(answer.score))
+        for answer in answers
+    ]
+
+
+def reads_like(score: Score) -> str | None:
+    """Return the generated question least similar to the question asked, or the score's explanation."""
+    if score.label == NONCOMMITTAL:
+        return None
+    questions = score.details.get("questions")
+    similarities = [
+        (similarity, question)
+        for question in (questions if isinstance(questions, list) else ())
+        if isinstance(question, Mapping)
+        if (similarity := finite_number(question.get("similarity"))) is not None
+    ]
+    if not similarities:
+        return score.explanation
+    _, least_similar = min(similarities, key=lambda pair: pair[0])
+    return str(least_similar.get("text", ""))
+
+
+def load_disagreement(
+    store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> Disagreement | None:
-    """Return how often people disagree with these scores; None where nobody has labelled an answer of the window."""
-    found = store.disagreements(
+    """Return how often people disagree with these scores; None if no answer of the window has a label."""
+    disagreements = store.labels.count_disagreements(
         scorer=mean.scorer,
         service=mean.service,
         route=mean.route if isinstance(mean, RouteMean) else None,
         fingerprint=mean.fingerprint,
         since=since,
         until=until,
-        newest=LABELS,
+        newest=MAX_LABELS,
     )
-    return found[0] if found else None
-
-
-def worst_of(found: Sequence[Scored]) -> list[Worst]:
-    """Return answers ready to be shown, in their order."""
-    return [Worst(exchange=one.exchange, score=one.score, reads_like=reads_like(one.score)) for one in found]
-
-
-def reads_like(score: Score) -> str | None:
-    """Return the written question that is least like the one asked, else the score's explanation."""
-    if score.label == NONCOMMITTAL:
-        return None
-    written = [
-        (similarity, one)
-        for one in _questions(score.details)
-        if (similarity := finite(one.get("similarity"))) is not None
-    ]
-    _, farthest = min(written, key=lambda pair: pair[0], default=(0.0, None))
-    return score.explanation if farthest is None else str(farthest.get("text", ""))
-
-
-def _questions(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    written = details.get("questions")
-    return [one for one in written if isinstance(one, Mapping)] if isinstance(written, list) else []
+    return disagreements[0] if disagreements else None

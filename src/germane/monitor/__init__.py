@@ -1,14 +1,16 @@
-"""What runs in the background: sampling, scoring, watching, alerting."""
+"""Background work of one process: sampling, scoring, alert evaluation, delivery and maintenance."""
 
 from __future__ import annotations
 
 from germane.alert import Alert
-from germane.alerting.channels import Callback, Channel
+from germane.alerting import Callback, Channel
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.quota.limiter import own_pace, shared_pace
-from germane.monitor.scoring.circuit_breaker import Admission, Pause, retry_after
+from germane.monitor.quota.limiter import local_rate_limiter, rate_limits, shared_rate_limiter
+from germane.monitor.quota.usage import check_judge_price
+from germane.monitor.sampling.eligibility import EligibilityChecker
+from germane.monitor.scoring.circuit_breaker import Admission, CircuitBreaker, retry_after
 from germane.monitor.service import Monitor
-from germane.monitor.supervisor import Status
+from germane.monitor.supervisor import MonitorStatus
 
 __all__ = [
     "Admission",
@@ -16,10 +18,13 @@ __all__ = [
     "Backoff",
     "Callback",
     "Channel",
+    "CircuitBreaker",
+    "EligibilityChecker",
     "Monitor",
-    "Pause",
-    "Status",
-    "own_pace",
+    "MonitorStatus",
+    "check_judge_price",
+    "local_rate_limiter",
+    "rate_limits",
     "retry_after",
-    "shared_pace",
+    "shared_rate_limiter",
 ]

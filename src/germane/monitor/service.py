@@ -1,4 +1,4 @@
-"""The background of one process."""
+"""The monitor: the background work of one process."""
 
 from __future__ import annotations
 
@@ -6,101 +6,98 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from germane.alerting import rules
-from germane.alerting.channels import Channel, Log, build
-from germane.monitor.jobs.retention import Rhythm
+from germane import alerting
+from germane.alerting import Channel, Log, build_channels
+from germane.monitor.jobs.retention import RetentionSchedule
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.scheduler import Scheduler
-from germane.monitor.sampling import eligibility
-from germane.monitor.supervisor import Attach, Background, Parts, Quiet, Status
+from germane.monitor.sampling.eligibility import EligibilityChecker, warn_unused_filters
+from germane.monitor.supervisor import AttachScores, MonitorStatus, Supervisor, SupervisorConfig, SuppressTelemetry
 from germane.scorers import Scorer
 from germane.settings import Settings
-from germane.storage import Store
-from germane.tracer import Waiting
+from germane.storage import TrackingStore
+from germane.tracer import BacklogState
 
 
-async def _nothing() -> None:
-    """Close nothing."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+async def _close_nothing() -> None:
+    """The default of ``close``."""
 
 
 class Monitor:
-    """Samples, scores and watches in the background, in one daemon thread.
+    """Samples, scores and evaluates alert rules in one daemon thread.
 
     Args:
-        store: where exchanges wait and scores go.
-        scorers: which run; with none only the rules are watched.
-        attach: called with an exchange and its scores, once they are saved.
-        suppressed: a context in which nothing is traced or captured; all but ``attach`` is done in it.
-        channels: where alerts go beside the log and the channels of the settings, by name.
-        close: closes the scorers' clients, on their own event loop, when the monitor stops.
-        give_up: called when it begins to stop: judge requests that have not had their turn are not made.
-        spent_until: says until when the budget is spent, for :meth:`status`.
-        backoff: waits between tries of a task, and of a judge that refused.
-        rhythm: when old text, old exchanges and the like are cleared away.
+        store: Where exchanges and scores are stored.
+        scorers: The scorers to run; without any, only rules are evaluated.
+        attach: Called with an exchange and its scores once they are saved.
+        suppressed: A context in which nothing is traced or captured. Everything except ``attach`` runs in it.
+        channels: Alert channels, by name, in addition to the log and the channels of the settings.
+        close: Closes the scorers' clients, on their event loop, when the monitor stops.
+        cancel_judge_requests: Called at the beginning of a stop: cancels judge requests that wait for the rate limiter.
+        budget_exhausted_until: Returns until when the budget is spent, for :meth:`status`.
+        backoff: The delays between attempts of a task, and between probes of a judge.
+        retention_schedule: When old data is deleted.
 
     Raises:
-        SettingsError: a predicate cannot be imported.
+        SettingsError: A predicate cannot be imported.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         scorers: Sequence[Scorer],
         settings: Settings,
         *,
-        attach: Attach,
-        suppressed: Quiet = contextlib.nullcontext,
+        attach: AttachScores,
+        suppressed: SuppressTelemetry = contextlib.nullcontext,
         channels: Mapping[str, Channel] | None = None,
-        clock: Callable[[], datetime] = _now,
-        close: Callable[[], Awaitable[None]] = _nothing,
-        give_up: Callable[[], object] = lambda: None,
-        spent_until: Callable[[], datetime | None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        close: Callable[[], Awaitable[None]] = _close_nothing,
+        cancel_judge_requests: Callable[[], object] = lambda: None,
+        budget_exhausted_until: Callable[[], datetime | None] = lambda: None,
         backoff: Backoff | None = None,
-        rhythm: Rhythm | None = None,
+        retention_schedule: RetentionSchedule | None = None,
     ) -> None:
-        rules.tell_unfed(settings.rules, [scorer.name for scorer in scorers])
-        eligibility.tell_unused(settings.filters, [scorer.name for scorer in scorers])
-        parts = Parts(
+        names = [scorer.name for scorer in scorers]
+        alerting.warn_about_missing_scorers(settings.rules, names)
+        warn_unused_filters(settings.filters, names)
+        config = SupervisorConfig(
             store=store,
             scorers=tuple(scorers),
             settings=settings,
-            fitness=eligibility.Fitness(scorers, filters=settings.filters, always=settings.always),
+            eligibility=EligibilityChecker(scorers, filters=settings.filters, always_score=settings.always_score),
             attach=attach,
             suppressed=suppressed,
-            channels={"log": Log(), **build(settings), **(channels or {})},
+            channels={"log": Log(), **build_channels(settings), **(channels or {})},
             clock=clock,
             close=close,
-            give_up=give_up,
-            spent_until=spent_until,
+            cancel_judge_requests=cancel_judge_requests,
+            budget_exhausted_until=budget_exhausted_until,
             backoff=backoff or Backoff(),
-            rhythm=rhythm or Rhythm(),
+            retention_schedule=retention_schedule or RetentionSchedule(),
         )
-        self._scheduler = Scheduler(lambda: Background(parts), tick=settings.tick)
+        self._scheduler = Scheduler(lambda: Supervisor(config), poll_interval=settings.poll_interval)
 
     def start(self) -> None:
-        """Start the thread, unless it runs. A forked child has none until it is started there."""
+        """Start the thread unless it is running. A forked child has no thread until it calls this."""
         self._scheduler.start()
 
     def stop(self, timeout: float = 10.0) -> bool:
-        """Take no more work, finish or hand back what is held, close the clients and end the thread.
+        """Accept no more work, finish or hand back what is held, close the clients and end the thread.
 
         Returns:
-            Whether all of that was done within ``timeout`` seconds. What was cut short is handed back as well, or its
-            lease runs out: another process or a later start scores it.
+            Whether all of that succeeded within ``timeout`` seconds. Interrupted work is handed back, or its lease
+            expires: another process or a later start scores it.
         """
         return self._scheduler.stop(timeout)
 
     @property
-    def waiting(self) -> Waiting | None:
-        """What waits in the database, where this process reads it for gauges; may be read from any thread."""
-        work = self._scheduler.work
-        return work.waiting if isinstance(work, Background) else None
+    def queue_metrics(self) -> BacklogState | None:
+        """The last snapshot of the queue in the database; None if another process reads it. Thread-safe."""
+        service = self._scheduler.service
+        return service.queue_metrics if isinstance(service, Supervisor) else None
 
-    def status(self) -> Status:
-        """Return how the background is doing; may be called from any thread."""
-        work = self._scheduler.work
-        return work.status() if isinstance(work, Background) else Status(running=self._scheduler.running)
+    def status(self) -> MonitorStatus:
+        """Return the status of the background jobs. Thread-safe."""
+        service = self._scheduler.service
+        return service.status() if isinstance(service, Supervisor) else MonitorStatus(running=self._scheduler.running)

@@ -1,4 +1,4 @@
-"""The jobs in the background, put together."""
+"""The supervisor: wires the background jobs of one process and stops them in order."""
 
 from __future__ import annotations
 
@@ -15,375 +15,372 @@ from importlib.metadata import version
 from typing import Final
 
 from germane.alert import Alert
-from germane.alerting.channels import Channel, takers
-from germane.alerting.evaluator import Lookout
-from germane.daemon_pool import Threads
+from germane.alerting import AlertEvaluator, Channel, channel_filters
+from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
-from germane.monitor.jobs.delivery import Delivery, Desk, Makers
-from germane.monitor.jobs.queue_metrics import Measuring
-from germane.monitor.jobs.retention import Housekeeping, Rhythm
-from germane.monitor.jobs.rollups import Rollups
+from germane.monitor.jobs.delivery import DeliveryContext, DeliveryFactories, NotificationDispatcher
+from germane.monitor.jobs.queue_metrics import QueueMetricsJob
+from germane.monitor.jobs.retention import RetentionJob, RetentionSchedule
+from germane.monitor.jobs.rollups import RollupJob
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.heartbeat import Heartbeat
 from germane.monitor.loop.job import Job, JobStatus
-from germane.monitor.loop.leader import Office
-from germane.monitor.loop.outage_log import Voice
-from germane.monitor.loop.scheduler import Tick
-from germane.monitor.quota.limiter import longest_wait, places_for
-from germane.monitor.quota.usage import told_spent
-from germane.monitor.sampling.budget_allocation import assumed
-from germane.monitor.sampling.candidate_pool import Pool
-from germane.monitor.sampling.eligibility import Fitness
-from germane.monitor.sampling.feedback_requeue import Objections
-from germane.monitor.sampling.proxy_scores import proxy_for
-from germane.monitor.sampling.sampler import Sampling
-from germane.monitor.scoring.result_writer import Failing, Results
-from germane.monitor.scoring.worker import Limits, Scoring
+from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.outage_log import OutageLog
+from germane.monitor.loop.scheduler import PeriodicJob
+from germane.monitor.quota.limiter import max_concurrency, max_queue_wait
+from germane.monitor.quota.usage import exhausted_message
+from germane.monitor.sampling.budget_allocation import default_cost
+from germane.monitor.sampling.candidate_pool import CandidatePool
+from germane.monitor.sampling.eligibility import EligibilityChecker
+from germane.monitor.sampling.feedback_requeue import FeedbackRequeue
+from germane.monitor.sampling.proxy_scores import build_proxy_scorer
+from germane.monitor.sampling.sampler import Sampler
+from germane.monitor.scoring.result_writer import FailureLog, ResultWriter
+from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
-from germane.scorers import Scorer, asks_judge
+from germane.scorers import Scorer, uses_coalescing_judge
 from germane.settings import Settings
-from germane.storage import JobRuns, Presence, Run, Store
-from germane.tracer import Waiting
+from germane.storage import JobRun, JobRuns, TrackingStore, WorkerHeartbeat
+from germane.tracer import BacklogState
 
-Attach = Callable[[Exchange, Sequence[Score]], object]
-Quiet = Callable[[], AbstractContextManager[object]]
+AttachScores = Callable[[Exchange, Sequence[Score]], object]
+SuppressTelemetry = Callable[[], AbstractContextManager[object]]
 
-JOBS: Final = ("sample", "score", "save", "watch")
-TICKING: Final = ("sample", "watch", "deliver", "roll")
-"""What is done at every tick; ``score`` and ``save`` are done when there is something to do."""
-KEEPING: Final = "housekeeping"
-SAMPLER: Final = "sampler"
-WATCHER: Final = "watcher"
-STORE_CALLS: Final = 4
-"""Calls to the database at a time."""
-SHORTEST_TERM: Final = 10.0
-"""Seconds for which a process that is gone may still be thought to sample or watch."""
-LAST_BEAT: Final = 1.0
-"""Seconds that stopping waits for a heartbeat under way."""
-SHARE_FOR_JUDGES: Final = 0.6
-"""Of the time for stopping, what requests under way may take. The rest is for saving, alerts and closing."""
+MAIN_JOBS: Final = ("sample", "score", "save", "evaluate")
+POLLED_JOBS: Final = ("sample", "evaluate", "deliver", "rollup")
+"""Jobs that run at every poll interval; ``score`` and ``save`` run when there is something to do."""
+RETENTION_JOB: Final = "retention"
+SAMPLER_LEASE: Final = "sampler"
+EVALUATOR_LEASE: Final = "watcher"
+STORE_THREADS: Final = 4
+"""The number of concurrent database calls."""
+MIN_LEASE_TTL: Final = 10.0
+"""The shortest TTL of a leader lease, in seconds: how long a crashed leader delays its successor."""
+HEARTBEAT_STOP_TIMEOUT: Final = 1.0
+"""Seconds that stopping waits for a heartbeat in progress."""
+JUDGE_TIMEOUT_SHARE: Final = 0.6
+"""The share of the stop timeout for judge requests in flight. The rest is for saving, notifications and closing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a monitor is made of."""
+class SupervisorConfig:
+    """What a supervisor is built from; see :class:`germane.monitor.Monitor`."""
 
-    store: Store
+    store: TrackingStore
     scorers: Sequence[Scorer]
     settings: Settings
-    fitness: Fitness
-    attach: Attach
-    suppressed: Quiet
+    eligibility: EligibilityChecker
+    attach: AttachScores
+    suppressed: SuppressTelemetry
     channels: Mapping[str, Channel]
     """By name."""
     clock: Callable[[], datetime]
     close: Callable[[], Awaitable[None]]
-    give_up: Callable[[], object]
-    spent_until: Callable[[], datetime | None]
+    cancel_judge_requests: Callable[[], object]
+    budget_exhausted_until: Callable[[], datetime | None]
     backoff: Backoff
-    rhythm: Rhythm
+    retention_schedule: RetentionSchedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How the background is doing."""
+class MonitorStatus:
+    """The status of the background jobs of one process."""
 
     running: bool
-    jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(JOBS, JobStatus()))
-    """By name: ``sample``, ``score``, ``save``, ``watch``, ``deliver``, ``roll``, ``housekeeping``; ``beat`` where
-    one scores."""
+    jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(MAIN_JOBS, JobStatus()))
+    """By name: ``sample``, ``score``, ``save``, ``evaluate``, ``deliver``, ``rollup``, ``retention``, and
+    ``heartbeat`` in a process with scorers."""
     in_flight: int = 0
-    """Scorers at work for an exchange now."""
+    """The number of scorers that are running for an exchange now."""
     unsaved: int = 0
-    """Exchanges that are scored and not saved yet."""
+    """The number of exchanges whose scores are not saved yet."""
     judge_problem: str | None = None
-    """Why a scorer leaves its judge alone for a while: a rejected key, a server that is away."""
+    """Why a circuit breaker pauses a scorer: a rejected key, an unreachable server."""
     budget_problem: str | None = None
-    """Until when the budget is spent; None while there is room, or without one."""
+    """Until when the budget is spent; None while it has room, or without a budget."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """Per channel why it did not take its last notification, or can take none from here."""
+    """By channel that does not work, the error of its last attempt, or why it cannot send from this process."""
     open_alerts: tuple[Alert, ...] = ()
-    """What was open at the last look, whoever looked."""
+    """The open alerts after the last evaluation by any process."""
 
 
-class Background:
-    """One run of the background; lives on the event loop of its thread."""
+class Supervisor:
+    """One run of the background jobs. It lives on the event loop of the background thread."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._voice, self._failing = Voice(), Failing()
+    def __init__(self, config: SupervisorConfig) -> None:
+        store, settings = config.store, config.settings
+        self._config = config
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._sampler, self._watcher = self._office(SAMPLER), self._office(WATCHER)
-        self._threads = Threads(STORE_CALLS, name="germane-monitor-store")
-        self._delivery = self._make_delivery()
-        self._lookout = self._make_lookout()
+        self._outage_log, self._failure_log = OutageLog(), FailureLog()
         self._open_alerts: tuple[Alert, ...] = ()
-        self._results = Results(parts.store, owner=self._owner, threads=self._threads, attach=self._attach)
-        self._sampling = self._make_sampling()
-        self._objections = self._make_objections()
-        self._measuring = Measuring(parts.store, parts.settings, office=self._sampler, threads=self._threads)
-        self._rollups = self._make_rollups()
-        self._scoring = self._make_scoring()
-        self._lease = timedelta(seconds=parts.settings.lease)
-        self._woken = parts.clock()
-        self._told: dict[str, Sequence[Run]] = {}
-        self._every = dict.fromkeys(TICKING, parts.settings.tick) | {KEEPING: parts.rhythm.every.total_seconds()}
+        self._last_wake_up = config.clock()
+        self._reported_runs: dict[str, Sequence[JobRun]] = {}
+        self._lease = timedelta(seconds=settings.task_lease)
+        self._thread_pool = DaemonThreadPool(STORE_THREADS, name="germane-monitor-store")
+        self._sampler_lease, self._evaluator_lease = self._new_lease(SAMPLER_LEASE), self._new_lease(EVALUATOR_LEASE)
+        self._results = ResultWriter(store, owner=self._owner, thread_pool=self._thread_pool, attach=self._attach)
+        self._sampler = self._new_sampler()
+        self._feedback_requeue = FeedbackRequeue(
+            store,
+            config.eligibility,
+            {scorer.name: scorer.fingerprint for scorer in config.scorers},
+            leader=self._sampler_lease,
+            thread_pool=self._thread_pool,
+            lease_holder=None if settings.budget is None else (SAMPLER_LEASE, self._owner),
+        )
+        self._scoring = ScoringWorker(
+            store,
+            config.scorers,
+            self._results,
+            limits=ScoringLimits(
+                max_concurrency(settings), settings.judge_timeout, max_queue_wait(settings), lease=self._lease
+            ),
+            retry_timeout=timedelta(seconds=settings.retry_timeout),
+            backoff=config.backoff,
+            owner=self._owner,
+            thread_pool=self._thread_pool,
+            clock=config.clock,
+        )
+        filters = channel_filters(settings, config.channels)
+        self._evaluator = AlertEvaluator(
+            store,
+            settings,
+            holder=(EVALUATOR_LEASE, self._owner),
+            scorers=[scorer.name for scorer in config.scorers],
+            channels=filters,
+            clock=config.clock,
+        )
+        context = DeliveryContext(
+            store=store,
+            owner=self._owner,
+            threads=self._thread_pool,
+            clock=config.clock,
+            lease=self._lease,
+            alert_url=settings.alert_url,
+        )
+        factories = DeliveryFactories(job=self._new_job, lease=self._new_lease)
+        self._dispatcher = NotificationDispatcher(context, config.channels, filters, factories)
+        self._queue_metrics = QueueMetricsJob(
+            store, settings, leader=self._sampler_lease, thread_pool=self._thread_pool
+        )
+        self._rollups = RollupJob(
+            store,
+            settings.breakdowns,
+            leader=self._new_lease("roller"),
+            thread_pool=self._thread_pool,
+            clock=config.clock,
+        )
+        schedule = config.retention_schedule
+        self._retention = RetentionJob(
+            store, settings.retention, owner=self._owner, schedule=schedule, clock=config.clock
+        )
+        self._sample = self._new_job("sample", self._run_sampling)
+        self._score = self._new_job("score", self._scoring.claim_tasks)
+        self._save = self._new_job("save", self._results.save)
+        self._evaluate = self._new_job("evaluate", self._run_evaluation)
+        self._deliver = self._new_job("deliver", self._dispatcher.wake_due_channels)
+        self._rollup = self._new_job("rollup", self._rollups.run)
+        self._retain = self._new_job(RETENTION_JOB, self._retention.run)
+        self._measure = self._new_job("measure", self._queue_metrics.run)
+        self._reported_jobs = (
+            self._sample,
+            self._score,
+            self._save,
+            self._evaluate,
+            self._deliver,
+            self._rollup,
+            self._retain,
+        )
+
+        async def deregister() -> None:
+            store.workers.deregister_worker(self._owner)
+
         self._heartbeat = Heartbeat(
-            self._job("beat", self._beat), leave=self._job("leave", self._leave), lease=self._lease
+            self._new_job("heartbeat", self._send_heartbeat),
+            deregister=self._new_job("deregister", deregister),
+            lease=self._lease,
         )
-        work = (self._sample_all, self._scoring.claim, self._results.save, self._watch_all)
-        self._sample, self._score, self._save, self._watch = (
-            self._job(name, do) for name, do in zip(JOBS, work, strict=True)
-        )
-        self._housekeeping = self._make_housekeeping()
-        self._keep = self._job(KEEPING, self._housekeeping.run)
-        self._measure = self._job("measure", self._measuring.run)
-        self._roll = self._job("roll", self._rollups.run)
-        self._deliver = self._job("deliver", self._delivery.look)
         self._loops = (
-            asyncio.create_task(_again(self._scoring.changed, self._score)),
-            asyncio.create_task(_again(self._results.changed, self._save)),
-            asyncio.create_task(self._housekeeping.again(self._keep)),
+            asyncio.create_task(_run_when_woken(self._scoring.wait_for_tasks, self._score)),
+            asyncio.create_task(_run_when_woken(self._results.wait_for_results, self._save)),
+            asyncio.create_task(self._retention.run_forever(self._retain)),
         )
-        if parts.scorers:
+        if config.scorers:
             self._heartbeat.start()
 
-    def ticks(self) -> Mapping[str, Tick]:
-        """Return what is done at every tick. Without a scorer nothing is decided on: a later start may bring one."""
-        scoring: dict[str, Tick] = {"sample": self._sample.run, "score": self._wake, "measure": self._measure.run}
-        # It watches without any rule too: scores on their way to the detectors would pile up.
-        always: dict[str, Tick] = {"watch": self._watch.run, "deliver": self._deliver.run, "roll": self._roll.run}
-        return (scoring if self._parts.scorers else {}) | always
+    def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
+        """Return the jobs that run at every poll interval.
+
+        Without a scorer nothing is sampled, because a later start may have one. Rules are evaluated even if there are
+        none: otherwise the scores on their way to the detectors would pile up.
+        """
+        always: dict[str, PeriodicJob] = {
+            "evaluate": self._evaluate.run,
+            "deliver": self._deliver.run,
+            "rollup": self._rollup.run,
+        }
+        if not self._config.scorers:
+            return always
+        return {"sample": self._sample.run, "score": self._wake_up, "measure": self._measure.run} | always
 
     @property
-    def waiting(self) -> Waiting | None:
-        """What waits in the database, where this process reads it; may be read from any thread."""
-        return self._measuring.waiting
+    def queue_metrics(self) -> BacklogState | None:
+        """The last snapshot of the queue; None if another process reads it. Thread-safe."""
+        return self._queue_metrics.snapshot
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
-        left = deadline - asyncio.get_running_loop().time()
-        self._sampling.stopping = self._objections.stopping = self._scoring.stopping = True
-        self._housekeeping.stopping = self._rollups.stopping = True
-        self._parts.give_up()
-        finished = await self._scoring.stop(SHARE_FOR_JUDGES * left)
+        """Finish or hand back all work by ``deadline``, a time of the event loop; return whether nothing was lost."""
+        loop = asyncio.get_running_loop()
+        self._sampler.stopping = self._feedback_requeue.stopping = self._scoring.stopping = True
+        self._retention.stopping = self._rollups.stopping = True
+        self._config.cancel_judge_requests()
+        finished = await self._scoring.stop(JUDGE_TIMEOUT_SHARE * (deadline - loop.time()))
         try:
             async with asyncio.timeout_at(deadline):
-                saved = await self._clear_up()
+                saved = await self._save_and_release()
         except TimeoutError:
             saved = False
-        for loop in self._loops:
-            loop.cancel()
-        await self._delivery.close()
-        self._threads.close()
-        self._housekeeping.close()
+        for task in self._loops:
+            task.cancel()
+        await self._dispatcher.close()
+        self._thread_pool.close()
+        self._retention.close()
         self._heartbeat.stop(0)
-        ended = self._threads.join(deadline - asyncio.get_running_loop().time())
+        ended = self._thread_pool.join(deadline - loop.time())
         return finished and saved and ended
 
-    def status(self) -> Status:
-        """Return how it is doing; may be called from any thread."""
-        beating = {"beat": self._heartbeat.status()} if self._parts.scorers else {}
-        return Status(
+    def status(self) -> MonitorStatus:
+        """Return the status of all jobs. Thread-safe."""
+        heartbeat = {"heartbeat": self._heartbeat.status()} if self._config.scorers else {}
+        return MonitorStatus(
             running=True,
-            jobs={job.name: job.status() for job in self._jobs} | beating,
+            jobs={job.name: job.status() for job in self._reported_jobs} | heartbeat,
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=self._scoring.problem,
             budget_problem=self._budget_problem,
-            channel_problems=self._delivery.problems,
+            channel_problems=self._dispatcher.problems,
             open_alerts=self._open_alerts,
         )
 
-    async def _clear_up(self) -> bool:
-        """Save what is there, hand back what is not, and close; return whether nothing was lost on the way."""
-        handing, resigning = self._job("hand back", self._hand_back), self._job("resign", self._resign)
-        closing = self._job("close", self._parts.close)
-        # What others wait for comes first: a predicate that never returns holds up nothing but what comes after.
-        await self._score.rest()
+    async def _save_and_release(self) -> bool:
+        """Save all results, release tasks and leases, and close; return whether everything succeeded."""
+
+        async def release_tasks() -> None:
+            await self._thread_pool.run(self._heartbeat.stop, HEARTBEAT_STOP_TIMEOUT)
+            await self._thread_pool.run(self._config.store.queue.release_tasks, self._owner)
+
+        async def release_leases() -> None:
+            own = (self._sampler_lease, self._evaluator_lease, self._retention.leader, self._rollups.leader)
+            for lease in (*own, *self._dispatcher.leases):
+                await self._thread_pool.run(lease.release)
+
+        releasing_tasks = self._new_job("release tasks", release_tasks)
+        releasing_leases = self._new_job("release leases", release_leases)
+        closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
+        # First what other processes wait for: a predicate that never returns delays only what follows.
+        await self._score.wait_until_idle()
         await self._save.run()
-        await handing.run()
-        for job in (self._sample, self._watch, self._keep, self._measure, self._deliver, self._roll):
-            await job.rest()
-        draining = self._job("drain", self._delivery.drain)
-        await asyncio.gather(resigning.run(), closing.run(), draining.run())
-        return not (len(self._results) or handing.problem or resigning.problem or closing.problem)
+        await releasing_tasks.run()
+        for job in (self._sample, self._evaluate, self._retain, self._measure, self._deliver, self._rollup):
+            await job.wait_until_idle()
+        await asyncio.gather(releasing_leases.run(), closing.run(), draining.run())
+        return not (len(self._results) or releasing_tasks.problem or releasing_leases.problem or closing.problem)
 
-    async def _hand_back(self) -> None:
-        await self._threads.run(self._heartbeat.stop, LAST_BEAT)
-        await self._threads.run(self._parts.store.release, self._owner)
-
-    async def _resign(self) -> None:
-        for office in (
-            self._sampler,
-            self._watcher,
-            self._housekeeping.office,
-            self._rollups.office,
-            *self._delivery.offices,
-        ):
-            await self._threads.run(office.resign)
-
-    async def _beat(self) -> None:
-        held, longest = self._scoring.held() | self._results.held(), timedelta(seconds=self._parts.backoff.longest)
-        runs = {job.name: job.status().runs for job in self._jobs}
-        ran = {name: some for name, some in runs.items() if some and some != self._told.get(name)}
-        self._parts.store.beat(self._presence(ran), held, lease=self._lease, longest_wait=longest)
-        self._told |= ran
-
-    async def _leave(self) -> None:
-        self._parts.store.dismiss(self._owner)
-
-    @property
-    def _jobs(self) -> tuple[Job, ...]:
-        return self._sample, self._score, self._save, self._watch, self._deliver, self._roll, self._keep
-
-    def _presence(self, ran: Mapping[str, Sequence[Run]]) -> Presence:
-        return Presence(
+    async def _send_heartbeat(self) -> None:
+        config, settings = self._config, self._config.settings
+        runs = {job.name: job.status().runs for job in self._reported_jobs}
+        new_runs = {name: of_job for name, of_job in runs.items() if of_job and of_job != self._reported_runs.get(name)}
+        intervals = dict.fromkeys(POLLED_JOBS, settings.poll_interval)
+        intervals[RETENTION_JOB] = config.retention_schedule.interval.total_seconds()
+        heartbeat = WorkerHeartbeat(
             id=self._owner,
             host=socket.gethostname(),
             pid=os.getpid(),
-            service=self._parts.settings.service,
+            service=settings.service,
             version=version("germane"),
-            scorers={scorer.name: scorer.fingerprint for scorer in self._parts.scorers},
-            concurrency=places_for(self._parts.settings),
+            scorers={scorer.name: scorer.fingerprint for scorer in config.scorers},
+            concurrency=max_concurrency(settings),
             in_flight=self._scoring.in_flight,
             problem=self._scoring.problem or self._budget_problem,
-            jobs=[JobRuns(name=name, every=self._every.get(name), runs=runs) for name, runs in ran.items()],
+            jobs=[JobRuns(name=name, every=intervals.get(name), runs=of_job) for name, of_job in new_runs.items()],
         )
+        held = self._scoring.held_task_ids() | self._results.held_task_ids()
+        longest_delay = timedelta(seconds=config.backoff.longest_delay)
+        config.store.workers.heartbeat(heartbeat, held, lease=self._lease, longest_wait=longest_delay)
+        self._reported_runs |= new_runs
 
     @property
     def _budget_problem(self) -> str | None:
-        until = self._parts.spent_until()
-        return None if until is None or until <= self._parts.clock() else told_spent(until)
+        until = self._config.budget_exhausted_until()
+        return None if until is None or until <= self._config.clock() else exhausted_message(until)
 
-    async def _wake(self) -> None:
-        now = self._parts.clock()
-        if now < self._woken:  # the clock was set back, and what is dated by it has to be brought back
-            self._heartbeat.soon()
-        self._woken = now
+    async def _wake_up(self) -> None:
+        now = self._config.clock()
+        if now < self._last_wake_up:  # the clock was set back: leases have to be renewed by the new time
+            self._heartbeat.send_now()
+        self._last_wake_up = now
         self._scoring.wake()
         self._results.wake()
 
-    async def _sample_all(self) -> None:
-        if await self._sampling.run() + await self._objections.run():
+    async def _run_sampling(self) -> None:
+        if await self._sampler.run() + await self._feedback_requeue.run():
             self._scoring.wake()
 
-    async def _watch_all(self) -> None:
-        if await self._threads.run(self._look):
-            await self._deliver.run()
+    async def _run_evaluation(self) -> None:
+        def evaluate() -> bool:
+            """Evaluate the rules if this process is the leader; return whether there are notifications to send."""
+            has_notifications = False
+            if self._evaluator_lease.acquire():
+                has_notifications = self._evaluator.evaluate()
+            else:
+                self._evaluator.reset()
+            self._open_alerts = tuple(self._config.store.alerts.list_open())
+            return has_notifications
 
-    def _look(self) -> bool:
-        """Look, if it is up to this process; return whether somebody is to be told something."""
-        told = False
-        if self._watcher.held():
-            told = self._lookout.look()
-        else:
-            self._lookout.forget()
-        self._open_alerts = tuple(self._parts.store.open_alerts())
-        return told
+        if await self._thread_pool.run(evaluate):
+            await self._deliver.run()
 
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
-            self._failing.note(score)
-        # In a context of its own: here, unlike in all the rest, spans are made on purpose.
-        Context().run(self._parts.attach, exchange, scores)
+            self._failure_log.record_score(score)
+        # In an empty context, where telemetry is not suppressed: these spans are intended.
+        Context().run(self._config.attach, exchange, scores)
 
-    def _job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
-        return Job(name, work, clock=self._parts.clock, quiet=self._parts.suppressed, voice=self._voice)
+    def _new_job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
+        config = self._config
+        return Job(name, work, clock=config.clock, suppressed=config.suppressed, outage_log=self._outage_log)
 
-    def _office(self, name: str, term: timedelta | None = None) -> Office:
-        lasting = term or timedelta(seconds=max(SHORTEST_TERM, 5 * self._parts.settings.tick))
-        return Office(self._parts.store, name, self._owner, term=lasting, clock=self._parts.clock)
+    def _new_lease(self, name: str, ttl: timedelta | None = None) -> LeaderLease:
+        default_ttl = timedelta(seconds=max(MIN_LEASE_TTL, 5 * self._config.settings.poll_interval))
+        return LeaderLease(self._config.store, name, self._owner, ttl=ttl or default_ttl, clock=self._config.clock)
 
-    def _make_delivery(self) -> Delivery:
-        parts = self._parts
-        desk = Desk(
-            store=parts.store,
-            owner=self._owner,
-            threads=self._threads,
-            clock=parts.clock,
-            lease=timedelta(seconds=parts.settings.lease),
-            link=parts.settings.alert_link,
-        )
-        makers = Makers(job=self._job, office=self._office)
-        return Delivery(desk, parts.channels, takers(parts.settings, parts.channels), makers)
-
-    def _make_lookout(self) -> Lookout:
-        parts = self._parts
-        return Lookout(
-            parts.store,
-            parts.settings,
-            holder=(WATCHER, self._owner),
-            scorers=[scorer.name for scorer in parts.scorers],
-            channels=takers(parts.settings, parts.channels),
-            clock=parts.clock,
-        )
-
-    def _make_housekeeping(self) -> Housekeeping:
-        parts = self._parts
-        retention, rhythm = parts.settings.retention, parts.rhythm
-        return Housekeeping(parts.store, retention, owner=self._owner, rhythm=rhythm, clock=parts.clock)
-
-    def _make_rollups(self) -> Rollups:
-        parts, office = self._parts, self._office("roller")
-        return Rollups(parts.store, parts.settings.trend_by, office=office, threads=self._threads, clock=parts.clock)
-
-    def _make_sampling(self) -> Sampling:
-        parts, settings = self._parts, self._parts.settings
-        pool = Pool(
-            parts.store,
+    def _new_sampler(self) -> Sampler:
+        config, settings = self._config, self._config.settings
+        pool = CandidatePool(
+            config.store,
             budget=settings.budget,
-            rate=settings.rate,
-            assumed=assumed(sum(map(asks_judge, parts.scorers))),
-            holder=(SAMPLER, self._owner),
+            sample_rate=settings.sample_rate,
+            default_cost=default_cost(sum(map(uses_coalescing_judge, config.scorers))),
+            lease_holder=(SAMPLER_LEASE, self._owner),
         )
-        proxy = proxy_for(settings, parts.scorers)
-        return Sampling(
-            parts.store,
-            parts.scorers,
-            rate=settings.rate if settings.budget is None else None,
-            fitness=parts.fitness,
+        proxy_scorer = build_proxy_scorer(settings, config.scorers)
+        return Sampler(
+            config.store,
+            config.scorers,
+            sample_rate=settings.sample_rate if settings.budget is None else None,
+            eligibility=config.eligibility,
             pool=pool,
-            proxies=proxy.of if proxy else None,
-            office=self._sampler,
-            threads=self._threads,
+            score_proxies=proxy_scorer.score_sample if proxy_scorer else None,
+            leader=self._sampler_lease,
+            thread_pool=self._thread_pool,
             attach=self._attach,
-            clock=parts.clock,
-        )
-
-    def _make_objections(self) -> Objections:
-        parts = self._parts
-        fingerprints = {scorer.name: scorer.fingerprint for scorer in parts.scorers}
-        return Objections(
-            parts.store,
-            parts.fitness,
-            fingerprints,
-            office=self._sampler,
-            threads=self._threads,
-            holder=None if parts.settings.budget is None else (SAMPLER, self._owner),
-        )
-
-    def _make_scoring(self) -> Scoring:
-        settings = self._parts.settings
-        return Scoring(
-            self._parts.store,
-            self._parts.scorers,
-            self._results,
-            limits=Limits(
-                places_for(settings),
-                settings.judge_timeout,
-                longest_wait(settings),
-                lease=timedelta(seconds=settings.lease),
-            ),
-            retry_for=timedelta(seconds=settings.retry_for),
-            backoff=self._parts.backoff,
-            owner=self._owner,
-            threads=self._threads,
-            clock=self._parts.clock,
+            clock=config.clock,
         )
 
 
-async def _again(changed: Callable[[], Awaitable[None]], job: Job) -> None:
+async def _run_when_woken(wait: Callable[[], Awaitable[None]], job: Job) -> None:
     while True:
-        await changed()
+        await wait()
         await job.run()

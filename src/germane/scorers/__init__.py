@@ -1,23 +1,34 @@
-"""An exchange in, a score out. No database and no OpenTelemetry here.
+"""Scorers: an exchange in, a score out. This package uses neither a database nor OpenTelemetry.
 
-A scorer of your own has ``name``, ``fingerprint``, ``requires``, ``range`` and ``async def score(exchange)``; see
-:class:`Scorer`. :func:`run` is how scorers are called: it turns whatever they do into a score or a reason.
+A user-defined scorer has ``name``, ``fingerprint``, ``requires``, ``range`` and ``async def score(exchange)``; see
+:class:`Scorer`. Call scorers through :func:`run_scorer`, which turns every outcome into a score or a reason.
 """
 
 from __future__ import annotations
 
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Embedder, Judge, Message, Reply, Scorer, Vectors
-from germane.scorers.base.run import is_rejected, lacks_input, may_succeed_later, run
-from germane.scorers.calibration.labels import COSINES, relabelled
-from germane.scorers.factory.scorer_set import NAMES, Workbench, build, default_names
-from germane.scorers.judge.client import Server
-from germane.scorers.judge.coalescing import SharedJudge, asks_judge
-from germane.scorers.judge.embedding_batcher import Batcher
+from germane.scorers.base.protocols import Embedder, Judge, Reply, Scorer, Token, Vectors
+from germane.scorers.base.run import is_rejected, is_retryable, lacks_input, run_scorer
+from germane.scorers.base.text import normalize_for_comparison
+from germane.scorers.base.vectors import normalize_rows
+from germane.scorers.calibration.baseline_similarity import (
+    MIN_CALIBRATION_EXCHANGES,
+    UnrelatedPairs,
+    distinct_exchanges,
+    measure_unrelated_pairs,
+)
+from germane.scorers.calibration.labels import COSINE_SCORERS, apply_calibration
+from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
+from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, default_scorer_names
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.coalescing import CoalescingJudge, uses_coalescing_judge
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
 from germane.scorers.judge.openai_embedder import OpenAIEmbedder
-from germane.scorers.judge.openai_judge import OpenAIJudge, at_work
-from germane.scorers.judge.prices import Meter, Prices
-from germane.scorers.judge.rate_limit import Pace, Place
+from germane.scorers.judge.openai_judge import OpenAIJudge, exchange_concurrency
+from germane.scorers.judge.prices import PriceList, UsageMeter, price_list_date
+from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, RateLimiter, RequestReservation
+from germane.scorers.local.minilm import MiniLM
 from germane.scorers.local.similarity import LocalSimilarity, is_local_installed
 from germane.scorers.metrics.answer_quality import AnswerQuality
 from germane.scorers.metrics.answer_relevancy import AnswerRelevancy
@@ -32,53 +43,66 @@ from germane.scorers.metrics.intent_match import IntentMatch
 from germane.scorers.metrics.noncommittal import Noncommittal
 from germane.scorers.metrics.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.metrics.question_coverage import QuestionCoverage
-from germane.scorers.plugins import CustomScorer
+from germane.scorers.plugins import FunctionScorer, find_name_conflicts
 from germane.scorers.refusals.rules import find_noncommittal
 
 __all__ = [
-    "COSINES",
-    "NAMES",
+    "BUILTIN_SCORER_NAMES",
+    "BYTES_PER_TOKEN",
+    "COSINE_SCORERS",
+    "EXTRA_OUTPUT_TOKENS",
+    "MIN_CALIBRATION_EXCHANGES",
+    "OUTPUT_TOKEN_FACTOR",
     "AnswerQuality",
     "AnswerRelevancy",
-    "Batcher",
+    "CoalescingJudge",
     "CombinedRelevancy",
     "ContextCoverage",
     "ContextRelevance",
     "ContextSimilarity",
-    "CustomScorer",
     "DirectRelevancy",
     "Embedder",
+    "EmbeddingBatcher",
     "Faithfulness",
+    "FunctionScorer",
     "GuardedRelevancy",
     "IntentMatch",
     "Judge",
     "LocalSimilarity",
-    "Message",
-    "Meter",
+    "MiniLM",
+    "ModelServer",
     "Noncommittal",
     "OpenAIEmbedder",
     "OpenAIJudge",
-    "Pace",
-    "Place",
-    "Prices",
+    "PriceList",
     "QuestionAnswerSimilarity",
     "QuestionCoverage",
+    "RateLimiter",
     "Reply",
+    "RequestReservation",
     "Scorer",
-    "Server",
-    "SharedJudge",
+    "ScorerSet",
+    "Token",
+    "UnrelatedPairs",
+    "UsageMeter",
     "Vectors",
-    "Workbench",
-    "asks_judge",
-    "at_work",
-    "build",
-    "default_names",
+    "apply_calibration",
+    "build_dry_run_scorer",
+    "build_scorers",
+    "default_scorer_names",
+    "distinct_exchanges",
+    "exchange_concurrency",
+    "find_name_conflicts",
     "find_noncommittal",
     "fingerprint",
     "is_local_installed",
     "is_rejected",
+    "is_retryable",
     "lacks_input",
-    "may_succeed_later",
-    "relabelled",
-    "run",
+    "measure_unrelated_pairs",
+    "normalize_for_comparison",
+    "normalize_rows",
+    "price_list_date",
+    "run_scorer",
+    "uses_coalescing_judge",
 ]

@@ -1,191 +1,185 @@
-"""Scorers of other packages: the entry points of the group ``germane.scorers``."""
+"""User-defined scorers: decorated functions, entry points of the group ``germane.scorers``, and modules to import."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import SettingsError, UsageError
 from germane.exchange import Exchange
 from germane.registry import (
-    Declaration,
-    checked_inputs,
-    checked_range,
-    declaration_of,
-    declare,
+    BUILTIN_SCORER_NAMES,
+    NameConflict,
+    ScorerDeclaration,
+    accepts_one_argument,
+    build_declaration,
+    declaration_of_function,
+    declared_name_conflicts,
     qualified_name,
-    takes_an_exchange,
+    validate_range,
+    validate_requires,
 )
 from germane.score import Score
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Scorer
 
-THREADS: Final = 4
-"""Threads of one scorer: as many exchanges it looks at side by side, and as many calls may hang."""
+ENTRY_POINT_GROUP: Final = "germane.scorers"
+SCORER_ATTRIBUTES: Final = ("name", "fingerprint", "requires", "range", "score")
+"""The attributes of the :class:`Scorer` protocol."""
+THREADS_PER_SCORER: Final = 4
+"""Exchanges that one plain function scores concurrently, and calls that can hang before the scorer blocks."""
 
 
-class CustomScorer:
-    """A function of an exchange as a scorer.
+class FunctionScorer:
+    """A scorer that calls a function of an exchange.
 
-    A plain function is called in one of a few threads that are the scorer's own, so that it delays nobody else; an
-    ``async`` function is called on the event loop.
+    Plain functions run in a small thread pool of their own, so that they do not delay other scorers; ``async``
+    functions run on the event loop.
     """
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: ScorerDeclaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
         self.requires = declaration.requires
         self.range = declaration.range
+        function = declaration.function
+        # A callable object has its function in __call__.
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004
+        )
 
     def __repr__(self) -> str:
-        return f"CustomScorer({self.name!r}, {self.declaration.origin})"
+        return f"FunctionScorer({self.name!r}, {self.declaration.origin})"
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of name, version, qualified name, range and requirements.
+        """Fingerprint of name, version, qualified name, range and required inputs.
 
-        The module counts for nothing: run as a script it has another name than in a worker that imports it.
+        The module is not included, because its name differs between a script and a worker that imports it.
         """
-        declaration = self.declaration
         return fingerprint(
             scorer=self.name,
-            version=declaration.version,
+            version=self.declaration.version,
             parameters={
-                "function": qualified_name(declaration.function),
+                "function": qualified_name(self.declaration.function),
                 "range": list(self.range),
                 "requires": sorted(self.requires),
             },
         )
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return what the function returns; a score of it stands under this scorer's name.
+        """Return the function's result. A :class:`Score` is stored under this scorer's name.
 
         Raises:
             Exception: whatever the function raises.
         """
-        result = await self._call(exchange)
-        if isinstance(result, Score):
-            return dataclasses.replace(result, scorer=self.name)
-        return result  # type: ignore[no-any-return]  # the boundary looks at what it is
+        try:
+            call = self._call(exchange) if self._is_async else await self._threads.run(self._call, exchange)
+            result = await call if inspect.isawaitable(call) else call
+        except SystemExit as error:
+            raise RuntimeError(f"SystemExit: {error}") from error  # it would end the event loop
+        return dataclasses.replace(result, scorer=self.name) if isinstance(result, Score) else result
 
     async def aclose(self) -> None:
-        """Let the threads end, without waiting for a call that hangs."""
+        """Stop the threads without waiting for a hanging call."""
         if "_threads" in self.__dict__:
             self._threads.close()
 
-    async def _call(self, exchange: Exchange) -> Any:
-        try:
-            result = self._started(exchange) if self._is_async else await self._threads.run(self._started, exchange)
-            return await result if inspect.isawaitable(result) else result
-        except SystemExit as error:
-            raise RuntimeError(f"SystemExit: {error}") from error  # it would end the loop of all the others
+    @cached_property
+    def _threads(self) -> DaemonThreadPool:
+        return DaemonThreadPool(THREADS_PER_SCORER, name=f"germane-{self.name}")
 
-    def _started(self, exchange: Exchange) -> Any:
+    def _call(self, exchange: Exchange) -> Any:
         try:
             return self.declaration.function(exchange)
         except StopIteration as error:
-            raise RuntimeError("StopIteration") from error  # no future can hold it
-
-    @cached_property
-    def _is_async(self) -> bool:
-        function = self.declaration.function
-        return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called, this is the function
-        )
-
-    @cached_property
-    def _threads(self) -> Threads:
-        return Threads(THREADS, name=f"germane-{self.name}")
-
-
-GROUP: Final = "germane.scorers"
-PARTS: Final = ("name", "fingerprint", "requires", "range", "score")
-"""What makes an object a scorer."""
+            raise RuntimeError("StopIteration") from error  # futures cannot hold it
 
 
 def plugin_names() -> list[str]:
-    """Return the names of all installed plugins; none is loaded."""
-    return sorted(entry_points(group=GROUP).names)
+    """Return the names of all installed entry points, without loading them."""
+    return sorted(entry_points(group=ENTRY_POINT_GROUP).names)
 
 
-def plugin(name: str) -> Scorer | None:
-    """Return the scorer of an installed package; None where no package has one of that name.
+def find_name_conflicts() -> list[NameConflict]:
+    """Return the user-defined scorers that have the name of a built-in one: functions and entry points."""
+    plugins = [entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name in BUILTIN_SCORER_NAMES]
+    return [*declared_name_conflicts(), *(NameConflict(entry.name, _describe_package(entry)) for entry in plugins)]
+
+
+def load_plugin(name: str) -> Scorer | None:
+    """Load the scorer of an installed package; None if no package has an entry point with this name.
+
+    The entry point refers to a function of an exchange, a scorer, or a class or function that makes one.
 
     Raises:
-        SettingsError: it cannot be loaded, is no scorer, or has another name; or several packages have one.
+        SettingsError: several packages have one, or it cannot be loaded, is not a scorer, or has another name.
     """
-    found = list(entry_points(group=GROUP, name=name))
-    if len({entry.value for entry in found}) > 1:
-        raise SettingsError(f"setting scorers: {name!r} is of several packages: {', '.join(map(_package, found))}")
-    return _scorer_of(found[0]) if found else None
+    entries = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
+    if not entries:
+        return None
+    if len({entry.value for entry in entries}) > 1:
+        packages = ", ".join(map(_describe_package, entries))
+        raise SettingsError(f"setting scorers: several packages have a scorer {name!r}: {packages}")
+    what = f"setting scorers: {name!r} of the package {_describe_package(entries[0])}"
+    try:
+        scorer: Scorer = _make_scorer(entries[0].load(), name)
+        defect = scorer_defect(scorer)
+    except Exception as error:  # code of other packages may raise anything
+        raise SettingsError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
+    if defect:
+        raise SettingsError(f"{what} is not a scorer: {defect}")
+    if scorer.name != name:
+        raise SettingsError(f"{what} makes a scorer with another name, {scorer.name!r}")
+    return scorer
 
 
-def flaw_of(candidate: Any) -> str | None:
-    """Return why an object is no scorer; None where it is one."""
-    if absent := [part for part in PARTS if not hasattr(candidate, part)]:
+def scorer_defect(candidate: Any) -> str | None:
+    """Return why an object does not satisfy the :class:`Scorer` protocol; None if it does."""
+    if absent := [name for name in SCORER_ATTRIBUTES if not hasattr(candidate, name)]:
         return f"it has no {', no '.join(absent)}"
     try:
-        checked_inputs(candidate.requires)
-        checked_range(candidate.range)
+        validate_requires(candidate.requires)
+        validate_range(candidate.range)
     except (UsageError, TypeError) as error:
         return str(error)
     return None
 
 
-def _package(entry: EntryPoint) -> str:
-    return f"{entry.dist.name if entry.dist else '?'} ({entry.value})"
-
-
-def _scorer_of(entry: EntryPoint) -> Scorer:
-    where = f"setting scorers: {entry.name!r} of the package {_package(entry)}"
-    try:
-        made: Scorer = _made(entry.load(), entry.name)
-        flaw = flaw_of(made)
-    # The code of other packages, as scorers themselves are: whatever it raises is told with its name.
-    except Exception as error:
-        raise SettingsError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-    if flaw:
-        raise SettingsError(f"{where} is no scorer: {flaw}")
-    if made.name != entry.name:
-        raise SettingsError(f"{where} gives a scorer of another name, {made.name!r}")
-    return made
-
-
-def _made(loaded: Any, name: str) -> Any:
-    """Return a scorer out of a function, a scorer, or a class or function that makes one."""
-    if not callable(loaded) or (hasattr(loaded, "score") and not inspect.isclass(loaded)):
-        return loaded
-    if known := declaration_of(loaded):
-        return CustomScorer(known)
-    if inspect.isclass(loaded) or not takes_an_exchange(loaded):
-        return _called(loaded)
-    return CustomScorer(declare(loaded, name=name))
-
-
-def _called(factory: Callable[[], Any]) -> Any:
-    made = factory()
-    if inspect.iscoroutine(made):
-        made.close()
-        raise UsageError("what makes a scorer cannot be async")
-    return made
-
-
 def import_modules(names: Iterable[str]) -> None:
-    """Import the modules, in their order. What one raises, other than that an import failed, is raised as it is.
+    """Import the modules in order. Exceptions other than a failed import are passed through.
 
     Raises:
-        SettingsError: there is no module of that name, or it imports what is not there.
+        SettingsError: a module does not exist, or one of its imports fails.
     """
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise SettingsError(f"setting imports: {name!r} is not a module's name, such as myapp.germane_setup")
+            raise SettingsError(f"setting imports: {name!r} is not a module name, such as myapp.germane_setup")
         try:
             import_module(name)
         except ImportError as error:
             raise SettingsError(f"setting imports: {name!r} cannot be imported: {error}") from error
+
+
+def _make_scorer(loaded: Any, name: str) -> Any:
+    if not callable(loaded) or (hasattr(loaded, "score") and not inspect.isclass(loaded)):
+        return loaded
+    if declaration := declaration_of_function(loaded):
+        return FunctionScorer(declaration)
+    if not inspect.isclass(loaded) and accepts_one_argument(loaded):
+        return FunctionScorer(build_declaration(loaded, name=name))
+    made = loaded()
+    if inspect.iscoroutine(made):
+        made.close()
+        raise UsageError("a function that makes a scorer cannot be async")
+    return made
+
+
+def _describe_package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name if entry.dist else '?'} ({entry.value})"

@@ -1,142 +1,210 @@
-"""Exchanges, scores and counts in SQLite or PostgreSQL: the only room that speaks SQL."""
+"""Exchanges, scores and counts in SQLite or PostgreSQL. The only package that uses SQL."""
 
 from __future__ import annotations
 
-from germane.storage.alerting.alerts import Advance, Written
-from germane.storage.alerting.baselines import BaselineVersion, Key, Progress, Why
-from germane.storage.alerting.notifications import Lane, Outcome, Posted
-from germane.storage.alerting.scoring_flow import Failing, Flow
-from germane.storage.answers.detail import Disagreement, Sheet
-from germane.storage.answers.filter import Answer, AnswerFilter, AnswerPage, AnswerState, Place, Sort, Total, Work
-from germane.storage.answers.readers import Counts, Scored
-from germane.storage.answers.search import Neighbours
-from germane.storage.calibration_cache import Floors
-from germane.storage.cluster.workers import JobRuns, Presence, Run, Worker
-from germane.storage.counts.tally import Coverage
-from germane.storage.db.component import utc_now
-from germane.storage.ingest.writer import Writer
-from germane.storage.queue.assign import Decision
-from germane.storage.queue.backlog import Backlog, OpenTasks, Outstanding
-from germane.storage.queue.candidates import Candidate, Pick, Step
-from germane.storage.queue.detector_inbox import Arrival, Past
-from germane.storage.queue.feedback import Labelled
-from germane.storage.queue.health import Manner, Pulse, Sampled, Trouble
-from germane.storage.queue.rescore import Rescored
-from germane.storage.queue.tasks import Claim, Task
-from germane.storage.quota.budget_ledger import (
-    Allowed,
-    Expense,
-    Grant,
-    Spent,
-    allowed,
-    amount,
-    frees_at,
-    shares,
-    spent_of,
-    spent_until,
+from germane.storage.alerting.alerts import AlertReader, AlertStore, AlertTransaction, ConditionalWrite
+from germane.storage.alerting.baselines import (
+    BaselineKey,
+    BaselineReason,
+    BaselineStore,
+    BaselineVersion,
+    DetectorState,
+    DetectorStore,
 )
-from germane.storage.quota.rate_limits import Limit, LimitUse
-from germane.storage.quota.traffic_forecast import HourCount, Traffic, Usage
-from germane.storage.retention.expire import Removed
-from germane.storage.retention.integrity_check import Inspection, Room, Uneven
-from germane.storage.stats.estimate import Estimate
+from germane.storage.alerting.notifications import ChannelQueue, DeliveryOutcome, NotificationRecord, NotificationStore
+from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
+from germane.storage.answers.detail import AnswerDetail, Disagreement
+from germane.storage.answers.filter import (
+    Answer,
+    AnswerCursor,
+    AnswerFilter,
+    AnswerPage,
+    AnswerSort,
+    AnswerState,
+    MatchCount,
+    TaskStatus,
+)
+from germane.storage.answers.readers import RowCounts, ScoredExchange
+from germane.storage.answers.search import AnswerNeighbors
+from germane.storage.answers.store_answers import AnswerReader, AnswerStore
+from germane.storage.answers.store_labels import LabelReader, LabelStore
+from germane.storage.calibration_cache import CalibrationCache
+from germane.storage.cluster.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat
+from germane.storage.counts.tally import Coverage
+from germane.storage.db.batches import PruneResult
+from germane.storage.db.component import StoreContext, utc_now
+from germane.storage.db.mappers import score_key
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.ingest.writer import ExchangeWriter
+from germane.storage.queue.assign import SamplingDecision
+from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, Backlog, OpenTasks, OutstandingWork
+from germane.storage.queue.candidates import Candidate, SamplerStep, SelectedCandidate
+from germane.storage.queue.detector_inbox import MAX_SCORING_DELAY, DetectorScore, DetectorScoreQuery
+from germane.storage.queue.feedback import LabeledExchange
+from germane.storage.queue.health import RetrySummary, SamplingReasonCount, SamplingSummary, ScoringHealth
+from germane.storage.queue.rescore import RescoreResult
+from germane.storage.queue.store_sampling import SamplingStore
+from germane.storage.queue.store_tasks import TaskQueue
+from germane.storage.queue.store_workers import WorkerStore
+from germane.storage.queue.tasks import ScoringTask, TaskClaim
+from germane.storage.quota.budget_ledger import (
+    BudgetDay,
+    BudgetLimits,
+    BudgetReservation,
+    RequestUsage,
+    budget_limits_at,
+    budget_shares,
+    describe_usage,
+    exhausted_until,
+    format_amount,
+    next_affordable_at,
+)
+from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
+from germane.storage.quota.store_quota import QuotaStore
+from germane.storage.quota.traffic_forecast import HourCount, ScorerUsage, Traffic
+from germane.storage.retention.integrity_check import DiskUsage, IntegrityChecker, IntegrityReport, TallyMismatch
+from germane.storage.retention.store_retention import RetentionStore
+from germane.storage.stats.estimate import MIN_SAMPLES, Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 from germane.storage.stats.histogram import Histogram
-from germane.storage.stats.models import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
-from germane.storage.stats.two_sample import Comparison, Comparisons, Finding, Window
+from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
+from germane.storage.stats.two_sample import (
+    Comparison,
+    ComparisonFinding,
+    Comparisons,
+    TimeWindow,
+    mark_significant_drops,
+)
 from germane.storage.store import Store
-from germane.storage.transfer.export import Selection
-from germane.storage.transfer.import_ import Restored
-from germane.storage.transfer.record import Dropped, Record, dumped, made_by, read
-from germane.storage.trends.store_comparisons import comparisons
+from germane.storage.tracking_store import TrackingStore
+from germane.storage.transfer.export import ExportSelection
+from germane.storage.transfer.import_ import ImportResult
+from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
+from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.trends.comparisons import compare_summaries
+from germane.storage.trends.rollup import RollupStore
+from germane.storage.trends.store_trends import TrendReader, TrendStore
 
 __all__ = [
-    "Advance",
-    "Allowed",
+    "BACKLOG_COUNT_LIMIT",
+    "MAX_JOB_RUNS",
+    "MAX_SCORING_DELAY",
+    "MIN_SAMPLES",
+    "AlertReader",
+    "AlertStore",
+    "AlertTransaction",
     "Answer",
+    "AnswerCursor",
+    "AnswerDetail",
     "AnswerFilter",
+    "AnswerNeighbors",
     "AnswerPage",
+    "AnswerReader",
+    "AnswerSort",
     "AnswerState",
-    "Arrival",
+    "AnswerStore",
     "Backlog",
+    "BaselineKey",
+    "BaselineReason",
+    "BaselineStore",
     "BaselineVersion",
     "Bucket",
+    "BudgetDay",
+    "BudgetLimits",
+    "BudgetReservation",
+    "CalibrationCache",
     "Candidate",
-    "Claim",
+    "ChannelQueue",
     "Comparison",
+    "ComparisonFinding",
     "Comparisons",
-    "Counts",
+    "ConditionalWrite",
     "Coverage",
     "CoverageBucket",
-    "Decision",
+    "DeliveryOutcome",
+    "DetectorScore",
+    "DetectorScoreQuery",
+    "DetectorState",
+    "DetectorStore",
     "Disagreement",
-    "Dropped",
+    "DiskUsage",
+    "DroppedCount",
     "Estimate",
-    "Expense",
-    "Failing",
-    "Finding",
-    "Floors",
-    "Flow",
-    "Grant",
+    "ExchangeRecord",
+    "ExchangeStore",
+    "ExchangeWriter",
+    "ExportSelection",
+    "FailingTasks",
     "Histogram",
     "HourCount",
-    "Inspection",
+    "ImportResult",
+    "IntegrityChecker",
+    "IntegrityReport",
+    "JobRun",
     "JobRuns",
-    "Key",
-    "Labelled",
-    "Lane",
-    "Limit",
-    "LimitUse",
-    "Manner",
-    "Neighbours",
+    "LabelReader",
+    "LabelStore",
+    "LabeledExchange",
+    "MatchCount",
+    "NotificationRecord",
+    "NotificationStore",
     "OpenTasks",
-    "Outcome",
-    "Outstanding",
-    "Overall",
-    "Past",
-    "Pick",
-    "Place",
-    "Posted",
-    "Presence",
-    "Progress",
-    "Pulse",
-    "Record",
-    "Removed",
-    "Rescored",
-    "Restored",
-    "Room",
+    "OutstandingWork",
+    "PruneResult",
+    "QuotaStore",
+    "RateLimit",
+    "RateLimitUsage",
+    "RequestUsage",
+    "RescoreResult",
+    "RetentionStore",
+    "RetrySummary",
+    "RollupStore",
     "RouteMean",
     "RouteSummary",
-    "Run",
-    "Sampled",
-    "Scored",
-    "Selection",
+    "RowCounts",
+    "SamplerStep",
+    "SamplingDecision",
+    "SamplingReasonCount",
+    "SamplingStore",
+    "SamplingSummary",
+    "ScoredExchange",
+    "ScorerUsage",
+    "ScoringFlow",
+    "ScoringHealth",
+    "ScoringTask",
+    "SelectedCandidate",
     "ServiceSummary",
-    "Sheet",
-    "Sort",
-    "Spent",
-    "Step",
     "Store",
-    "Task",
-    "Total",
+    "StoreContext",
+    "TallyMismatch",
+    "TaskClaim",
+    "TaskQueue",
+    "TaskStatus",
+    "TimeWindow",
+    "TrackingStore",
     "Traffic",
-    "Trouble",
-    "Uneven",
-    "Usage",
-    "Why",
-    "Window",
-    "Work",
+    "TransferStore",
+    "TrendReader",
+    "TrendStore",
+    "WeightedSums",
+    "WeightedSums",
+    "WindowSummary",
     "Worker",
-    "Writer",
-    "Written",
-    "allowed",
-    "amount",
-    "comparisons",
-    "dumped",
-    "frees_at",
-    "made_by",
-    "read",
-    "shares",
-    "spent_of",
-    "spent_until",
+    "WorkerHeartbeat",
+    "WorkerStore",
+    "budget_limits_at",
+    "budget_shares",
+    "compare_summaries",
+    "describe_usage",
+    "dump_line",
+    "estimate_mean",
+    "estimate_mean",
+    "exhausted_until",
+    "format_amount",
+    "mark_significant_drops",
+    "mean_interval",
+    "next_affordable_at",
+    "parse_line",
+    "score_key",
+    "t_quantile",
     "utc_now",
 ]

@@ -1,4 +1,4 @@
-"""Floors of cosines, as the scorers of one process know them."""
+"""Calibrations of a tracking database, cached for the scorers of one process."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from collections.abc import Iterator, Mapping
 
 from germane.calibration import Calibration
 from germane.errors import StorageError
-from germane.storage.store import Store
+from germane.storage.tracking_store import TrackingStore
 
 logger = logging.getLogger("germane.storage")
 
 
-class Floors(Mapping[tuple[str, str], Calibration]):
-    """Floors of cosines by embedder and scorer: read for the first score, since then the database is there."""
+class CalibrationCache(Mapping[tuple[str, str], Calibration]):
+    """Calibrations by embedder and scorer. They are loaded once, for the first score; empty until that succeeds."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: TrackingStore) -> None:
         self._store = store
-        self._known: dict[tuple[str, str], Calibration] | None = None
-        self._told = False
+        self._calibrations: dict[tuple[str, str], Calibration] | None = None
+        self._has_warned = False
 
     def __getitem__(self, key: tuple[str, str]) -> Calibration:
-        return self._read()[key]
+        return self._load()[key]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._read())
+        return iter(self._load())
 
     def __len__(self) -> int:
-        return len(self._read())
+        return len(self._load())
 
-    def _read(self) -> dict[tuple[str, str], Calibration]:
-        if self._known is None:
+    def _load(self) -> dict[tuple[str, str], Calibration]:
+        if self._calibrations is None:
             try:
-                self._known = {(one.embedder, one.scorer): one for one in self._store.calibrations()}
+                stored = self._store.labels.list_calibrations()
             except StorageError as error:
-                if not self._told:
-                    self._told = True
-                    logger.warning("labels are not calibrated until the database can be read: %s", error)
+                if not self._has_warned:
+                    self._has_warned = True
+                    logger.warning("labels are not calibrated until the database is readable: %s", error)
                 return {}
-        return self._known
+            self._calibrations = {(one.embedder, one.scorer): one for one in stored}
+        return self._calibrations

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from germane.scorers.base.protocols import Vectors
-from germane.scorers.base.vectors import unit_rows
+from germane.scorers import Vectors, normalize_rows
 from germane.testing.judge_server import hashed_words
 
 
@@ -24,4 +23,4 @@ class FakeEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row of length 1 per text."""
         self.calls.append(list(texts))
-        return unit_rows([self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts))
+        return normalize_rows([self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts))

@@ -1,4 +1,4 @@
-"""What the tests of channels share: a receiver that does what it is told, and alerts, harmless and hostile."""
+"""A scriptable HTTP receiver, and harmless and hostile alerts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from germane.alert import Alert, Level, Notification, Shift, key_of
-from germane.alerting.channels import Message, Quote
+from germane.alert import Alert, Notification, ScoreLevel, ScoreShift, alert_key
+from germane.alerting.channels import ChannelMessage, ExchangeQuote
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}
@@ -27,20 +27,24 @@ def an_alert(**given: Any) -> Alert:
     labels = given.pop("labels", LABELS)
     values: dict[str, Any] = {
         "id": "a1",
-        "key": key_of("drop", labels),
+        "key": alert_key("drop", labels),
         "rule": "drop",
-        "kind": "drop",
+        "type": "drop",
         "labels": labels,
         "state": "firing",
         "cause": "refusals_rising",
         "message": "answer_relevancy of route docs in shop has dropped from 0.820 to 0.610.",
         "fingerprint": "f1",
         "value": 0.61,
-        "current": Level(mean=0.61, n=120, interval=(0.57, 0.65)),
-        "baseline": Level(mean=0.82, n=1400),
+        "current": ScoreLevel(mean=0.61, n=120, interval=(0.57, 0.65)),
+        "baseline": ScoreLevel(mean=0.82, n=1400),
         "evidence": 0.02,
         "onset": NOON - timedelta(hours=3),
-        "shifts": (Shift(kind="route", name="docs", before=Level(mean=0.8, n=9), since=Level(mean=0.6, n=9)),),
+        "shifts": (
+            ScoreShift(
+                dimension="route", name="docs", before=ScoreLevel(mean=0.8, n=9), since=ScoreLevel(mean=0.6, n=9)
+            ),
+        ),
         "exchange_ids": ("x1", "x2"),
         "starts_at": NOON,
         "fired_at": NOON,
@@ -50,39 +54,45 @@ def an_alert(**given: Any) -> Alert:
 
 
 def over(alert: Alert, **given: Any) -> Alert:
-    """Return the alert as it is once it is over."""
+    """Return an alert after it has resolved."""
     return replace(alert, state="resolved", resolved_at=NOON + timedelta(hours=1), resolve_reason="recovered", **given)
 
 
-def a_message(*alerts: Alert, what: Any = None, quotes: Mapping[str, Quote] | None = None, **given: Any) -> Message:
-    """Return a message of alerts."""
+def a_message(
+    *alerts: Alert, type_: Any = None, quotes: Mapping[str, ExchangeQuote] | None = None, **given: Any
+) -> ChannelMessage:
+    """Return a message about alerts."""
     told = alerts or (an_alert(),)
     notification = Notification(
         id="n1",
         channel="oncall",
         idempotency_key="0123456789abcdef",
-        what=what or ("resolved" if told[0].state == "resolved" else "firing"),
+        type=type_ or ("resolved" if told[0].state == "resolved" else "firing"),
         alerts=told,
         event_ids=tuple(f"e-{alert.id}" for alert in told),
         created_at=NOON,
     )
-    return Message(notification=notification, quotes=quotes or {}, **given)
+    return ChannelMessage(notification=notification, quotes=quotes or {}, **given)
 
 
-def a_hostile_message() -> Message:
-    """Return a message in which every name and text is an attack."""
+def a_hostile_message() -> ChannelMessage:
+    """Return a message in which every name and text is hostile."""
     alert = an_alert(
         labels={"service": HOSTILE, "scorer": HOSTILE, "route": HOSTILE},
         rule=HOSTILE,
         message=HOSTILE * 100,
         exchange_ids=(HOSTILE, "x2"),
-        shifts=(Shift(kind="attribute", name=HOSTILE, before=Level(mean=0.8, n=9), since=Level(mean=0.6, n=9)),),
+        shifts=(
+            ScoreShift(
+                dimension="attribute", name=HOSTILE, before=ScoreLevel(mean=0.8, n=9), since=ScoreLevel(mean=0.6, n=9)
+            ),
+        ),
     )
-    quotes = {"x2": Quote(exchange_id="x2", question=HOSTILE * 100, answer=HOSTILE * 1000)}
-    return a_message(alert, quotes=quotes, link="https://germane.example.com/{route}?a=1&b=2")
+    quotes = {"x2": ExchangeQuote(exchange_id="x2", question=HOSTILE * 100, answer=HOSTILE * 1000)}
+    return a_message(alert, quotes=quotes, alert_url_template="https://germane.example.com/{route}?a=1&b=2")
 
 
-class Post(NamedTuple):
+class DetectorSession(NamedTuple):
     path: str
     headers: Mapping[str, str]
     body: bytes
@@ -106,7 +116,7 @@ class Receiver(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        self.posts: list[Post] = []
+        self.posts: list[DetectorSession] = []
         self.answers: list[Answer] = []
         super().__init__(("127.0.0.1", 0), _Receiving)
 
@@ -126,7 +136,7 @@ class _Receiving(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         answer = self.server.answers.pop(0) if self.server.answers else Answer()
-        self.server.posts.append(Post(self.path, dict(self.headers), body))
+        self.server.posts.append(DetectorSession(self.path, dict(self.headers), body))
         if answer.after is not None:
             answer.after.wait(60)
         if not answer.status:
@@ -162,7 +172,7 @@ def hold() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
-    """Put a secret where settings can name it; returns its place."""
+    """Put a secret where settings can name it; retransitions its place."""
 
     def put(name: str, value: str) -> str:
         monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""Alerts to Alertmanager: told again while they fire, told apart by labels in which no number changes."""
+"""The Alertmanager channel: alerts of its API v2, and resending."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import pytest
 from tests.alerting.channels.conftest import NOON, Answer, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import ALERTMANAGER, check
 
-from germane.alert import Level
-from germane.alerting.channels import Alertmanager, NotDelivered, Quote
+from germane.alert import ScoreLevel
+from germane.alerting.channels import Alertmanager, DeliveryError, ExchangeQuote
 from germane.settings import channels as settings
 
 
 def alertmanager(*urls: str, every: float = 60, **given: Any) -> Alertmanager:
-    given_ = settings.Alertmanager(kind="alertmanager", url=urls, **given)
-    return Alertmanager(given_, every=every, clock=lambda: NOON + timedelta(minutes=10))
+    given_ = settings.AlertmanagerSettings(type="alertmanager", url=urls, **given)
+    return Alertmanager(given_, resend_interval=every, clock=lambda: NOON + timedelta(minutes=10))
 
 
-def test_what_fires_ends_by_itself_four_intervals_from_now(receiver: Receiver) -> None:
-    """It began when it fired, and lasts as long as it is told of: counted from the sending, not from the finding."""
-    asyncio.run(alertmanager(receiver.url, every=90).send(a_message(link="https://germane.example.com/{id}")))
+def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
+    """It starts when it fired; the expiry counts from the time it is sent."""
+    asyncio.run(
+        alertmanager(receiver.url, every=90).send(a_message(alert_url_template="https://germane.example.com/{id}"))
+    )
 
     (post,) = receiver.posts
     (told,) = post.json
@@ -40,15 +42,15 @@ def test_what_fires_ends_by_itself_four_intervals_from_now(receiver: Receiver) -
     assert datetime.fromisoformat(told["startsAt"]) == NOON
     assert datetime.fromisoformat(told["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
     assert told["generatorURL"] == "https://germane.example.com/a1"
-    assert told["annotations"]["now"] == "0.610 (95 % 0.570 to 0.650, n = 120)"
+    assert told["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
     assert told["annotations"]["worst_exchanges"] == "x1, x2"
 
 
-def test_no_number_is_part_of_an_alerts_identity(receiver: Receiver) -> None:
-    """The same alert with other figures is the same to Alertmanager."""
+def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
+    """The same alert with other figures has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
-    changed = an_alert(value=0.3, current=Level(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)
+    changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)
     asyncio.run(channel.send(a_message(changed)))
 
     (first,), (second,) = (post.json for post in receiver.posts)
@@ -56,8 +58,8 @@ def test_no_number_is_part_of_an_alerts_identity(receiver: Receiver) -> None:
     assert first["annotations"] != second["annotations"]
 
 
-def test_what_is_over_ended_when_it_did(receiver: Receiver) -> None:
-    """Also where it had another severity before."""
+def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
+    """For every severity that it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
     told = receiver.posts[0].json
@@ -66,18 +68,18 @@ def test_what_is_over_ended_when_it_did(receiver: Receiver) -> None:
     assert {datetime.fromisoformat(one["endsAt"]) for one in told} == {NOON + timedelta(hours=1)}
 
 
-def test_an_alert_that_has_become_critical_leaves_no_other_behind(receiver: Receiver) -> None:
-    """Severity is a label there: the one that was a warning ends."""
-    asyncio.run(alertmanager(receiver.url).send(a_message(an_alert(severity="critical"), what="escalated")))
+def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
+    """Severity is a label, so the alert with severity warning ends."""
+    asyncio.run(alertmanager(receiver.url).send(a_message(an_alert(severity="critical"), type_="escalated")))
 
     ends = {one["labels"]["severity"]: datetime.fromisoformat(one["endsAt"]) for one in receiver.posts[0].json}
     assert ends == {"critical": NOON + timedelta(minutes=14), "warning": NOON + timedelta(minutes=10)}
 
 
-def test_a_reminder_tells_of_all_at_once(receiver: Receiver) -> None:
-    """Of what lasts and of what is just over, each with its own end."""
+def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
+    """Firing and recently resolved alerts, each with its own end."""
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
-    asyncio.run(alertmanager(receiver.url).remind([an_alert(), other], link=None))
+    asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], alert_url_template=None))
 
     told = receiver.posts[0].json
     check(told, ALERTMANAGER)
@@ -87,18 +89,18 @@ def test_a_reminder_tells_of_all_at_once(receiver: Receiver) -> None:
     ]
 
 
-def test_of_a_cluster_one_is_enough(receiver: Receiver) -> None:
-    """They tell one another; when none takes it, it is tried again if any of them may take it later."""
+def test_one_member_of_a_cluster_is_enough(receiver: Receiver) -> None:
+    """If none accepts the alert, it is retried if any error is temporary."""
     receiver.answers = [Answer(200), Answer(400)]
     assert asyncio.run(alertmanager("http://127.0.0.1:1", receiver.url).send(a_message())) == 200
 
-    with pytest.raises(NotDelivered) as told:
+    with pytest.raises(DeliveryError) as raised:
         asyncio.run(alertmanager(receiver.url, "http://127.0.0.1:1").send(a_message()))
-    assert told.value.again
+    assert raised.value.retryable
 
 
-def test_a_login_goes_along(receiver: Receiver, secret: Any) -> None:
-    """By user and password, or by a token; neither is shown."""
+def test_credentials_are_sent_and_not_shown(receiver: Receiver, secret: Any) -> None:
+    """User and password, or a bearer token."""
     by_password = alertmanager(receiver.url, user="germane", password=secret("PW", "hunter2"))
     by_token = alertmanager(receiver.url, token=secret("TOKEN", "hunter3"))
     for channel in (by_password, by_token):
@@ -107,11 +109,11 @@ def test_a_login_goes_along(receiver: Receiver, secret: Any) -> None:
     basic = base64.b64encode(b"germane:hunter2").decode()
     assert [post.headers["Authorization"] for post in receiver.posts] == [f"Basic {basic}", "Bearer hunter3"]
     assert repr(by_password) == f"Alertmanager({receiver.url}/***)"
-    assert alertmanager(receiver.url, token="env:NOWHERE").problem is not None
+    assert alertmanager(receiver.url, token="env:NOWHERE").config_error is not None
 
 
-def test_hostile_text_is_text(receiver: Receiver) -> None:
-    """In labels and annotations, on one line each; label names are such as Alertmanager takes."""
+def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
+    """Labels and annotations are single lines, and label names are valid."""
     asyncio.run(alertmanager(receiver.url).send(a_hostile_message()))
     odd = an_alert(labels={"service": "shop", "attributes.tenant": "a", "1x": "b", "": "c"})
     asyncio.run(alertmanager(receiver.url).send(a_message(odd)))
@@ -123,9 +125,9 @@ def test_hostile_text_is_text(receiver: Receiver) -> None:
     assert "attributes_tenant" in receiver.posts[1].json[0]["labels"]
 
 
-def test_text_is_there_only_where_it_was_loaded(receiver: Receiver) -> None:
-    """By default annotations name exchanges, and quote none."""
-    quotes = {"x1": Quote(exchange_id="x1", question="q", answer="a")}
+def test_text_is_included_only_if_configured(receiver: Receiver) -> None:
+    """By default messages name exchanges and quote none."""
+    quotes = {"x1": ExchangeQuote(exchange_id="x1", question="q", answer="a")}
     asyncio.run(alertmanager(receiver.url).send(a_message()))
     asyncio.run(alertmanager(receiver.url).send(a_message(quotes=quotes)))
 

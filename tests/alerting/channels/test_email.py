@@ -1,4 +1,4 @@
-"""Alerts by e-mail, to a real server: encrypted, logged in, safe in their headers, once per key."""
+"""The e-mail channel against a real SMTP server."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from tests.alerting.channels.conftest import HOSTILE, a_hostile_message, a_message, an_alert, over
 
-from germane.alerting.channels import Email, NotDelivered, Quote
-from germane.alerting.channels.email import mail_of
+from germane.alerting.channels import DeliveryError, Email, ExchangeQuote
+from germane.alerting.channels.email import build_email
 from germane.settings import channels as settings
 
 SENDER, TO = "germane@example.com", ("oncall@example.com", "lead@example.com")
@@ -106,9 +106,9 @@ def serve(box: Box, certificate: Path) -> Iterator[Callable[..., Email]]:
             server.start()
             stack.callback(server.stop)
             port = server.server.sockets[0].getsockname()[1]
-            email = {"kind": "email", "host": "localhost", "port": port, "security": security, "sender": SENDER}
+            email = {"type": "email", "host": "localhost", "port": port, "security": security, "sender": SENDER}
             trusted = {"certificates": certificate} if security != "none" else {}
-            return Email(settings.Email(**{**email, "to": TO, **trusted, **given}), timeout=timeout)
+            return Email(settings.EmailSettings(**{**email, "to": TO, **trusted, **given}), timeout=timeout)
 
         yield serve
 
@@ -125,10 +125,10 @@ def send(channel: Email, *alerts: Any, **given: Any) -> int:
     return asyncio.run(channel.send(a_message(*alerts, **given)))
 
 
-def refused(channel: Email) -> NotDelivered:
-    with pytest.raises(NotDelivered) as told:
+def refused(channel: Email) -> DeliveryError:
+    with pytest.raises(DeliveryError) as raised:
         send(channel)
-    return told.value
+    return raised.value
 
 
 def text_of(mail: EmailMessage, kind: str = "plain") -> str:
@@ -137,9 +137,9 @@ def text_of(mail: EmailMessage, kind: str = "plain") -> str:
     return str(part.get_content())
 
 
-def test_a_mail_holds_text_and_html(serve: Callable[..., Email], box: Box) -> None:
-    """For everyone on the list, with the sentence, the numbers and the link."""
-    assert send(serve(), link="https://germane.example.com/alerts/{id}") == 250
+def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> None:
+    """For all recipients, with message, numbers and link."""
+    assert send(serve(), alert_url_template="https://germane.example.com/alerts/{id}") == 250
 
     (mail,) = box.mails
     assert box.envelopes == [(SENDER, TO)]
@@ -149,13 +149,13 @@ def test_a_mail_holds_text_and_html(serve: Callable[..., Email], box: Box) -> No
     assert mail["Date"] == "Sun, 01 Mar 2026 12:00:00 +0000"
     for body in (text_of(mail), text_of(mail, "html")):
         assert "has dropped from 0.820 to 0.610." in body
-        assert "0.610 (95 % 0.570 to 0.650, n = 120)" in body
+        assert "0.610 (95 % CI 0.570 to 0.650, n = 120)" in body
         assert "https://germane.example.com/alerts/a1" in body
         assert "x1, x2" in body
 
 
-def test_a_repetition_is_the_same_mail(serve: Callable[..., Email], box: Box) -> None:
-    """Mail programs show one of those that share a Message-ID."""
+def test_every_attempt_is_the_same_email(serve: Callable[..., Email], box: Box) -> None:
+    """Mail programs show messages with the same Message-ID once."""
     channel = serve()
     send(channel), send(channel)
 
@@ -165,8 +165,10 @@ def test_a_repetition_is_the_same_mail(serve: Callable[..., Email], box: Box) ->
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it is: from the first byte
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_it_is_encrypted_and_logged_in(serve: Callable[..., Email], box: Box, secret: Any, security: str) -> None:
-    """With a certificate that is believed; the password is read when it is needed."""
+def test_connection_is_encrypted_and_logged_in(
+    serve: Callable[..., Email], box: Box, secret: Any, security: str
+) -> None:
+    """With a trusted certificate; the password is read when it is needed."""
     channel = serve(security, login=True, user="me", password=secret("PW", "hunter2"))
 
     assert send(channel) == 250
@@ -175,74 +177,74 @@ def test_it_is_encrypted_and_logged_in(serve: Callable[..., Email], box: Box, se
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_a_certificate_that_is_not_believed_ends_it(serve: Callable[..., Email], box: Box, security: str) -> None:
-    """Nothing is sent to who is not who it says."""
+def test_untrusted_certificate_stops_the_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
+    """Nothing is sent to an unverified server."""
     told = refused(serve(security, certificates=None))
 
-    assert (told.problem, told.again) == ("SSLCertVerificationError", True)
+    assert (told.problem, told.retryable) == ("SSLCertVerificationError", True)
     assert box.mails == []
 
 
-def test_a_server_without_encryption_is_not_told_anything(serve: Callable[..., Email], box: Box, secret: Any) -> None:
-    """Asked for and not offered: no password and no mail goes out."""
+def test_server_without_encryption_receives_nothing(serve: Callable[..., Email], box: Box, secret: Any) -> None:
+    """Neither password nor e-mail is sent if encryption is configured but not offered."""
     channel = serve("none")
-    given = channel._given.model_copy(update={"security": "starttls", "user": "me", "password": secret("PW", "x")})
+    given = channel._settings.model_copy(update={"security": "starttls", "user": "me", "password": secret("PW", "x")})
 
     told = refused(Email(given))
 
-    assert (told.problem, told.again) == ("the server offers no encryption or no login", False)
+    assert (told.problem, told.retryable) == ("the server does not support encryption or login", False)
     assert (box.mails, box.logins) == ([], [])
 
 
-def test_a_wrong_password_is_final_and_not_told(serve: Callable[..., Email], secret: Any) -> None:
-    """The server's answer is a status."""
+def test_wrong_password_is_a_permanent_error(serve: Callable[..., Email], secret: Any) -> None:
+    """The error contains only the status."""
     told = refused(serve("starttls", login=True, user="me", password=secret("PW", "wrong-hunter")))
 
-    assert (told.problem, told.again) == ("status 535", False)
-    assert serve("none", user="me", password="env:NOWHERE").problem == "the environment variable NOWHERE is not set"
+    assert (told.problem, told.retryable) == ("status 535", False)
+    assert (
+        serve("none", user="me", password="env:NOWHERE").config_error == "the environment variable NOWHERE is not set"
+    )
 
 
 @pytest.mark.parametrize(("answer", "again"), [("451 later", True), ("452 full", True), ("554 no", False)])
-def test_what_the_server_says_decides(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
-    """4xx may pass, 5xx does not."""
+def test_smtp_status_decides_about_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
+    """4xx is temporary, 5xx is permanent."""
     box.answers = [answer]
     channel = serve()
     told = refused(channel)
 
-    assert (told.problem, told.again) == (f"status {answer[:3]}", again)
+    assert (told.problem, told.retryable) == (f"status {answer[:3]}", again)
     assert send(channel) == 250
 
 
-def test_all_recipients_refused_is_final_and_some_is_told(serve: Callable[..., Email], box: Box) -> None:
-    """Who could be reached was."""
+def test_refused_recipients_are_reported(serve: Callable[..., Email], box: Box) -> None:
+    """The other recipients still receive the e-mail."""
     box.refused = set(TO)
     assert (refused(serve()).problem, box.mails) == ("status 550", [])
 
     box.refused = {TO[0]}
     told = refused(serve())
-    assert (told.problem, told.again) == ("1 of 2 recipients were refused", False)
+    assert (told.problem, told.retryable) == ("1 of 2 recipients were refused", False)
     box.refusal = "450 greylisted, come again"
-    assert refused(serve()).again
+    assert refused(serve()).retryable
     assert box.envelopes == [(SENDER, TO[1:])] * 2
 
 
-def test_a_server_that_hangs_or_is_away_may_be_back(
-    serve: Callable[..., Email], box: Box, hold: threading.Event
-) -> None:
-    """Both are tried again."""
+def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, hold: threading.Event) -> None:
+    """Timeouts and refused connections are temporary."""
     box.hold = hold
     hanging = serve(timeout=1.0)
-    away = Email(settings.Email(kind="email", host="127.0.0.1", port=1, security="none", sender=SENDER, to=TO))
+    away = Email(settings.EmailSettings(type="email", host="127.0.0.1", port=1, security="none", sender=SENDER, to=TO))
 
     told = [refused(channel) for channel in (hanging, away)]
     hold.set()
 
-    assert [one.again for one in told] == [True, True]
+    assert [one.retryable for one in told] == [True, True]
     assert [one.problem for one in told] == ["SMTPServerDisconnected", "ConnectionRefusedError"]
 
 
-def test_a_server_that_drips_is_left(hold: threading.Event) -> None:
-    """Each of its lines is in time, and the answer never ends. The next try makes no second thread that hangs."""
+def test_slow_server_times_out(hold: threading.Event) -> None:
+    """Each line is in time but the reply never ends; the next attempt adds no thread."""
 
     class Drips(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -253,8 +255,8 @@ def test_a_server_that_drips_is_left(hold: threading.Event) -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        given = {"kind": "email", "host": "127.0.0.1", "port": server.server_address[1], "security": "none"}
-        channel = Email(settings.Email(**given, sender=SENDER, to=TO), timeout=0.3)
+        given = {"type": "email", "host": "127.0.0.1", "port": server.server_address[1], "security": "none"}
+        channel = Email(settings.EmailSettings(**given, sender=SENDER, to=TO), timeout=0.3)
         before = set(threading.enumerate())
         told = [refused(channel) for _ in range(2)]
         ours = set(threading.enumerate()) - before
@@ -263,19 +265,19 @@ def test_a_server_that_drips_is_left(hold: threading.Event) -> None:
         server.shutdown()
     thread.join(60)
 
-    assert [(one.problem, one.again) for one in told] == [("TimeoutError", True)] * 2
+    assert [(one.problem, one.retryable) for one in told] == [("TimeoutError", True)] * 2
     assert len(mine) == 1
 
 
-def test_a_password_that_smtp_cannot_say_is_not_quoted(serve: Callable[..., Email], secret: Any) -> None:
-    """It knows ASCII alone."""
+def test_unencodable_password_is_not_quoted(serve: Callable[..., Email], secret: Any) -> None:
+    """SMTP only supports ASCII."""
     told = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
 
-    assert (told.problem, told.again) == ("UnicodeEncodeError", False)
+    assert (told.problem, told.retryable) == ("UnicodeEncodeError", False)
 
 
-def test_nothing_hostile_gets_into_headers_or_tags(serve: Callable[..., Email], box: Box) -> None:
-    """No header is added, no tag is made, no control character arrives."""
+def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Box) -> None:
+    """No control character arrives either."""
     channel = serve()
     asyncio.run(channel.send(a_hostile_message()))
 
@@ -288,27 +290,27 @@ def test_nothing_hostile_gets_into_headers_or_tags(serve: Callable[..., Email], 
     assert len(mail["Subject"]) < 200
 
 
-def test_a_message_of_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
-    """Also of half surrogates and letters of any script."""
+def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
+    """Including lone surrogates and all scripts."""
     send(serve(), an_alert(message="\ud800 \u202e ответы хуже 回答 🙂", rule="правило"))
 
     assert "ответы хуже 回答 🙂" in text_of(box.mails[0])
     assert "правило" in box.mails[0]["Subject"]
 
 
-def test_text_is_there_only_where_it_was_loaded() -> None:
-    """By default a mail names exchanges, and quotes none."""
-    quotes = {"x1": Quote(exchange_id="x1", question="How long?", answer=HOSTILE)}
+def test_text_is_included_only_if_configured() -> None:
+    """By default messages name exchanges and quote none."""
+    quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=HOSTILE)}
 
-    assert "Question" not in text_of(mail_of(a_message(), SENDER, TO))
-    quoting = mail_of(a_message(quotes=quotes), SENDER, TO)
+    assert "Question" not in text_of(build_email(a_message(), SENDER, TO))
+    quoting = build_email(a_message(quotes=quotes), SENDER, TO)
     assert "Question: How long?" in text_of(quoting)
     assert "<script>" not in text_of(quoting, "html")
 
 
-def test_the_end_reads_like_one() -> None:
+def test_resolution_reads_as_resolved() -> None:
     """With its reason."""
-    mail = mail_of(a_message(over(an_alert())), SENDER, TO)
+    mail = build_email(a_message(over(an_alert())), SENDER, TO)
 
     assert mail["Subject"] == "[germane] Resolved: drop in shop, docs"
-    assert "it has recovered" in text_of(mail)
+    assert "recovered" in text_of(mail)

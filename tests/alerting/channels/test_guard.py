@@ -1,4 +1,4 @@
-"""Addresses that are not trusted lead to nothing private, whatever their names resolve to, now or a moment later."""
+"""Protection against requests to private networks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.channels.conftest import Answer, Receiver, a_message
 
-from germane.alerting.channels import NotDelivered, Webhook
-from germane.alerting.channels.http import Web, web_for
-from germane.alerting.channels.network_guard import CLOSED, METADATA, Guard, GuardedTransport, is_closed
+from germane.alerting.channels import DeliveryError, Webhook
+from germane.alerting.channels.http import JsonPoster, build_poster
+from germane.alerting.channels.network_guard import (
+    BLOCKED_NETWORKS,
+    METADATA_ADDRESSES,
+    GuardedTransport,
+    NetworkGuard,
+    is_blocked,
+)
 from germane.settings import channels as settings
 
 PUBLIC = "93.184.216.34"
@@ -39,13 +45,13 @@ class Names:
 
 
 def addresses(url: str, *found: str, allow: Sequence[str] = ()) -> list[str]:
-    return asyncio.run(Guard(allow, resolve=Names(found)).addresses(httpx2.URL(url)))
+    return asyncio.run(NetworkGuard(allow, resolve=Names(found)).resolve_allowed(httpx2.URL(url)))
 
 
-def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> NotDelivered:
-    with pytest.raises(NotDelivered) as told:
+def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> DeliveryError:
+    with pytest.raises(DeliveryError) as raised:
         addresses(url, *found, allow=allow)
-    return told.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -59,28 +65,28 @@ def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> NotDelivered:
         "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "2001:db8::1", "100::1", "::ffff:0:10.0.0.1",
     ],
 )  # fmt: skip
-def test_what_is_not_public_is_closed(address: str) -> None:
+def test_non_public_addresses_are_blocked(address: str) -> None:
     """Private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo, multicast, unspecified, mapped."""
     told = refusal("https://example.com/x", address)
 
-    assert not told.again
+    assert not told.retryable
     assert address not in str(told)
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "2a00:1450:4001::64"])
-def test_what_is_public_is_open(address: str) -> None:
-    """Or no alert would go anywhere."""
+def test_public_addresses_are_allowed(address: str) -> None:
+    """Ordinary receivers are reachable."""
     assert addresses("https://example.com/x", address) == [address]
 
 
-@given(st.sampled_from(CLOSED), st.integers(min_value=0, max_value=2**128 - 1))
-def test_no_address_of_a_closed_network_is_open(network: Any, number: int) -> None:
-    """Wherever in it the address lies."""
-    assert is_closed(network[number % network.num_addresses])
+@given(st.sampled_from(BLOCKED_NETWORKS), st.integers(min_value=0, max_value=2**128 - 1))
+def test_every_address_of_a_blocked_network_is_blocked(network: Any, number: int) -> None:
+    """Wherever in the network it lies."""
+    assert is_blocked(network[number % network.num_addresses])
 
 
-def test_one_closed_address_closes_the_name() -> None:
-    """A name with a public and a private address is an attack, or useless."""
+def test_one_blocked_address_blocks_the_host() -> None:
+    """A name with a public and a private address is rejected."""
     refusal("https://example.com/", PUBLIC, "10.0.0.1")
     refusal("https://example.com/", "::1", PUBLIC)
 
@@ -88,102 +94,106 @@ def test_one_closed_address_closes_the_name() -> None:
 @pytest.mark.parametrize(
     "url", ["http://example.com/", "https://example.com:8443/", "https://example.com:22/", "http://example.com:443/"]
 )
-def test_only_https_at_usual_ports_is_spoken(url: str) -> None:
-    """No other service is talked to in HTTP by way of us."""
-    assert not refusal(url, PUBLIC).again
+def test_other_schemes_and_ports_are_blocked(url: str) -> None:
+    """Requests cannot reach other services."""
+    assert not refusal(url, PUBLIC).retryable
 
 
 @pytest.mark.parametrize("url", ["https://example.com/", "https://example.com:443/", "https://example.com:80/"])
-def test_https_at_usual_ports_is(url: str) -> None:
-    """443 and 80."""
+def test_https_on_443_and_80_is_allowed(url: str) -> None:
+    """Both ports work."""
     assert addresses(url, PUBLIC) == [PUBLIC]
 
 
-def test_networks_can_be_allowed() -> None:
-    """Then by any scheme and at any port: an Alertmanager of one's own. Metadata stays closed."""
+def test_allowed_networks_are_reachable() -> None:
+    """With any scheme and port; metadata addresses stay blocked."""
     assert addresses("http://alertmanager:9093/", "10.1.0.7", allow=["10.1.0.0/16"]) == ["10.1.0.7"]
     refusal("http://alertmanager:9093/", "10.2.0.7", allow=["10.1.0.0/16"])
     refusal("http://alertmanager:9093/", "10.1.0.7", "10.2.0.7", allow=["10.1.0.0/16"])
     behind = ["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "fd20:ce::254%eth0"]
-    for address in (*map(str, METADATA), *behind):
+    for address in (*map(str, METADATA_ADDRESSES), *behind):
         refusal("http://metadata/", address, allow=["0.0.0.0/0", "::/0"])
 
 
-def test_a_name_that_cannot_be_looked_up_may_be_there_later() -> None:
-    """It is tried again."""
+def test_unresolvable_host_is_retried() -> None:
+    """DNS failures are temporary."""
 
     async def nowhere(host: str, port: int) -> list[str]:
         raise OSError
 
-    with pytest.raises(NotDelivered) as told:
-        asyncio.run(Guard(resolve=nowhere).addresses(httpx2.URL("https://nowhere.example/")))
-    assert told.value.again
-    assert refusal("https://nowhere.example/").again
+    with pytest.raises(DeliveryError) as raised:
+        asyncio.run(NetworkGuard(resolve=nowhere).resolve_allowed(httpx2.URL("https://nowhere.example/")))
+    assert raised.value.retryable
+    assert refusal("https://nowhere.example/").retryable
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "[::1]"])
-def test_loopback_by_any_other_name_is_closed(host: str) -> None:
-    """The system's resolver says what a name means, and that is checked."""
-    with pytest.raises(NotDelivered):
-        asyncio.run(Web(Guard()).post(f"https://{host}/", b"{}"))
+def test_every_name_of_loopback_is_blocked(host: str) -> None:
+    """The resolved address is checked, not the name."""
+    with pytest.raises(DeliveryError):
+        asyncio.run(JsonPoster(NetworkGuard()).post(f"https://{host}/", b"{}"))
 
 
-def test_the_connection_goes_to_the_address_that_was_checked(receiver: Receiver) -> None:
-    """A name is looked up once: what it says a moment later leads nowhere. Host stays the name."""
+def test_connection_uses_the_checked_address(receiver: Receiver) -> None:
+    """A name is resolved once, so rebinding has no effect; the Host header keeps the name."""
     names = Names(["127.0.0.1"], ["10.9.9.9"])
-    guard = Guard(["127.0.0.0/8"], resolve=names)
+    guard = NetworkGuard(["127.0.0.0/8"], resolve=names)
 
-    asyncio.run(Web(guard).post(f"http://rebinding.example:{receiver.server_port}/x", b"{}"))
+    asyncio.run(JsonPoster(guard).post(f"http://rebinding.example:{receiver.server_port}/x", b"{}"))
 
     assert names.asked == [("rebinding.example", receiver.server_port)]
     (post,) = receiver.posts
     assert post.headers["Host"] == f"rebinding.example:{receiver.server_port}"
 
 
-def test_a_name_that_turns_private_is_closed_at_the_next_message(receiver: Receiver) -> None:
-    """What was good once is checked again each time."""
-    guard = Guard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"], ["10.9.9.9"]))
-    web, url = Web(guard), f"http://rebinding.example:{receiver.server_port}/"
+def test_every_request_is_checked(receiver: Receiver) -> None:
+    """A name that becomes private later is blocked."""
+    guard = NetworkGuard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"], ["10.9.9.9"]))
+    web, url = JsonPoster(guard), f"http://rebinding.example:{receiver.server_port}/"
     asyncio.run(web.post(url, b"{}"))
 
-    with pytest.raises(NotDelivered, match="closed"):
+    with pytest.raises(DeliveryError, match="private network"):
         asyncio.run(web.post(url, b"{}"))
     assert len(receiver.posts) == 1
 
 
-def test_the_next_address_is_tried_when_one_takes_no_connection(receiver: Receiver) -> None:
-    """As any client does."""
-    guard = Guard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
+def test_next_address_is_used_if_one_refuses(receiver: Receiver) -> None:
+    """As in any HTTP client."""
+    guard = NetworkGuard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
 
-    assert asyncio.run(Web(guard).post(f"http://two.example:{receiver.server_port}/", b"{}")) == 200
+    assert asyncio.run(JsonPoster(guard).post(f"http://two.example:{receiver.server_port}/", b"{}")) == 200
 
 
-def test_a_redirect_leads_nowhere(receiver: Receiver) -> None:
-    """Neither to where the guard would say no, nor anywhere else."""
+def test_redirects_are_not_followed(receiver: Receiver) -> None:
+    """Neither to allowed nor to blocked addresses."""
     receiver.answers = [Answer(307, {"Location": f"http://127.0.0.1:{receiver.server_port}/elsewhere"})]
-    guard = Guard(["127.0.0.0/8"])
+    guard = NetworkGuard(["127.0.0.0/8"])
 
-    with pytest.raises(NotDelivered, match="307"):
-        asyncio.run(Web(guard).post(receiver.url, b"{}"))
+    with pytest.raises(DeliveryError, match="307"):
+        asyncio.run(JsonPoster(guard).post(receiver.url, b"{}"))
     assert [post.path for post in receiver.posts] == ["/"]
 
 
-def test_no_proxy_of_the_environment_is_asked(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would connect to what it likes."""
+def test_guarded_requests_ignore_proxies(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy could connect to any address."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
 
-    assert asyncio.run(Web(Guard(["127.0.0.0/8"])).post(receiver.url, b"{}")) == 200
+    assert asyncio.run(JsonPoster(NetworkGuard(["127.0.0.0/8"])).post(receiver.url, b"{}")) == 200
 
 
-def test_configured_addresses_are_trusted_unless_they_say_otherwise(receiver: Receiver, secret: Any) -> None:
-    """`trusted = false` closes what is private, `allow` opens some of it again."""
+def test_private_networks_are_allowed_by_default(receiver: Receiver, secret: Any) -> None:
+    """`allow_private_networks = false` blocks them, `allowed_networks` permits some."""
     url = secret("URL", receiver.url)
-    asyncio.run(Webhook(settings.Webhook(kind="webhook", url=url)).send(a_message()))
-    with pytest.raises(NotDelivered, match="closed"):
-        asyncio.run(Webhook(settings.Webhook(kind="webhook", url=url, trusted=False)).send(a_message()))
-    allowed = settings.Webhook(kind="webhook", url=url, trusted=False, allow=("127.0.0.0/8",))
-    asyncio.run(Webhook(allowed, web=web_for(allowed)).send(a_message()))
+    asyncio.run(Webhook(settings.WebhookSettings(type="webhook", url=url)).send(a_message()))
+    with pytest.raises(DeliveryError, match="private network"):
+        asyncio.run(
+            Webhook(settings.WebhookSettings(type="webhook", url=url, allow_private_networks=False)).send(a_message())
+        )
+    allowed = settings.WebhookSettings(
+        type="webhook", url=url, allow_private_networks=False, allowed_networks=("127.0.0.0/8",)
+    )
+    asyncio.run(Webhook(allowed, poster=build_poster(allowed)).send(a_message()))
 
     assert len(receiver.posts) == 2
 
@@ -216,10 +226,12 @@ def secure(certificate: Path) -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize(("host", "taken"), [("good.example", True), ("evil.example", False)])
-def test_the_certificate_is_compared_with_the_name(secure: Receiver, certificate: Path, host: str, taken: bool) -> None:
-    """Not with the address that is connected to, which anybody may have."""
+def test_certificate_is_checked_against_the_host_name(
+    secure: Receiver, certificate: Path, host: str, taken: bool
+) -> None:
+    """Not against the address."""
     context = ssl.create_default_context(cafile=str(certificate))
-    guard = Guard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"]))
+    guard = NetworkGuard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"]))
 
     async def post() -> int:
         inner = httpx2.AsyncHTTPTransport(verify=context, trust_env=False)
@@ -234,7 +246,7 @@ def test_the_certificate_is_compared_with_the_name(secure: Receiver, certificate
             asyncio.run(post())
 
 
-def test_the_closed_networks_are_networks() -> None:
-    """And hold what clouds tell their machines, or that stands by itself."""
-    assert all(isinstance(network, type(ip_network(str(network)))) for network in CLOSED)
-    assert is_closed(ip_address("168.63.129.16"))
+def test_blocked_networks_cover_metadata_services() -> None:
+    """Addresses outside of them are listed separately."""
+    assert all(isinstance(network, type(ip_network(str(network)))) for network in BLOCKED_NETWORKS)
+    assert is_blocked(ip_address("168.63.129.16"))

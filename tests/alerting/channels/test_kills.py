@@ -1,4 +1,4 @@
-"""Processes that are killed at the worst moment: what was found is told, under the same key."""
+"""Processes that are killed around a delivery."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from typing import Any
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
-from germane.alert import Change, Event, Notification
+from germane.alert import AlertChange, AlertEvent, Notification
 from germane.monitor import Monitor
-from germane.settings import load
-from germane.storage import Advance, Store
+from germane.settings import load_settings
+from germane.storage import AlertTransaction, TrackingStore
 
 Program = Callable[[str, str], None]
-OFF = [{"kind": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
-HOOK = {"hook": {"kind": "webhook", "url": "env:HOOK_URL"}}
+OFF = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
+HOOK = {"hook": {"type": "webhook", "url": "env:HOOK_URL"}}
 FORKED = multiprocessing.get_context("forkserver")
 """Processes of their own that need not import everything first."""
 FORKED.set_forkserver_preload(["tests.alerting.channels.test_kills", "germane.monitor.service"])
 
 
-def fires(url: str) -> Store:
+def fires(url: str) -> TrackingStore:
     """Find that something is wrong, as the watch does."""
-    store, alert, now = Store(url), an_alert(), datetime.now(UTC)
-    assert store.elect("watcher", "me", ttl=timedelta(minutes=1))
-    event = Event(id="e1", alert_id=alert.id, at=now, what="fired", after="firing")
+    store, alert, now = TrackingStore(url), an_alert(), datetime.now(UTC)
+    assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
+    event = AlertEvent(id="e1", alert_id=alert.id, at=now, type="fired", after="firing")
     told = Notification(
-        id="n1", channel="hook", idempotency_key="the-key", what="firing", alerts=(alert,), event_ids=("e1",),
+        id="n1", channel="hook", idempotency_key="the-key", type="firing", alerts=(alert,), event_ids=("e1",),
         created_at=now,
     )  # fmt: skip
-    changes = [Change(alert=alert, event=event)]
-    assert store.advance(Advance(holder=("watcher", "me"), changes=changes, notifications=[told]))
+    changes = [AlertChange(alert=alert, event=event)]
+    assert store.alerts.commit(AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[told]))
     return store
 
 
@@ -50,7 +50,7 @@ def dies(url: str, hook: str) -> None:
 def delivers(url: str, hook: str) -> None:
     """Tell of it, until somebody kills this process."""
     os.environ["HOOK_URL"] = hook
-    settings = load(tick=0.05, lease=1, rules=OFF, channels=HOOK)
+    settings = load_settings(poll_interval=0.05, task_lease=1, rules=OFF, channels=HOOK)
     Monitor(fires(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
     signal.pause()
 
@@ -84,33 +84,33 @@ def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pyt
     """Start the process that comes after."""
     monkeypatch.setenv("HOOK_URL", receiver.url)
 
-    def next_process(store: Store) -> Monitor:
-        started: Monitor = start(store, settings=settings(rules=OFF, lease=1, channels=HOOK))
+    def next_process(store: TrackingStore) -> Monitor:
+        started: Monitor = start(store, settings=settings(rules=OFF, task_lease=1, channels=HOOK))
         return started
 
     return next_process
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_kill_between_the_change_and_its_delivery_still_delivers(
-    store: Store, begin: Any, next_process: Any, receiver: Receiver, until: Any
+def test_kill_before_delivery_loses_nothing(
+    store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any
 ) -> None:
-    """The alert fires in the database, nobody was told: whoever comes next tells."""
+    """The next process sends the notification."""
     assert status_of(begin(dies)) == -signal.SIGKILL
-    (alert,) = store.open_alerts()
+    (alert,) = store.alerts.list_open()
     assert (alert.state, receiver.posts) == ("firing", [])
 
     next_process(store)
-    until(lambda: store.notifications(status="sent"))
+    until(lambda: store.notifications.search(status="sent"))
 
     assert receiver.keys == ["the-key"]
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_kill_in_the_middle_of_a_delivery_delivers_again_under_the_same_key(
-    store: Store, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
+def test_kill_during_delivery_resends_with_the_same_key(
+    store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
-    """Nobody knows whether it arrived: the receiver can tell, and after one lease the next process has sent it."""
+    """After one lease; the receiver can recognize the duplicate."""
     receiver.answers = [Answer(after=hold)]
     process = begin(delivers)
     until(lambda: receiver.posts)
@@ -119,7 +119,7 @@ def test_a_kill_in_the_middle_of_a_delivery_delivers_again_under_the_same_key(
     hold.set()
 
     next_process(store)
-    until(lambda: store.notifications(status="sent"))
+    until(lambda: store.notifications.search(status="sent"))
 
     assert receiver.keys == ["the-key"] * 2
     assert receiver.posts[0].body == receiver.posts[1].body

@@ -1,4 +1,4 @@
-"""Alerts in the log, and to a function of the user's."""
+"""The log and callback channels."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from tests.alerting.channels.conftest import a_hostile_message, a_message, an_alert, over
 
 from germane.alert import Alert
-from germane.alerting.channels import Callback, Log, NotDelivered
+from germane.alerting.channels import Callback, DeliveryError, Log
 
 
-def test_each_alert_is_one_warning_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever the names in it hold."""
+def test_each_alert_is_one_warning_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the names contain."""
     asyncio.run(Log().send(a_message(an_alert(), over(an_alert(id="a2", severity="critical")))))
     asyncio.run(Log().send(a_hostile_message()))
 
@@ -25,8 +25,8 @@ def test_each_alert_is_one_warning_on_one_line(caplog: pytest.LogCaptureFixture)
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_a_callback_may_be_sync_or_async() -> None:
-    """Both kinds of function get each alert; a sync one runs on no event loop."""
+def test_callback_may_be_sync_or_async() -> None:
+    """A sync function runs in a thread."""
     got: list[tuple[str, str]] = []
 
     def plain(alert: Alert) -> None:
@@ -40,11 +40,11 @@ def test_a_callback_may_be_sync_or_async() -> None:
 
     assert [id_ for id_, _ in got] == ["a1", "a2"] * 3
     assert [name for _, name in got[::2]] == ["germane-callback-0", "MainThread", "MainThread"]
-    assert repr(Callback(plain)).startswith("Callback(test_a_callback_may_be")
+    assert repr(Callback(plain)).startswith("Callback(test_callback_may_be")
 
 
-def test_a_callback_that_raises_is_called_once_for_each_alert() -> None:
-    """What it did before it raised is not done again, and what it says stays its own."""
+def test_raising_callback_is_called_once_per_alert() -> None:
+    """It is not retried, and its text is not recorded."""
     got: list[str] = []
 
     def broken(alert: Alert) -> None:
@@ -52,9 +52,9 @@ def test_a_callback_that_raises_is_called_once_for_each_alert() -> None:
         if alert.id == "a1":
             raise RuntimeError("my-api-key")
 
-    with pytest.raises(NotDelivered) as told:
+    with pytest.raises(DeliveryError) as raised:
         asyncio.run(Callback(broken).send(a_message(an_alert(), an_alert(id="a2"))))
 
     assert got == ["a1", "a2"]
-    assert not told.value.again
-    assert told.value.problem.startswith("RuntimeError at test_log_and_callback.py:")
+    assert not raised.value.retryable
+    assert raised.value.problem.startswith("RuntimeError at test_log_and_callback.py:")

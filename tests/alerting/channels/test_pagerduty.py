@@ -1,4 +1,4 @@
-"""Alerts to PagerDuty: events that its Events API v2 takes, one per alert, by the alert's key."""
+"""The PagerDuty channel: events of its Events API v2."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import PAGERDUTY, check
 
-from germane.alerting.channels import NotDelivered, PagerDuty, Quote
-from germane.alerting.channels.pagerduty import event_of
+from germane.alerting.channels import DeliveryError, ExchangeQuote, PagerDuty
+from germane.alerting.channels.pagerduty import pagerduty_event
 from germane.settings import channels as settings
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -20,13 +20,13 @@ KEY = "0123456789abcdef0123456789abcdef"
 def pagerduty(receiver: Receiver, secret: Any) -> PagerDuty:
     receiver.answers = [Answer(202)] * 9
     place = secret("ROUTING_KEY", KEY)
-    return PagerDuty(settings.PagerDuty(kind="pagerduty", routing_key=place, url=f"{receiver.url}/v2/enqueue"))
+    return PagerDuty(settings.PagerDutySettings(type="pagerduty", routing_key=place, url=f"{receiver.url}/v2/enqueue"))
 
 
-def test_an_alert_triggers_an_incident_with_what_one_needs(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """Its key is the alert's, its summary a sentence, its details numbers with n and interval."""
+def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
+    """With the alert's key, its message as summary, and numbers with n and interval."""
     alert = an_alert(severity="critical")
-    assert asyncio.run(pagerduty.send(a_message(alert, link="https://germane.example.com/{id}"))) == 202
+    assert asyncio.run(pagerduty.send(a_message(alert, alert_url_template="https://germane.example.com/{id}"))) == 202
 
     (post,) = receiver.posts
     event = post.json
@@ -37,13 +37,13 @@ def test_an_alert_triggers_an_incident_with_what_one_needs(receiver: Receiver, p
     assert payload["summary"].startswith("drop in shop, docs: answer_relevancy of route docs")
     assert (payload["severity"], payload["source"], payload["class"]) == ("critical", "shop", "drop")
     assert (payload["component"], payload["group"]) == ("answer_relevancy", "docs")
-    assert payload["custom_details"]["Now"] == "0.610 (95 % 0.570 to 0.650, n = 120)"
+    assert payload["custom_details"]["Current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
     assert payload["custom_details"]["Worst exchanges"] == "x1, x2"
     assert event["links"][0]["href"] == "https://germane.example.com/a1"
 
 
-def test_its_end_resolves_the_same_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """By the same key."""
+def test_resolution_resolves_the_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
+    """With the same key."""
     asyncio.run(pagerduty.send(a_message(an_alert())))
     asyncio.run(pagerduty.send(a_message(over(an_alert()))))
 
@@ -52,10 +52,10 @@ def test_its_end_resolves_the_same_incident(receiver: Receiver, pagerduty: Pager
     assert ended == {"routing_key": KEY, "event_action": "resolve", "dedup_key": begun["dedup_key"]}
 
 
-def test_each_alert_of_a_message_is_an_event(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """Incidents are told apart and closed by themselves."""
+def test_each_alert_is_one_event(receiver: Receiver, pagerduty: PagerDuty) -> None:
+    """Incidents are resolved one by one."""
     other = an_alert(id="a2", key="other", labels={"service": "shop"})
-    asyncio.run(pagerduty.send(a_message(an_alert(), over(other), what="firing")))
+    asyncio.run(pagerduty.send(a_message(an_alert(), over(other), type_="firing")))
 
     events = [post.json for post in receiver.posts]
     for event in events:
@@ -67,34 +67,34 @@ def test_each_alert_of_a_message_is_an_event(receiver: Receiver, pagerduty: Page
 
 
 @pytest.mark.parametrize(("status", "again"), [(400, False), (429, True), (500, True)])
-def test_an_event_that_is_not_taken_fails_the_message(
+def test_temporary_error_fails_the_whole_message(
     receiver: Receiver, pagerduty: PagerDuty, status: int, again: bool
 ) -> None:
-    """All of it is sent again, if that may pass: by its key PagerDuty knows what it has."""
+    """All events are sent again; PagerDuty recognizes them by their key."""
     receiver.answers = [Answer(202), Answer(status)]
 
-    with pytest.raises(NotDelivered) as told:
+    with pytest.raises(DeliveryError) as raised:
         asyncio.run(pagerduty.send(a_message(an_alert(), an_alert(key="other"))))
 
-    assert (told.value.status, told.value.again) == (status, again)
-    assert KEY not in repr(pagerduty) + pagerduty.where + str(told.value)
+    assert (raised.value.status, raised.value.retryable) == (status, again)
+    assert KEY not in repr(pagerduty) + pagerduty.destination + str(raised.value)
 
 
-def test_an_event_that_is_refused_holds_up_no_other(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """An incident whose end follows one that PagerDuty does not take is still closed."""
+def test_rejected_event_does_not_stop_others(receiver: Receiver, pagerduty: PagerDuty) -> None:
+    """Later events of the message are still sent."""
     receiver.answers = [Answer(400), Answer(202)]
 
-    with pytest.raises(NotDelivered) as told:
-        asyncio.run(pagerduty.send(a_message(an_alert(), over(an_alert(key="other")), what="firing")))
+    with pytest.raises(DeliveryError) as raised:
+        asyncio.run(pagerduty.send(a_message(an_alert(), over(an_alert(key="other")), type_="firing")))
 
-    assert (told.value.status, told.value.again) == (400, False)
+    assert (raised.value.status, raised.value.retryable) == (400, False)
     assert [post.json["dedup_key"] for post in receiver.posts] == [an_alert().key, "other"]
 
 
-def test_hostile_text_is_cut_to_what_pagerduty_takes() -> None:
-    """On one line, without control characters, and quoted only where it was loaded."""
+def test_hostile_text_is_truncated() -> None:
+    """On one line, without control characters."""
     message = a_hostile_message()
-    event = event_of(message, message.alerts[0], KEY)
+    event = pagerduty_event(message, message.alerts[0], KEY)
 
     check(event, PAGERDUTY)
     assert len(event["payload"]["summary"]) <= 1024
@@ -103,16 +103,16 @@ def test_hostile_text_is_cut_to_what_pagerduty_takes() -> None:
     assert (said["id"], len(said["answer"])) == ("x2", 500)
 
 
-def test_an_alert_without_a_service_has_a_source() -> None:
-    """PagerDuty refuses an event without one."""
+def test_alert_without_service_has_a_source() -> None:
+    """PagerDuty rejects events without one."""
     alert = an_alert(labels={}, message="")
 
-    check(event_of(a_message(alert), alert, KEY), PAGERDUTY)
+    check(pagerduty_event(a_message(alert), alert, KEY), PAGERDUTY)
 
 
-def test_text_is_there_only_where_it_was_loaded() -> None:
-    """By default an event names exchanges, and quotes none."""
-    quotes = {"x2": Quote(exchange_id="x2", question="q", answer="a")}
+def test_text_is_included_only_if_configured() -> None:
+    """By default messages name exchanges and quote none."""
+    quotes = {"x2": ExchangeQuote(exchange_id="x2", question="q", answer="a")}
 
-    details = event_of(a_message(quotes=quotes), an_alert(), KEY)["payload"]["custom_details"]
+    details = pagerduty_event(a_message(quotes=quotes), an_alert(), KEY)["payload"]["custom_details"]
     assert details["Worst exchanges"] == [{"id": "x2", "question": "q", "answer": "a"}]

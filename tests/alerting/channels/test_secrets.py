@@ -1,4 +1,4 @@
-"""No secret of a channel is found anywhere but at its place and with its receiver."""
+"""Secrets of channels appear only at their source and at their receiver."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
 from germane.alert import Notification
-from germane.alerting.channels import build
-from germane.settings import load
-from germane.storage import Advance, Store
+from germane.alerting.channels import build_channels
+from germane.settings import load_settings
+from germane.storage import AlertTransaction, TrackingStore
 
 SECRETS = ("hunter-url", "hunter-key", "hunter-pager", "hunter-slack", "hunter-mail", "hunter-token")
 
 
-def test_no_secret_is_in_rows_logs_errors_or_reprs(
-    store: Store, start: Any, settings: Any, receiver: Receiver, until: Any, tmp_path: Path, caplog: Any,
+def test_secrets_appear_nowhere(
+    store: TrackingStore, start: Any, settings: Any, receiver: Receiver, until: Any, tmp_path: Path, caplog: Any,
     monkeypatch: pytest.MonkeyPatch, url: str,
 ) -> None:  # fmt: skip
-    """Every kind of channel, refused and failing, with the log at its most talkative: then everything is searched."""
+    """Not in rows, logs, errors or reprs, for every channel type and at log level DEBUG."""
     caplog.set_level(logging.DEBUG)
     places = {
         "HOOK": f"{receiver.url.replace('//', '//user:hunter-url@')}/hunter-url?k=hunter-url",
@@ -34,14 +34,14 @@ def test_no_secret_is_in_rows_logs_errors_or_reprs(
     for name, value in places.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "token").write_text("hunter-token\n")
-    mail = {"kind": "email", "host": "127.0.0.1", "port": 1, "sender": "a@example.com", "to": "b@example.com"}
+    mail = {"type": "email", "host": "127.0.0.1", "port": 1, "sender": "a@example.com", "to": "b@example.com"}
     channels = {
-        "hook": {"kind": "webhook", "url": "env:HOOK", "secret": "env:KEY"},
-        "pager": {"kind": "pagerduty", "routing_key": "env:PAGER", "url": f"{receiver.url}/v2/enqueue"},
-        "slack": {"kind": "slack", "url": "env:SLACK"},
-        "metrics": {"kind": "alertmanager", "url": receiver.url, "token": f"file:{tmp_path / 'token'}"},
+        "hook": {"type": "webhook", "url": "env:HOOK", "secret": "env:KEY"},
+        "pager": {"type": "pagerduty", "routing_key": "env:PAGER", "url": f"{receiver.url}/v2/enqueue"},
+        "slack": {"type": "slack", "url": "env:SLACK"},
+        "metrics": {"type": "alertmanager", "url": receiver.url, "token": f"file:{tmp_path / 'token'}"},
         "mail": {**mail, "user": "me", "password": "env:MAIL"},
-        "away": {"kind": "webhook", "url": "env:AWAY"},
+        "away": {"type": "webhook", "url": "env:AWAY"},
     }
     monkeypatch.setenv("AWAY", "http://127.0.0.1:1/hunter-url")
     receiver.answers = [Answer(status) for status in (400, 403, 404, 500)]
@@ -52,30 +52,35 @@ def test_no_secret_is_in_rows_logs_errors_or_reprs(
             id=name,
             channel=name,
             idempotency_key=name,
-            what="firing",
+            type="firing",
             alerts=(an_alert(),),
             event_ids=(),
             created_at=now,
         )
         for name in channels
     ]
-    assert store.advance(Advance(notifications=notifications))
+    assert store.alerts.commit(AlertTransaction(notifications=notifications))
     running = start(store, settings=given)
-    until(lambda: all(one.error or one.status == "sent" for one in store.notifications()))
-    told = [repr(store.notifications()), repr(store.lanes()), repr(running.status()), caplog.text]
+    until(lambda: all(one.error or one.status == "sent" for one in store.notifications.search()))
+    told = [
+        repr(store.notifications.search()),
+        repr(store.notifications.list_channel_queues()),
+        repr(running.status()),
+        caplog.text,
+    ]
     assert running.stop(60)
 
-    built = build(given)
-    told += [repr(given), given.model_dump_json(), repr(built), *(channel.where for channel in built.values())]
+    built = build_channels(given)
+    told += [repr(given), given.model_dump_json(), repr(built), *(channel.destination for channel in built.values())]
     files = b"".join(file.read_bytes() for file in tmp_path.glob("germane.db*"))
     assert len(files) > 10_000
     assert b"status" in files
     assert [one for one in SECRETS if any(one in text for text in told) or one.encode() in files] == []
 
 
-def test_the_places_of_secrets_are_told() -> None:
-    """Or nobody could mend them."""
-    given = load(channels={"pager": {"kind": "pagerduty", "routing_key": "env:PAGER_KEY"}})
+def test_secret_references_are_shown() -> None:
+    """So that people can fix them."""
+    given = load_settings(channels={"pager": {"type": "pagerduty", "routing_key": "env:PAGER_KEY"}})
 
     assert "env:PAGER_KEY" in repr(given)
-    assert repr(build(given)["pager"]) == "PagerDuty(env:PAGER_KEY)"
+    assert repr(build_channels(given)["pager"]) == "PagerDuty(env:PAGER_KEY)"

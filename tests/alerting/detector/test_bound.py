@@ -1,4 +1,4 @@
-"""The promise on false alarms, on the scores that are hardest on it."""
+"""The bound on false alerts, for the least favorable scores."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from tests.alerting.detector.streams import baseline
 
-from germane.alerting.detector import Detector, Seen
-from germane.alerting.detector.bet_grid import Cells
+from germane.alerting.detector import Detector, ScoreBatch
+from germane.alerting.detector.bet_grid import BetGrid
 
 BASELINE = replace(baseline(), scores_per_day=1000 / 365)
 RUNS, LONGEST = 60, 6000
 
 
 @pytest.mark.parametrize("kind", ["beta", "two_point"])
-def test_the_mean_run_length_is_at_least_the_threshold(kind: str) -> None:
-    """A = 1000 with all routes at their narrowest null: 1000 scores or more to an alarm on average."""
-    random, cells = np.random.default_rng(20), Cells(BASELINE, 0.05)
+def test_mean_run_length_reaches_the_threshold(kind: str) -> None:
+    """A = 1000 with all routes at their narrowest null: on average at least 1000 scores to an alert."""
+    random, cells = np.random.default_rng(20), BetGrid(BASELINE, 0.05)
 
     lengths = [run(random, cells, kind) for _ in range(RUNS)]
 
@@ -26,7 +26,7 @@ def test_the_mean_run_length_is_at_least_the_threshold(kind: str) -> None:
     assert np.mean(lengths) >= 1000
 
 
-def run(random: np.random.Generator, cells: Cells, kind: str) -> int:
+def run(random: np.random.Generator, cells: BetGrid, kind: str) -> int:
     """Return how many scores come before the first alarm, at most the longest."""
     shares = cells.column("n") / cells.column("n").sum()
     routes = random.choice(len(shares), LONGEST, p=shares)
@@ -36,5 +36,5 @@ def run(random: np.random.Generator, cells: Cells, kind: str) -> int:
     # A committed answer is above 0: as little as a number can say, so that only its half counts it.
     values = np.where(zeros, 0.0, np.maximum(values, 1e-300))
     names = [cells.routes[route] for route in routes]
-    turns = Detector(BASELINE).feed(Seen(names, values, zeros, np.arange(LONGEST) * 60.0))
-    return turns[0].index + 1 if turns else LONGEST
+    transitions = Detector(BASELINE).process(ScoreBatch(names, values, zeros, np.arange(LONGEST) * 60.0))
+    return transitions[0].index + 1 if transitions else LONGEST

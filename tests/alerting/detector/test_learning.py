@@ -1,4 +1,4 @@
-"""What is learned from scores, by the formulas."""
+"""Baselines learned from scores match their formulas."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.alerting.detector.streams import DAY, scores
 
-from germane.alerting.detector import Detector, Seen, learn
+from germane.alerting.detector import Detector, ScoreBatch, learn_baseline
 from germane.alerting.detector.learning import wander
-from germane.baseline import OTHER, Baseline
+from germane.baseline import POOLED_ROUTE, Baseline
 
 
 def learned(rows: list[tuple[str, float, bool, float]], *, since: float = 0.0, days: float = 14) -> Baseline:
     """Learn from rows of route, value, mark and time."""
     routes, values, zeros, times = zip(*rows, strict=True) if rows else ((), (), (), ())
-    seen = Seen(list(routes), np.array(values), np.array(zeros, dtype=np.bool_), np.array(times))
-    return learn(seen, service="shop", scorer="s", fingerprint="f", since=since, until=since + days * DAY)
+    seen = ScoreBatch(list(routes), np.array(values), np.array(zeros, dtype=np.bool_), np.array(times))
+    return learn_baseline(seen, service="shop", scorer="s", fingerprint="f", since=since, until=since + days * DAY)
 
 
 def wander_by_hand(values: list[float], times: list[float], since: float) -> float:
@@ -49,8 +49,8 @@ def wander_by_hand(values: list[float], times: list[float], since: float) -> flo
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3 * DAY - 1)), min_size=30, max_size=120),
     st.sampled_from([0.0, 12_345.0]),
 )
-def test_wander_is_its_formula(rows: list[tuple[float, float]], since: float) -> None:
-    """Blocks of 6 h from the beginning of the window; those under 3 do not count, and fewer than 6 show none."""
+def test_wander_matches_its_formula(rows: list[tuple[float, float]], since: float) -> None:
+    """Blocks of 6 h from the start of the window; blocks under 3 scores and fewer than 6 blocks are ignored."""
     found = learned([("a", value, False, since + time) for value, time in rows], since=since, days=3).routes["a"]
 
     committed = [(value, since + time) for value, time in rows if value > 0]
@@ -63,8 +63,8 @@ def by_hand(rows: list[tuple[float, float]], since: float) -> float:
     return wander_by_hand([value for value, _ in rows], [time for _, time in rows], since)
 
 
-def test_wander_finds_the_wander_that_was_put_in() -> None:
-    """.03 between blocks, within a tenth of it; none where there is none."""
+def test_wander_recovers_a_simulated_value() -> None:
+    """.03 between blocks within a tenth; close to none without any."""
     random = np.random.default_rng(8)
     blocks = np.repeat(np.arange(400), 25)
     noise = random.normal(0, 0.1, len(blocks))
@@ -73,8 +73,8 @@ def test_wander_finds_the_wander_that_was_put_in() -> None:
     assert wander(0.7 + noise, blocks) < 0.008
 
 
-def test_the_numbers_of_a_route_are_those_of_its_scores() -> None:
-    """Deviations by n - 1, the rate of zeros with half a zero more, and counts by the length of the window."""
+def test_route_statistics_match_the_scores() -> None:
+    """Deviations with n - 1, the smoothed rate of zeros, and rates by the length of the window."""
     rows: list[Any] = [("a", 0.6, False, 60.0 * i) for i in range(20)]
     rows += [("a", 0.9, False, 60.0), ("a", 1.7, False, 60.0), ("a", -0.2, False, 60.0)]
     rows += [("a", 0.4, True, 60.0)] * 9
@@ -92,17 +92,17 @@ def test_the_numbers_of_a_route_are_those_of_its_scores() -> None:
     assert (found.n, found.mean, found.scores_per_day, found.committed_per_day) == (32, route.mean, 16, 11)
 
 
-def test_routes_with_few_scores_are_pooled() -> None:
-    """Under 30 each, 30 or more together: one stream."""
+def test_small_routes_are_pooled() -> None:
+    """Fewer than 30 each, at least 30 together."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.5, False, 0.0)] * 29 + [("c", 0.7, False, 0.0)])
 
-    assert set(found.routes) == {"a", OTHER}
+    assert set(found.routes) == {"a", POOLED_ROUTE}
     assert found.pooled == {"b", "c"}
-    assert found.routes[OTHER].n == 30
+    assert found.routes[POOLED_ROUTE].n == 30
 
 
-def test_a_pool_that_is_too_small_is_not_watched() -> None:
-    """Its scores count in the mean of the service, and not among those that the detector sees."""
+def test_small_pool_is_not_watched() -> None:
+    """Its scores count for the mean of the service only."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.8, False, 0.0)] * 29)
 
     assert set(found.routes) == {"a"}
@@ -110,54 +110,56 @@ def test_a_pool_that_is_too_small_is_not_watched() -> None:
     assert (found.n, found.scores_per_day) == (59, 30 / 14)
 
 
-def test_a_route_that_bears_the_name_of_the_pool_belongs_to_it() -> None:
-    """However many scores it has; one that is called "other" is a route as any."""
-    found = learned([(OTHER, 0.5, False, 0.0)] * 50 + [("b", 0.8, False, 0.0)] * 5 + [("other", 0.8, False, 0.0)] * 30)
+def test_route_with_the_name_of_the_pool_is_pooled() -> None:
+    """However many scores it has; a route named "other" is an ordinary one."""
+    found = learned(
+        [(POOLED_ROUTE, 0.5, False, 0.0)] * 50 + [("b", 0.8, False, 0.0)] * 5 + [("other", 0.8, False, 0.0)] * 30
+    )
 
-    assert found.pooled == {OTHER, "b"}
-    assert {name: route.n for name, route in found.routes.items()} == {OTHER: 55, "other": 30}
+    assert found.pooled == {POOLED_ROUTE, "b"}
+    assert {name: route.n for name, route in found.routes.items()} == {POOLED_ROUTE: 55, "other": 30}
     detector = Detector(found)
-    detector.feed(Seen([OTHER, "b"], np.array([0.5, 0.5]), np.zeros(2, dtype=np.bool_), np.zeros(2)))
+    detector.process(ScoreBatch([POOLED_ROUTE, "b"], np.array([0.5, 0.5]), np.zeros(2, dtype=np.bool_), np.zeros(2)))
     assert [stream["logs"][0][0] is None for stream in detector.state()["streams"]] == [False, False, True]
 
 
-def test_few_committed_answers_leave_the_half_of_zeros() -> None:
-    """None or one of them has no deviation: that half stays empty, and nothing is NaN."""
+def test_without_committed_answers_only_zeros_are_watched() -> None:
+    """There is no deviation and no NaN."""
     for committed in (0, 1):
         found = learned([("a", 0.5, False, 0.0)] * committed + [("a", 0.0, False, 0.0)] * 40)
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_a_route_that_refuses_nearly_always_raises_no_alarm_for_that() -> None:
-    """Its baseline lies where no null does: that half is not watched."""
+def test_route_that_nearly_always_refuses_does_not_fire() -> None:
+    """Its zero half has no null and is not watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]
     detector = Detector(learned(rows))
 
     more = random.random(20_000) > 0.95
-    assert detector.feed(Seen(["a"] * len(more), more / 2, ~more, np.arange(len(more)) * 900.0)) == []
+    assert detector.process(ScoreBatch(["a"] * len(more), more / 2, ~more, np.arange(len(more)) * 900.0)) == []
 
 
-def test_a_window_has_a_length() -> None:
-    """Otherwise scores per day would be of no day."""
-    with pytest.raises(ValueError, match="learned from some time"):
+def test_empty_window_is_rejected() -> None:
+    """Scores per day would be undefined."""
+    with pytest.raises(ValueError, match="end of a baseline"):
         learned([("a", 0.5, False, 0.0)], days=0)
 
 
-def test_nothing_seen_is_a_baseline_of_nothing() -> None:
-    """With no route to watch."""
+def test_empty_batch_gives_an_empty_baseline() -> None:
+    """Without routes."""
     found = learned([])
     assert (found.n, found.scores_per_day, dict(found.routes)) == (0, 0, {})
 
 
-def test_what_is_learned_is_near_what_was_put_in() -> None:
+def test_baseline_recovers_simulated_values() -> None:
     """Fourteen days of three routes."""
-    found = learn(
+    found = learn_baseline(
         scores(np.random.default_rng(1), 14_000, per_day=1000), service="s", scorer="r", fingerprint="f", since=0.0,
-        until=14 * DAY, keep=0.4,
+        until=14 * DAY, sampling_rate=0.4,
     )  # fmt: skip
 
-    assert found.keep == 0.4
+    assert found.sampling_rate == 0.4
     assert found.scores_per_day == pytest.approx(1000)
     assert found.routes["faq"].committed_mean == pytest.approx(0.88, abs=0.005)
     assert found.routes["support"].zero_rate == pytest.approx(0.15, abs=0.03)

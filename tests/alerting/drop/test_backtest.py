@@ -1,8 +1,7 @@
-"""What rules would have told over stored history: the same that they did tell, and nothing is written."""
+"""Backtests find what the live evaluation found, and write nothing."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from germane.alerting.backtest import Preview, Replayed, run_backtest
-from germane.alerting.backtest.backtest import step_of
-from germane.alerting.backtest.historical_store import Hindsight, Queue
-from germane.alerting.detector import kept, seen
-from germane.score import Reason, Score
-from germane.settings import Budget, BudgetExhausted, Floor, NoData, ScorerError, load
+from germane.alerting.backtest import BacktestReport, RuleBacktest, run_backtest
+from germane.alerting.backtest.backtest import default_step
+from germane.alerting.backtest.historical_store import HistoricalInputs
+from germane.alerting.detector import is_sampled, sampling_rate
+from germane.score import Score, UnscoredReason
+from germane.settings import Budget, BudgetExhausted, MeanThreshold, NoData, ScorerError, load_settings
 from germane.settings.rules import AnyRule, Drop
-from germane.storage import Decision, Expense, Store
+from germane.storage import AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
 from germane.storage.db import tables
 from germane.storage.db.tables import metadata
 
@@ -25,26 +24,28 @@ START = datetime.fromisoformat("2026-01-05T00:00:00+00:00")
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 CALM = Drop(critical_drop=None)
-"""Never more than a warning."""
-NUMBERS = ("key", "labels", "severity", "fingerprint", "onset", "kind")
+"""A drop rule that never becomes critical."""
+ALERT_FIELDS = ("key", "labels", "severity", "fingerprint", "onset", "type")
 
 
-def previewed(
-    world: Any, *rules: AnyRule, since: datetime = START, step: timedelta | None = None, **settings: Any
-) -> Preview:
-    """Return what rules would have told up to now."""
-    return run_backtest(world.store, load(**settings), rules or (Drop(),), since=since, until=world.now, step=step)
+def backtest(
+    simulation: Any, *rules: AnyRule, since: datetime = START, step: timedelta | None = None, **settings: Any
+) -> BacktestReport:
+    """Run a backtest up to now."""
+    return run_backtest(
+        simulation.store, load_settings(**settings), rules or (Drop(),), since=since, until=simulation.now, step=step
+    )
 
 
-def one_of(world: Any, rule: AnyRule, **given: Any) -> Replayed:
-    """Return what one rule would have told."""
-    (found,) = previewed(world, rule, **given).replayed
+def backtest_rule(simulation: Any, rule: AnyRule, **given: Any) -> RuleBacktest:
+    """Run a backtest of one rule."""
+    (found,) = backtest(simulation, rule, **given).rules
     return found
 
 
-def rows(world: Any) -> dict[str, list[Any]]:
-    """Return all there is in the database."""
-    with world.store._database.read() as connection:
+def rows(simulation: Any) -> dict[str, list[Any]]:
+    """Return row counts and detector states."""
+    with simulation.store._database.read() as connection:
         counts = {
             name: connection.execute(select(func.count()).select_from(each)).scalar_one()
             for name, each in metadata.tables.items()
@@ -53,16 +54,18 @@ def rows(world: Any) -> dict[str, list[Any]]:
     return {**counts, "progress": versions}
 
 
-def end(world: Any, count: int, hours: float, made: Callable[[datetime, str], Score]) -> None:
-    """Have exchanges come evenly over the next hours, and end as a function of their moment and fingerprint says."""
-    moments = [world.now + timedelta(hours=hours) * (number + 1) / count for number in range(count)]
-    exchanges = [world._exchange(moment) for moment in moments]
-    world.store.add(exchanges)
-    world.store.assign([Decision(one.id, 1.0, "drawn") for one in exchanges], {"relevancy": "f1"})
-    claims = world.store.claim("me", {"relevancy": "f1"}, limit=count, lease=DAY)
+def end(simulation: Any, count: int, hours: float, made: Callable[[datetime, str], Score]) -> None:
+    """Store exchanges over the next hours, with scores made by a function of their time and fingerprint."""
+    moments = [simulation.now + timedelta(hours=hours) * (number + 1) / count for number in range(count)]
+    exchanges = [simulation._exchange(moment) for moment in moments]
+    simulation.store.exchanges.add(exchanges)
+    simulation.store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"relevancy": "f1"}
+    )
+    claims = simulation.store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=count, lease=DAY)
     results = [(task, made(one.exchange.started_at, task.fingerprint)) for one in claims for task in one.tasks]
-    world.store.complete("me", results)
-    world.now = moments[-1]
+    simulation.store.queue.complete_tasks("me", results)
+    simulation.now = moments[-1]
 
 
 def late(moment: datetime, fingerprint: str) -> Score:
@@ -71,35 +74,39 @@ def late(moment: datetime, fingerprint: str) -> Score:
 
 
 def failed(_: datetime, fingerprint: str) -> Score:
-    """Fail."""
-    return Score(scorer="relevancy", fingerprint=fingerprint, reason=Reason.JUDGE_UNREACHABLE, explanation="gone")
+    """Return a failure."""
+    return Score(
+        scorer="relevancy", fingerprint=fingerprint, reason=UnscoredReason.JUDGE_UNREACHABLE, explanation="gone"
+    )
 
 
-def months(world: Any, watch: Any) -> list[str]:
-    """Let scores drop for five days and recover; return what live watching said."""
-    world.learned(watch, per_day=40)
+def months(simulation: Any, watcher: Any) -> list[str]:
+    """Let scores drop for five days and recover; return the live events."""
+    simulation.learn_baseline(watcher, per_day=40)
     told = []
     for days, mean in ((1, 0.8), (5, 0.62), (9, 0.8)):
         for _ in range(days):
-            world.days(1, per_day=40, mean=mean)
-            told += world.look(watch)
+            simulation.pass_days(1, per_day=40, mean=mean)
+            told += simulation.evaluate(watcher)
     return told
 
 
-def test_a_drop_is_found_as_it_was_when_it_was_live(world: Any) -> None:
-    """The same evidence, onset and carriers; nothing is written."""
-    assert months(world, world.watch(CALM)) == ["fired", "resolved"]
-    (live,) = world.fired
-    before = rows(world)
+def test_backtest_finds_the_live_alert(simulation: Any) -> None:
+    """With the same evidence, onset and contributors; nothing is written."""
+    assert months(simulation, simulation.new_watcher(CALM)) == ["fired", "resolved"]
+    (live,) = simulation.fired
+    before = rows(simulation)
 
-    found = one_of(world, CALM, step=8 * HOUR)
+    found = backtest_rule(simulation, CALM, step=8 * HOUR)
 
-    assert rows(world) == before
+    assert rows(simulation) == before
     (one,) = found.episodes
-    assert {name: getattr(one.fired, name) for name in NUMBERS} == {name: getattr(live, name) for name in NUMBERS}
+    assert {name: getattr(one.fired, name) for name in ALERT_FIELDS} == {
+        name: getattr(live, name) for name in ALERT_FIELDS
+    }
     assert one.fired.evidence == pytest.approx(live.evidence, rel=1e-9)  # other batches add in another order
-    assert [each["half"] for each in one.fired.details["carriers"]] == [
-        each["half"] for each in live.details["carriers"]
+    assert [each["half"] for each in one.fired.details["contributors"]] == [
+        each["half"] for each in live.details["contributors"]
     ]
     assert live.fired_at is not None
     assert one.fired.fired_at is not None
@@ -108,22 +115,22 @@ def test_a_drop_is_found_as_it_was_when_it_was_live(world: Any) -> None:
     assert one.seconds == (one.until - one.fired.fired_at).total_seconds()
     assert "relevancy of service shop dropped from 0.7" in one.fired.message
     assert found.notifications["firing"] == found.notifications["resolved"] == 1
-    assert [event.what for event in one.events if event.what != "repeated"] == ["fired", "resolved"]
+    assert [event.type for event in one.events if event.type != "repeated"] == ["fired", "resolved"]
 
-    later = one_of(world, CALM, since=START + 15 * DAY, step=8 * HOUR)  # by what was in force then
-    assert "by baseline version 1, learned from" in later.notes[0]
+    later = backtest_rule(simulation, CALM, since=START + 15 * DAY, step=8 * HOUR)  # by what was in force then
+    assert "baseline version 1, learned from" in later.notes[0]
     assert [each.fired.baseline for each in later.episodes] == [live.baseline]
 
 
-def test_a_floor_fires_and_resolves_once(small: Any) -> None:
-    """By the look that watches, with its hysteresis and the time that it keeps firing."""
+def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
+    """With the live hysteresis and keep_firing_for."""
     for days, mean in ((1, 0.8), (1, 0.4), (2, 0.8)):
-        small.days(days, per_day=40, mean=mean)
-    before = rows(small)
+        sqlite_simulation.pass_days(days, per_day=40, mean=mean)
+    before = rows(sqlite_simulation)
 
-    found = one_of(small, Floor(scorer="relevancy", threshold=0.6))
+    found = backtest_rule(sqlite_simulation, MeanThreshold(scorer="relevancy", threshold=0.6))
 
-    assert rows(small) == before
+    assert rows(sqlite_simulation) == before
     (one,) = found.episodes
     assert one.fired.labels == {"service": "shop", "scorer": "relevancy", "route": "ask"}
     assert one.fired.fired_at is not None
@@ -133,122 +140,126 @@ def test_a_floor_fires_and_resolves_once(small: Any) -> None:
     assert found.notifications == {"firing": 1, "resolved": 1, "repeated": one.seconds // 86_400}
 
 
-def test_without_a_baseline_it_is_learned_from_the_first_fortnight(small: Any) -> None:
-    """Of a history that nobody has watched, which is said; live watching would have found the same."""
-    small.days(1, per_day=1)
-    small.days(14, per_day=40)
-    small.days(4, per_day=40, mean=0.5)
+def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
+    """From the first 14 days, which a note says."""
+    sqlite_simulation.pass_days(1, per_day=1)
+    sqlite_simulation.pass_days(14, per_day=40)
+    sqlite_simulation.pass_days(4, per_day=40, mean=0.5)
 
-    found = one_of(small, CALM, step=6 * HOUR)
+    found = backtest_rule(sqlite_simulation, CALM, step=6 * HOUR)
 
     (one,) = found.episodes
     assert one.last.state == "firing"
-    assert one.until == small.now
+    assert one.until == sqlite_simulation.now
     (note,) = found.notes
-    assert "by a baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC, as the replay found none" in note
-    assert one_of(small, Drop(min_drop=0.9), step=DAY).episodes == ()
+    assert (
+        "baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC in this backtest, because none was active"
+        in note
+    )
+    assert backtest_rule(sqlite_simulation, Drop(min_drop=0.9), step=DAY).episodes == ()
 
 
-def test_a_time_too_short_to_learn_says_so(small: Any) -> None:
-    """Nothing fires of what nothing is known of."""
-    small.days(3, per_day=40)
+def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any) -> None:
+    """Nothing fires."""
+    sqlite_simulation.pass_days(3, per_day=40)
 
-    found = one_of(small, Drop())
+    found = backtest_rule(sqlite_simulation, Drop())
 
     assert found.episodes == ()
     assert found.step == HOUR
-    assert "nothing is watched yet, learning would go on until 2026-01-19" in found.notes[0]
+    assert "no baseline yet, it would be learned until 2026-01-19" in found.notes[0]
 
 
-def test_missing_scores_are_found_as_they_were_missing(small: Any) -> None:
-    """Answers that were scored half a day late are scored now; then they were not."""
+def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
+    """Scores that were made half a day late fire no_data."""
     rule = NoData(scorer="relevancy", at_least=7200)
-    small.days(1, per_day=96)
-    end(small, 48, 12, late)
-    small.days(1, per_day=96)
+    sqlite_simulation.pass_days(1, per_day=96)
+    end(sqlite_simulation, 48, 12, late)
+    sqlite_simulation.pass_days(1, per_day=96)
 
-    found = one_of(small, rule)
+    found = backtest_rule(sqlite_simulation, rule)
 
     (one,) = found.episodes
     assert one.fired.fired_at is not None
     assert START + DAY < one.fired.fired_at < START + 1.2 * DAY
     assert START + 1.5 * DAY < one.until < START + 2 * DAY
-    assert "no answer of service shop was scored by relevancy since" in one.fired.message
+    assert "relevancy has scored no answer of service shop since" in one.fired.message
 
 
-def test_failures_and_a_spent_budget_are_found_in_the_counts(small: Any) -> None:
-    """By what became of answers in the end; without a budget there is nothing to look at, which is said."""
-    small.days(1, per_day=96)
-    end(small, 96, 24, failed)
-    small.days(1, per_day=96)
+def test_final_failures_are_found(sqlite_simulation: Any) -> None:
+    """Without a configured budget its rule is skipped, with a reason."""
+    sqlite_simulation.pass_days(1, per_day=96)
+    end(sqlite_simulation, 96, 24, failed)
+    sqlite_simulation.pass_days(1, per_day=96)
 
-    errors = one_of(small, ScorerError(min_count=3))
+    errors = backtest_rule(sqlite_simulation, ScorerError(min_samples=3))
     assert [one.fired.labels for one in errors.episodes] == [{"service": "shop", "scorer": "relevancy"}]
     assert errors.resolved == 1
 
-    (missing,) = previewed(small, BudgetExhausted()).unreplayed
-    assert missing.why == "there is no budget in the settings that could be spent"
+    (missing,) = backtest(sqlite_simulation, BudgetExhausted()).skipped
+    assert missing.reason == "no budget is configured"
 
 
-def test_a_spent_budget_is_found_from_the_first_answer_that_was_not_paid_for(small: Any) -> None:
-    """On that day alone; the next one begins with a budget of its own."""
-    budget = Budget(calls_per_day=96)
-    small.days(1, per_day=96)
-    small.score(small.values(48), hours=12)
-    small.store.reserve_budget(budget, [Expense(1, 0, 0)] * 96)
-    unpaid = [small._exchange(small.now + timedelta(minutes=30 * number)) for number in range(1, 20)]
-    small.store.add(unpaid)
-    reason = {"relevancy": Reason.BUDGET}
-    small.store.assign([Decision(one.id, 1.0, "budget", reason) for one in unpaid], {"relevancy": "f1"})
-    small.now += DAY
+def test_exhausted_budget_starts_with_the_first_unpaid_answer(sqlite_simulation: Any) -> None:
+    """On that day only."""
+    budget = Budget(requests_per_day=96)
+    sqlite_simulation.pass_days(1, per_day=96)
+    sqlite_simulation.add_scores(sqlite_simulation.values(48), hours=12)
+    sqlite_simulation.store.quota.reserve_budget(budget, [RequestUsage(1, 0, 0)] * 96)
+    unpaid = [
+        sqlite_simulation._exchange(sqlite_simulation.now + timedelta(minutes=30 * number)) for number in range(1, 20)
+    ]
+    sqlite_simulation.store.exchanges.add(unpaid)
+    reason = {"relevancy": UnscoredReason.BUDGET}
+    sqlite_simulation.store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "budget", reason) for one in unpaid], {"relevancy": "f1"}
+    )
+    sqlite_simulation.now += DAY
 
-    found = one_of(small, BudgetExhausted(), budget=budget.model_dump())
+    found = backtest_rule(sqlite_simulation, BudgetExhausted(), budget=budget.model_dump())
 
     (one,) = found.episodes
     assert one.fired.fired_at == START + 1.5 * DAY + 2 * HOUR
     assert one.until == START + 2 * DAY
-    assert "96 of 96 calls are spent" in one.fired.message
+    assert "96 of 96 requests used" in one.fired.message
 
 
-def test_of_a_busy_service_only_so_many_scores_are_read_as_may_be_wanted(small: Any) -> None:
-    """By the draw of the detector itself; a baseline that wants more gets more."""
-    small.score(small.values(600), hours=2)
-    stream = ("shop", "relevancy", "f1")
-    window = {"since": START, "until": small.now + HOUR, "attributes": False}
+def test_busy_services_are_sampled_as_the_detector_samples_them(sqlite_simulation: Any) -> None:
+    """Twice the detector's sample is loaded, or as much as an existing baseline needs."""
+    sqlite_simulation.add_scores(sqlite_simulation.values(600), hours=2)
+    now = sqlite_simulation.now
+    moment = [now]
+    window = {"since": START, "until": now + HOUR, "clock": lambda: moment[0], "attributes": False}
 
-    few, all_ = (Queue(small.store, [stream], **window, keep=lambda _, keep=keep: keep) for keep in (0.0, 1.0))
+    sampled, full = (
+        HistoricalInputs(
+            sqlite_simulation.store, [("shop", "relevancy", "f1")], **window, baseline_rate=lambda _, rate=rate: rate
+        )
+        for rate in (0.0, 1.0)
+    )
 
-    share = 2 * seen(600 * 24 / 3)
-    found = few.waiting(small.now, 1000)
-    assert found
-    assert [one.exchange_id for one in all_.waiting(small.now, 1000) if kept(one.exchange_id, share)] == [
-        one.exchange_id for one in found
-    ]
-    assert len(found) < 0.6 * 600
-    assert [one.id for one in few.waiting(small.now, 3)] == [one.id for one in found[:3]]
-    few.take([found[0].id])
-    assert few.waiting(small.now, 1) == found[1:2]
-    assert few.waiting(START, 9) == []
-
-
-def test_hindsight_takes_what_a_store_takes() -> None:
-    """Whoever watches asks it as they ask the store."""
-    asked = {name for name in vars(Hindsight) if not name.startswith("_")}
-    for name in asked:
-        ours, theirs = (inspect.signature(getattr(each, name)).parameters for each in (Hindsight, Store))
-        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in ours.values())
-        assert takes_any or ours.keys() >= theirs.keys() - {"until", "superseded", "day"}, name
+    rate = 2 * sampling_rate(600 * 24 / 3)
+    scores = sampled.list_new_scores(1000)
+    assert scores
+    assert len(scores) < 0.6 * 600
+    expected = [score.exchange_id for score in full.list_new_scores(1000) if is_sampled(score.exchange_id, rate)]
+    assert [score.exchange_id for score in scores] == expected
+    assert sampled.list_new_scores(3) == scores[:3]
+    sampled.apply(AlertTransaction(processed_score_ids=[scores[0].id]))
+    assert sampled.list_new_scores(1) == scores[1:2]
+    moment[0] = START
+    assert sampled.list_new_scores(9) == []
 
 
-def test_there_must_be_a_time_to_replay() -> None:
-    """Backwards, or in steps that lead nowhere, nothing is replayed."""
+def test_empty_period_or_step_is_rejected() -> None:
+    """Nothing can be evaluated."""
     for until, step in ((START, None), (START + DAY, timedelta())):
-        with pytest.raises(ValueError, match="nothing to replay"):
-            run_backtest(Store("sqlite://"), load(), (Drop(),), since=START, until=until, step=step)
+        with pytest.raises(ValueError, match="nothing to backtest"):
+            run_backtest(TrackingStore("sqlite://"), load_settings(), (Drop(),), since=START, until=until, step=step)
 
 
-def test_how_often_a_rule_is_looked_at() -> None:
-    """Hourly, or twelve times in its window; of missing scores three times in the shortest wait."""
-    rules = (Drop(), Floor(threshold=0.5), Floor(threshold=0.5, window=3600), NoData(), ScorerError())
+def test_default_step_depends_on_the_rule() -> None:
+    """Hourly, 12 times per window, 3 times per no_data wait."""
+    rules = (Drop(), MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.5, window=3600), NoData(), ScorerError())
 
-    assert [step_of(rule) / timedelta(minutes=1) for rule in rules] == [60, 60, 5, 5, 5]
+    assert [default_step(rule) / timedelta(minutes=1) for rule in rules] == [60, 60, 5, 5, 5]

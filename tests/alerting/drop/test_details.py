@@ -1,4 +1,4 @@
-"""What an alert of a drop shows, and what of it stays."""
+"""Details of a drop's alert, and what of them stays."""
 
 from __future__ import annotations
 
@@ -12,85 +12,85 @@ from germane.settings.rules import Drop
 DAY = timedelta(days=1)
 
 
-def test_refusals_are_named(small: Any) -> None:
-    """The half that carries the evidence, with its rate before and since."""
-    watch = small.watch()
-    small.learned(watch)
+def test_contributor_shows_the_rise_of_refusals(sqlite_simulation: Any) -> None:
+    """With the rate before and since."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
-        small.days(1, refused=0.4)
-        small.look(watch)
+        sqlite_simulation.pass_days(1, refused=0.4)
+        sqlite_simulation.evaluate(watcher)
 
-    (alert,) = small.store.open_alerts()
-    carrier = alert.details["carriers"][0]
-    assert (alert.cause, carrier["half"]) == ("refusals_rising", "zero")
-    assert carrier["before"]["mean"] == pytest.approx(0.05, abs=0.03)
-    assert carrier["since"]["mean"] == pytest.approx(0.4, abs=0.15)
+    (alert,) = sqlite_simulation.store.alerts.list_open()
+    contributor = alert.details["contributors"][0]
+    assert (alert.cause, contributor["half"]) == ("refusals_rising", "zero")
+    assert contributor["before"]["mean"] == pytest.approx(0.05, abs=0.03)
+    assert contributor["since"]["mean"] == pytest.approx(0.4, abs=0.15)
 
 
-def test_a_large_drop_is_critical(small: Any) -> None:
-    """It is so at once, or as soon as the mean of a day has fallen by as much as the rule says."""
-    watch = small.watch(Drop(critical_drop=0.15))
-    small.learned(watch)
+def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
+    """At once, or when the mean of a day has fallen by critical_drop."""
+    watcher = sqlite_simulation.new_watcher(Drop(critical_drop=0.15))
+    sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
-        small.days(1, mean=0.3)
-        small.look(watch)
+        sqlite_simulation.pass_days(1, mean=0.3)
+        sqlite_simulation.evaluate(watcher)
 
-    assert small.store.open_alerts()[0].severity == "critical"
+    assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_what_was_critical_stays_so_until_it_is_over(small: Any) -> None:
-    """Means near the limit do not go back and forth, whoever looks; nor does silence, after which few scores tell."""
-    small.learned(small.watch(Drop(critical_drop=0.15)))
+def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any) -> None:
+    """Means near the limit do not flap, and a quiet time changes nothing."""
+    sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
     happened = []
     for mean in (0.3, 0.3, 0.3, 0.68, 0.6, 0.68, 0.6):
-        small.days(1, mean=mean)
-        happened += small.look(small.watch(Drop(critical_drop=0.15)))
-    small.now += 3 * DAY
-    small.days(1, mean=0.6, per_day=3)
-    happened += small.look(small.watch(Drop(critical_drop=0.15)))
+        sqlite_simulation.pass_days(1, mean=mean)
+        happened += sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
+    sqlite_simulation.now += 3 * DAY
+    sqlite_simulation.pass_days(1, mean=0.6, per_day=3)
+    happened += sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
 
     assert [one for one in happened if one != "fired"] in ([], ["escalated"])
-    assert small.store.open_alerts()[0].severity == "critical"
+    assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_while_nothing_comes_nothing_is_written(small: Any) -> None:
-    """What fires is as it was at the last look, for the same process and for the next one."""
-    watch = small.watch()
-    small.learned(watch)
+def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
+    """For the same process and for the next one."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
-        small.days(1, mean=0.5)
-        small.look(watch)
-    for again in (watch, small.watch()):
-        step = small.step(again)
-        assert (step.progress, step.consumed, step.changes) == ([], [], [])
+        sqlite_simulation.pass_days(1, mean=0.5)
+        sqlite_simulation.evaluate(watcher)
+    for again in (watcher, sqlite_simulation.new_watcher()):
+        step = sqlite_simulation.step(again)
+        assert (step.detector_states, step.processed_score_ids, step.changes) == ([], [], [])
 
 
-def test_who_watches_again_shows_nothing_of_what_another_one_ended(small: Any) -> None:
-    """Back in office after a recovery and a second drop, it tells of the second one."""
-    first, second = small.watch(), small.watch()
-    small.learned(first)
-    for watch, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
+def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
+    """Not a drop that another process resolved meanwhile."""
+    first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(first)
+    for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
         for _ in range(days):
-            small.days(1, mean=mean)
-            small.look(watch)
-    (alert,) = small.store.open_alerts()
-    first.forget()
+            sqlite_simulation.pass_days(1, mean=mean)
+            sqlite_simulation.evaluate(watcher)
+    (alert,) = sqlite_simulation.store.alerts.list_open()
+    first.reset()
 
-    assert small.look(first) == []
-    (again,) = small.store.open_alerts()
+    assert sqlite_simulation.evaluate(first) == []
+    (again,) = sqlite_simulation.store.alerts.list_open()
     assert (again.onset, again.evidence, again.value) == (alert.onset, alert.evidence, alert.value)
 
 
-def test_what_is_over_keeps_what_it_fired_by(small: Any) -> None:
-    """Evidence, beginning and baseline are those of the drop; the mean of now is that of the recovery."""
-    watch = small.watch()
-    small.learned(watch)
+def test_resolved_alert_keeps_evidence_onset_and_baseline(sqlite_simulation: Any) -> None:
+    """Its current mean is that of the recovery."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
     for mean, days in ((0.5, 4), (0.8, 14)):
         for _ in range(days):
-            small.days(1, mean=mean)
-            small.look(watch)
-    (over,) = small.store.alerts()
-    (fired,) = small.fired
+            sqlite_simulation.pass_days(1, mean=mean)
+            sqlite_simulation.evaluate(watcher)
+    (over,) = sqlite_simulation.store.alerts.search()
+    (fired,) = sqlite_simulation.fired
 
     assert (over.state, over.resolve_reason) == ("resolved", "recovered")
     assert (over.evidence, over.onset, over.cause) == (fired.evidence, fired.onset, fired.cause)
@@ -98,13 +98,15 @@ def test_what_is_over_keeps_what_it_fired_by(small: Any) -> None:
     assert over.current.mean > fired.current.mean
 
 
-def test_a_change_of_the_application_is_named_and_the_baseline_stays(small: Any) -> None:
-    """A bad deploy must not become what is normal."""
-    watch = small.watch()
-    small.learned(watch, model="m", prompt_version="7")
+def test_release_change_is_reported_and_baseline_stays(sqlite_simulation: Any) -> None:
+    """A bad deployment must not become normal."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher, model="m", prompt_version="7")
     for _ in range(4):
-        small.days(1, mean=0.5, model="m", prompt_version="8")
-        small.look(watch)
+        sqlite_simulation.pass_days(1, mean=0.5, model="m", prompt_version="8")
+        sqlite_simulation.evaluate(watcher)
 
-    assert small.store.open_alerts()[0].details["release"] == {"prompt_version": ["7", "8"]}
-    assert [(one.number, one.status) for one in small.store.baselines(superseded=True)] == [(1, "active")]
+    assert sqlite_simulation.store.alerts.list_open()[0].details["release"] == {"prompt_version": ["7", "8"]}
+    assert [(one.number, one.status) for one in sqlite_simulation.store.baselines.list_versions(superseded=True)] == [
+        (1, "active")
+    ]

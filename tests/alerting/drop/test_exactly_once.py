@@ -1,4 +1,4 @@
-"""Each score counts once, whoever is killed when, and however many look."""
+"""Each score counts once, with killed and with concurrent processes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.alerting.drop.conftest import START, World
+from tests.alerting.drop.conftest import START, Simulation
 
 from germane.alerting.detector import Detector
-from germane.alerting.drop.history import heard, seen
+from germane.alerting.drop.history import load_sampled_scores, to_batch
 
 ROOT = Path(__file__).parents[3]
 DAY = timedelta(days=1)
 
 
-def prepared(world: World) -> None:
-    """Learn nearly a fortnight, and leave its end, a drop and a recovery to those who look."""
-    world.days(1, per_day=1)
-    world.look(world.watch())
-    world.days(13)
-    while world.store.arrivals(1):
-        world.look(world.watch())
-    world.days(2)
-    world.days(3, mean=0.5)
-    world.days(8)
+def prepared(simulation: Simulation) -> None:
+    """Learn for 13 days, then add a drop and a recovery that are not evaluated yet."""
+    simulation.pass_days(1, per_day=1)
+    simulation.evaluate(simulation.new_watcher())
+    simulation.pass_days(13)
+    while simulation.store.detectors.list_new_scores(1):
+        simulation.evaluate(simulation.new_watcher())
+    simulation.pass_days(2)
+    simulation.pass_days(3, mean=0.5)
+    simulation.pass_days(8)
 
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[subprocess.Popen[str]]:
-    """What has processes of its own look, when it is told to."""
-    command = [sys.executable, "-m", "tests.alerting.drop.killed"]
+    """A helper process that evaluates in child processes on request."""
+    command = [sys.executable, "-m", "tests.alerting.drop.killed_processes"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         yield running
         assert running.stdin is not None
@@ -44,7 +44,7 @@ def processes() -> Iterator[subprocess.Popen[str]]:
 
 
 def told(processes: subprocess.Popen[str], what: str, url: str) -> int:
-    """Say what is to be done; return the number that it answers."""
+    """Send a command to the helper; return its number."""
     assert processes.stdin is not None
     assert processes.stdout is not None
     processes.stdin.write(f"{what} {url}\n")
@@ -52,40 +52,42 @@ def told(processes: subprocess.Popen[str], what: str, url: str) -> int:
     return int(processes.stdout.readline())
 
 
-def assert_counted_once(world: World) -> None:
-    """The detector stands where one pass over all scores brings it, and what it found was told once."""
-    (version,) = world.store.baselines()
+def assert_counted_once(simulation: Simulation) -> None:
+    """Assert that the state equals a single pass over all scores, with one event per transition."""
+    (version,) = simulation.store.baselines.list_versions()
     baseline = version.baseline
     assert baseline is not None
-    past = heard(world.store, version.key, baseline.until, world.now + DAY, baseline.keep)
+    past = load_sampled_scores(
+        simulation.store, version.key, baseline.until, simulation.now + DAY, baseline.sampling_rate
+    )
     alone = Detector(baseline)
-    turns = alone.feed(seen(past))
-    (live,) = world.store.detectors()
-    assert world.store.arrivals(1) == []
+    transitions = alone.process(to_batch(past))
+    (live,) = simulation.store.detectors.list_states()
+    assert simulation.store.detectors.list_new_scores(1) == []
     assert live.seen_at == past[-1].arrived_at
     assert live.log_evidence == pytest.approx(alone.log_evidence, rel=1e-9)
-    assert [turn.state for turn in turns] == ["firing", "resolved"]
-    (alert,) = world.store.alerts()
-    told = Counter(event.what for event in world.store.alert_events(alert.id))
+    assert [transition.state for transition in transitions] == ["firing", "resolved"]
+    (alert,) = simulation.store.alerts.search()
+    told = Counter(event.type for event in simulation.store.alerts.list_events(alert.id))
     assert (told["fired"], told["resolved"]) == (1, 1)
     assert alert.state == "resolved"
 
 
-def test_a_look_that_is_killed_at_any_statement_counts_once_or_not_at_all(world: Any, processes: Any) -> None:
-    """Learning, freezing, feeding, firing, resolving: what had not been committed is done again by the next one."""
-    prepared(world)
+def test_killed_evaluation_counts_once_or_not_at_all(simulation: Any, processes: Any) -> None:
+    """Whatever the statement: uncommitted work is repeated by the next evaluation."""
+    prepared(simulation)
 
-    assert told(processes, "killed", world.url) > 20
-    world.now = START + 40 * DAY
-    world.look(world.watch())
-    assert_counted_once(world)
+    assert told(processes, "killed", simulation.url) > 20
+    simulation.now = START + 40 * DAY
+    simulation.evaluate(simulation.new_watcher())
+    assert_counted_once(simulation)
 
 
-def test_two_processes_that_both_think_it_is_their_turn_count_once(world: Any, processes: Any) -> None:
-    """Whoever is later finds that the row has moved on, and reads anew."""
-    prepared(world)
+def test_concurrent_evaluations_count_once(simulation: Any, processes: Any) -> None:
+    """The later one finds a newer row version and reads again."""
+    prepared(simulation)
 
-    assert told(processes, "beside", world.url) == 2
-    world.now = START + 40 * DAY
-    world.look(world.watch())
-    assert_counted_once(world)
+    assert told(processes, "beside", simulation.url) == 2
+    simulation.now = START + 40 * DAY
+    simulation.evaluate(simulation.new_watcher())
+    assert_counted_once(simulation)

@@ -1,138 +1,102 @@
-"""What drop would be noticed, of what is scored here."""
+"""Sensitivity of the drop rule: which drops a baseline's detector would notice."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
-from germane.alerting.sensitivity import Asked, Prospect, Unknown, prospects
-from germane.settings.rules import Drop
+from germane.alerting.detector import tolerance
+from germane.alerting.sensitivity import DropSensitivity, list_sensitivities, simulate_drops
+from germane.baseline import Baseline, RouteBaseline
+from germane.settings import Drop
+from germane.storage import BaselineKey
 
-DAY = timedelta(days=1)
-FEW = 6
-"""Runs of the simulation: what is tested here is what it is asked."""
-
-
-def asked(world: Any, *rules: Drop, **given: Any) -> tuple[list[Prospect], list[Unknown]]:
-    """Return what would be noticed now."""
-    return prospects(world.store, rules or (Drop(),), Asked(**{"runs": FEW, **given}), now=world.now)
-
-
-def within_a_week(one: Prospect) -> list[float]:
-    """Return the probabilities, the smallest drop first."""
-    return [chance.within[1] for chance in one.power.chances]
-
-
-def test_a_learned_baseline_says_what_would_be_noticed(small: Any) -> None:
-    """By the version in force and the rate of the last week; large drops are noticed and tiny ones are not."""
-    small.learned(small.watch(), per_day=40)
-
-    (one,), unknown = asked(small)
-
-    assert unknown == []
-    assert (one.rule, one.service, one.scorer, one.fingerprint) == ("drop", "shop", "relevancy", "f1")
-    assert (one.source, one.asked_for) == ("active", False)
-    assert one.per_day == pytest.approx(40, rel=0.03)
-    assert one.made_per_day == pytest.approx(40, rel=0.03)
-    assert one.false_alarms_per_year == pytest.approx(1, rel=0.1)
-    assert within_a_week(one)[-1] == 1.0
-    assert within_a_week(one)[0] <= 0.5
-    assert one.doubled_per_day == pytest.approx(2 * one.per_day)
-    assert one.doubled is not None
-    assert asked(small)[0] == [one]  # always the same seed
+ROUTE = RouteBaseline(
+    n=1400, mean=0.76, deviation=0.2, committed=1330, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.05,
+    committed_wander=0.01, zero_wander=0.01, scores_per_day=100.0, committed_per_day=95.0,
+)  # fmt: skip
+BASELINE = Baseline(
+    service="shop", scorer="relevancy", fingerprint="f1", since=datetime(2026, 1, 1, tzinfo=UTC),
+    until=datetime(2026, 1, 15, tzinfo=UTC), n=1400, mean=0.76, deviation=0.2, scores_per_day=100.0,
+    committed_per_day=95.0, routes={"ask": ROUTE},
+)  # fmt: skip
+RULE = Drop()
 
 
-def test_more_scores_a_day_notice_more(small: Any) -> None:
-    """At any rate that is asked for, whatever today's is; beyond a thousand a day nothing is gained."""
-    small.learned(small.watch(), per_day=40)
+def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
+    """The probability of a drop far below the tolerance is small, that of a drop by .3 within a day is 1."""
+    result = simulate_drops(BASELINE, RULE, drops=(0.005, 0.3), runs=8)
 
-    found = [asked(small, per_day=per_day)[0][0] for per_day in (10, 100, 1000, 5000)]
-
-    in_a_day = [sum(chance.within[0] for chance in one.power.chances) for one in found]
-    assert in_a_day[0] + 1 < in_a_day[1]  # sizes of drops that are noticed
-    assert in_a_day[1] < in_a_day[2] == in_a_day[3]
-    assert [one.per_day for one in found] == [10, 100, 1000, 1000]
-    assert all(one.asked_for and one.false_alarms_per_year == pytest.approx(1) for one in found)
-    assert found[2].doubled is None
+    tiny, large = result.probabilities
+    assert max(tiny) < 0.5
+    assert large == (1.0, 1.0)
+    assert result.smallest_drop(1) == 0.3
+    assert (result.scores_per_day, result.days) == (100.0, (1.0, 7.0))
 
 
-def test_while_it_is_learned_what_is_known_so_far_counts(small: Any) -> None:
-    """And is called so."""
-    small.days(1, per_day=1)
-    small.look(small.watch())
-    small.days(4, per_day=40)
-    small.look(small.watch())
-
-    (one,), _ = asked(small)
-
-    assert one.source == "learning"
-    assert one.until == small.now
-    assert one.n == pytest.approx(161, abs=2)
-    assert one.per_day == pytest.approx(40, rel=0.05)
-
-
-def test_where_nobody_watches_stored_scores_count(small: Any) -> None:
-    """Those of the last two weeks, from the first of them on."""
-    small.days(5, per_day=40)
-
-    (one,), _ = asked(small)
-
-    assert one.source == "stored"
-    assert one.until - one.since == pytest.approx(5 * DAY, abs=timedelta(hours=1))
-    assert one.per_day == pytest.approx(40, rel=0.05)
-
-
-def test_too_few_scores_say_nothing(small: Any) -> None:
-    """It is said which, and why."""
-    small.score(small.values(29))
-
-    assert asked(small) == (
-        [],
-        [
-            Unknown(
-                rule="drop",
-                service="shop",
-                scorer="relevancy",
-                why="no route has 30 scores yet, and all together have not either",
-            )
-        ],
+def test_more_scores_detect_more_up_to_a_thousand_per_day() -> None:
+    """Beyond a thousand scores per day the detector samples, so nothing is gained."""
+    few, many, thousand, more = (
+        simulate_drops(BASELINE, RULE, days=(2,), drops=(0.05,), scores_per_day=n, runs=12)
+        for n in (10, 500, 1000, 5000)
     )
 
-
-def test_a_service_that_fell_silent_says_nothing_but_what_is_asked(small: Any) -> None:
-    """Nothing is noticed of scores that do not come; of a rate that is asked for it can be said."""
-    small.learned(small.watch(), per_day=40)
-    small.now += 8 * DAY
-
-    found, (silent,) = asked(small)
-
-    assert found == []
-    assert "no score has reached the detector in the last 7 days" in silent.why
-    assert len(asked(small, per_day=50)[0]) == 1
+    assert few.probabilities[0][0] < many.probabilities[0][0]
+    assert thousand == more
 
 
-def test_only_what_is_asked_for_is_told(small: Any) -> None:
-    """By service, scorer and what the rules look at."""
-    small.days(5, per_day=40, routes=("ask", "docs"))
-    small.days(1, per_day=40, service="help")
+def test_results_are_reproducible() -> None:
+    """The seed is fixed."""
+    first, second = (simulate_drops(BASELINE, RULE, drops=(0.1,), runs=4) for _ in range(2))
 
-    names = [one.service for one in asked(small)[0]]
-    assert names == ["help", "shop"]
-    assert [one.service for one in asked(small, service="help")[0]] == ["help"]
-    assert asked(small, scorer="other") == ([], [])
-    assert asked(small, Drop(scorer="other")) == ([], [])
-    (docs,), _ = asked(small, Drop(routes=("docs",)), service="shop")
-    assert docs.per_day == pytest.approx(40 * 5 / 6, rel=0.1)
+    assert first == second
 
 
-def test_the_judge_that_scores_now_counts(small: Any) -> None:
-    """What another one learned says nothing of today."""
-    small.learned(small.watch(), per_day=40)
-    small.days(3, per_day=40, fingerprint="f2")
-    small.look(small.watch())
+def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
+    """A gap ends the search; times that were not simulated are an error."""
+    result = DropSensitivity(
+        rule="drop", service="shop", scorer="relevancy", scores_per_day=1, days=(1.0, 7.0), drops=(0.1, 0.2, 0.3),
+        probabilities=((0.8, 0.9), (0.1, 0.8), (0.7, 1.0)), tolerance=0.02, zero_tolerance=0.02,
+    )  # fmt: skip
 
-    (one,), _ = asked(small)
+    assert result.smallest_drop(7) == 0.1
+    assert result.smallest_drop(1) is None
+    assert result.smallest_drop(7, 0.95) == 0.3
+    with pytest.raises(ValueError, match="not in tuple"):
+        result.smallest_drop(3)
 
-    assert (one.fingerprint, one.source) == ("f2", "learning")
+
+def test_tolerance_is_two_wanders_or_a_part_of_the_smallest_drop() -> None:
+    """Averaged over routes by their scores."""
+    unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
+    baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})
+
+    committed, zero = tolerance(baseline, min_drop=0.05)
+    assert committed == pytest.approx((0.02 + 3 * 0.2) / 4, abs=1e-9)
+    assert zero == pytest.approx(0.02, abs=1e-9)
+
+
+def test_constant_scores_and_silent_routes_can_be_simulated() -> None:
+    """A route without deviation or without committed answers raises no error and yields finite numbers."""
+    constant = replace(ROUTE, committed_deviation=0.0, committed_wander=0.0)
+    silent = replace(ROUTE, committed=0, committed_mean=0.0, committed_deviation=0.0, zero_rate=0.99)
+
+    result = simulate_drops(replace(BASELINE, routes={"a": constant, "b": silent}), RULE, drops=(0.2,), runs=3)
+    assert np.isfinite(result.probabilities).all()
+
+
+def test_active_baselines_are_simulated_per_rule_and_service(sqlite_simulation: Any) -> None:
+    """Learning baselines and other scorers are left out."""
+    store = sqlite_simulation.store
+    assert list_sensitivities(store, [RULE], runs=2) == []
+    for service in ("shop", "help"):
+        baseline = replace(BASELINE, service=service)
+        store.baselines.replace_baseline(BaselineKey(service, "relevancy", "f1"), "imported", baseline, (None, None))
+
+    results = list_sensitivities(store, [RULE, Drop(name="other", scorer="other")], days=(1,), runs=2)
+    assert [(result.rule, result.service) for result in results] == [("drop", "help"), ("drop", "shop")]
+    assert list_sensitivities(store, [Drop(routes=("buy",))], runs=2) == []

@@ -1,11 +1,10 @@
-"""Fills an empty database with rows of every kind, and prints what the Store reads back: ``python fill.py URL``.
+"""Fills an empty database with rows of every kind, and prints what the store reads back: ``python fill.py URL``.
 
-It is run with the code of one revision of the tables, and uses what that code has; see the README beside it.
+See the README in this directory.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import runpy
 import sys
@@ -15,15 +14,32 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from germane.exchange import Context, Exchange, Turn
-from germane.score import Reason, Score
-from germane.storage import Claim, Decision, Store
+from germane.annotation import Feedback, RecordedScore
+from germane.calibration import Calibration
+from germane.exchange import Context, Exchange, Message
+from germane.score import Score, UnscoredReason
+from germane.settings import Budget
+from germane.storage import (
+    ExportSelection,
+    JobRun,
+    JobRuns,
+    RateLimit,
+    RequestUsage,
+    RescoreResult,
+    SamplerStep,
+    SamplingDecision,
+    SelectedCandidate,
+    TaskClaim,
+    TrackingStore,
+    WorkerHeartbeat,
+    dump_line,
+)
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 LEASE = timedelta(hours=1)
 SCORERS = {"faithfulness": "f2", "relevancy": "f1"}
 MEAN = ("service", "route", "scorer", "fingerprint", "newest", "n", "mean")
-"""How sure a mean is was computed otherwise once."""
+"""Fields of a summary that did not change. Intervals were computed differently once."""
 ODD = (
     "How do I pay?",
     'It\'s "quoted", 100 % \\escaped\\; -- DROP TABLE exchange; /* $1 :name %s */',
@@ -47,7 +63,7 @@ def an_exchange(number: int) -> Exchange:
         question=text,
         answer=None if number == 9 else f"{number}: {text}",
         contexts=(Context(text, f"page {number}", 0.25), Context("", None, None))[: number % 3],
-        history=(Turn("user", text),) if number % 2 else (),
+        history=(Message("user", text),) if number % 2 else (),
         model=None if number % 2 else "gpt-4o-mini",
         prompt_version="7" if number % 4 else None,
         session=f"s{number % 3}" if number % 5 else None,
@@ -63,15 +79,15 @@ def an_exchange(number: int) -> Exchange:
 
 
 def score_of(task: Any, number: int) -> Score:
-    """Return a score, or the failure of one exchange; some are made by another model than was asked for."""
+    """Return a score, for exchange 4 a failure, and for exchange 1 one of another fingerprint."""
     names = {"scorer": task.scorer, "fingerprint": task.fingerprint + " served" * (number == 1), "scored_at": NOON}
     text = ODD[number % len(ODD)]
     if number == 4:
-        return Score(**names, reason=Reason.UNPARSABLE, explanation=f"the judge said: {text}")
+        return Score(**names, reason=UnscoredReason.UNPARSABLE, explanation=f"the judge said: {text}")
     return Score(
         **names,
         value=number / 4 - 0.25,
-        label="partly",
+        label="partly_relevant",
         explanation=text,
         details={"questions": [{"text": text, "similarity": 0.5}], "requests": 3},
         judge="gpt-4o-mini",
@@ -83,169 +99,166 @@ def score_of(task: Any, number: int) -> Score:
     )
 
 
-def claim(store: Store, owner: str, limit: int) -> Sequence[Claim]:
-    by_scorer = "scorers" in inspect.signature(store.claim).parameters
-    return store.claim(owner, *((SCORERS,) if by_scorer else ()), limit=limit, lease=LEASE)
+def claim(store: TrackingStore, owner: str, limit: int) -> Sequence[TaskClaim]:
+    return store.queue.claim_tasks(owner, SCORERS, limit=limit, lease=LEASE)
 
 
-def fill(store: Store) -> list[int]:
+def fill(store: TrackingStore) -> list[int]:
     """Scored 0 to 3, failed 4, skipped 5, half of 6 too, postponed 7, running 8, pending 9, undecided 10 and 11.
 
     Returns the ids of the running tasks.
     """
     exchanges = [an_exchange(number) for number in range(12)]
-    store.add(exchanges)
+    store.exchanges.add(exchanges)
     place = {one.id: number for number, one in enumerate(exchanges)}
     for number in (0, 1, 2, 3, 4, 7, 8, 9, 5, 6):
-        skip = {5: dict.fromkeys(SCORERS, Reason.NOT_DRAWN), 6: {"faithfulness": Reason.MISSING_INPUT}}.get(number, {})
-        kind = "not_drawn" if number == 5 else "drawn"
-        store.assign([Decision(exchanges[number].id, 0.5, kind, skip)], SCORERS)
+        skip = {
+            5: dict.fromkeys(SCORERS, UnscoredReason.NOT_SAMPLED),
+            6: {"faithfulness": UnscoredReason.MISSING_INPUT},
+        }.get(number, {})
+        kind = "not_sampled" if number == 5 else "sampled"
+        store.sampling.assign_tasks([SamplingDecision(exchanges[number].id, 0.5, kind, skip)], SCORERS)
         if number <= 4:
             claims = claim(store, "done", 1)
-            store.complete("done", [(task, score_of(task, number)) for one in claims for task in one.tasks])
+            store.queue.complete_tasks("done", [(task, score_of(task, number)) for one in claims for task in one.tasks])
         if number == 7:
             tasks = [task for one in claim(store, "away", 1) for task in one.tasks]
-            store.postpone("away", tasks, until=NOON + LEASE, reason=Reason.JUDGE_TIMEOUT, error=ODD[1])
+            store.queue.postpone_tasks(
+                "away", tasks, until=NOON + LEASE, reason=UnscoredReason.JUDGE_TIMEOUT, error=ODD[1]
+            )
         if number == 8:
             (running,) = claim(store, "running", 1)
             assert place[running.exchange.id] == 8
-    store.count_dropped({("shop", "ask"): 7}, SCORERS, at=NOON)
-    store.declare("shop", ["never"])
-    assert store.elect("sampler", "someone", ttl=LEASE)
+    store.exchanges.count_dropped({("shop", "ask"): 7}, SCORERS, at=NOON)
+    store.exchanges.declare_routes("shop", ["never"])
+    assert store.workers.acquire_lease("sampler", "someone", ttl=LEASE)
     return [task.id for task in running.tasks]
 
 
-def fill_later_tables(store: Store) -> None:
-    """Fill what came with the second and the third revision."""
-    if hasattr(store, "reserve"):
-        from germane.storage import Limit
-
-        store.reserve([Limit("requests", 60), Limit("tokens", 600)], [(1, 9)])
-    if hasattr(store, "record"):
-        from germane.annotation import Feedback, Recorded
-        from germane.calibration import Calibration
-
-        said: dict[str, Any] = {"score": 0.25, "comment": ODD[3], "user": "u1", "created_at": NOON}
-        store.add_feedback([Feedback(id=name, exchange_id=name * 32, **said) for name in ("1", "9")])
-        store.add_feedback([Feedback(id="2", exchange_id=f"{2:032x}", **said)])
-        store.record(
-            [Recorded(exchange_id=f"{11:032x}", name="mine", value=-0.5, explanation=ODD[1], recorded_at=NOON)]
-        )
-        floor: dict[str, Any] = {"floor": 0.07, "high": 0.2, "n": 400, "made_at": NOON}
-        store.add_calibrations([Calibration(embedder="e", scorer="relevancy", fingerprint="f1", **floor)])
+def fill_labels_and_limits(store: TrackingStore) -> None:
+    """Write rate limits, labels, a recorded score and a calibration."""
+    store.quota.reserve_slots([RateLimit("requests", 60), RateLimit("tokens", 600)], [(1, 9)])
+    label: dict[str, Any] = {"score": 0.25, "comment": ODD[3], "user": "u1", "created_at": NOON}
+    store.labels.add_feedback([Feedback(id=name, exchange_id=name * 32, **label) for name in ("1", "9")])
+    store.labels.add_feedback([Feedback(id="2", exchange_id=f"{2:032x}", **label)])
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=f"{11:032x}", name="mine", value=-0.5, explanation=ODD[1], recorded_at=NOON)]
+    )
+    floor: dict[str, Any] = {"floor": 0.07, "high": 0.2, "n": 400, "made_at": NOON}
+    store.labels.add_calibrations([Calibration(embedder="e", scorer="relevancy", fingerprint="f1", **floor)])
 
 
-def fill_fleet(store: Store, running: Sequence[int]) -> None:
-    """Fill what the fourth brought: 12 in the pool, 13 picked, 14 and 15 not, 16 objected to, 17 scored and erased."""
-    from germane.storage import Pick, Step
-
+def fill_fleet(store: TrackingStore, running: Sequence[int]) -> None:
+    """Write a candidate (12), selected (13), skipped (14, 15), labeled (16) and erased (17) exchanges, and workers."""
     fleet = [replace(an_exchange(number), capture_probability=0.75) for number in range(12, 18)]
-    store.add(fleet)
+    store.exchanges.add(fleet)
     ids = dict(enumerate((one.id for one in fleet), start=12))
     seen: dict[str, Any] = {"proxy": 0.25, "proxy_probability": 0.5}
-    unfit: dict[str, Any] = {"skip": {"faithfulness": Reason.FILTERED}}
-    store.assign([Decision(ids[number], None, "candidate", **seen) for number in (12, 13, 14)], SCORERS)
-    store.assign([Decision(ids[number], None, "candidate", **unfit) for number in (15, 16)], SCORERS)
-    step = Step("sampler", "someone", "the first interval")
-    assert store.pick(step, [Pick(ids[13], 0.375, "suspicion")])
-    assert store.pass_over(step, {ids[14]: 0.125, ids[16]: 0.0625}, Reason.NOT_DRAWN)
-    assert store.pass_over(step, {ids[15]: None}, Reason.BUDGET)
-    _object_to(store, ids[16])
+    unfit: dict[str, Any] = {"skip": {"faithfulness": UnscoredReason.FILTERED}}
+    store.sampling.assign_tasks(
+        [SamplingDecision(ids[number], None, "candidate", **seen) for number in (12, 13, 14)], SCORERS
+    )
+    store.sampling.assign_tasks(
+        [SamplingDecision(ids[number], None, "candidate", **unfit) for number in (15, 16)], SCORERS
+    )
+    step = SamplerStep("sampler", "someone", "the first interval")
+    assert store.sampling.select_candidates(step, [SelectedCandidate(ids[13], 0.375, "suspicion")])
+    assert store.sampling.skip_candidates(step, {ids[14]: 0.125, ids[16]: 0.0625}, UnscoredReason.NOT_SAMPLED)
+    assert store.sampling.skip_candidates(step, {ids[15]: None}, UnscoredReason.BUDGET)
+    _give_bad_label(store, ids[16])
     _score_and_erase(store, ids[17])
-    _spend(store)
-    _beat(store, running)
-    store.count_dropped({("shop", "ask"): 3}, SCORERS, Reason.CAPTURE_LIMIT, at=NOON)
+    _use_budget(store)
+    _send_heartbeats(store, running)
+    store.exchanges.count_dropped({("shop", "ask"): 3}, SCORERS, UnscoredReason.EXCHANGE_LIMIT, at=NOON)
 
 
-def _object_to(store: Store, exchange_id: str) -> None:
-    from germane.annotation import Feedback
-
+def _give_bad_label(store: TrackingStore, exchange_id: str) -> None:
     said: dict[str, Any] = {"score": 0.0, "comment": ODD[1], "user": "u2", "created_at": NOON}
-    store.add_feedback([Feedback(id="16", exchange_id=exchange_id, **said)])
-    assert store.consider(["16"], [exchange_id], SCORERS, holder=("sampler", "someone")) == 1
+    store.labels.add_feedback([Feedback(id="16", exchange_id=exchange_id, **said)])
+    assert store.sampling.apply_feedback(["16"], [exchange_id], SCORERS, holder=("sampler", "someone")) == 1
 
 
-def _score_and_erase(store: Store, exchange_id: str) -> None:
-    """Score the oldest of all, and erase its text."""
-    store.assign([Decision(exchange_id, 0.75, "always", proxy=-0.5, proxy_probability=1.0)], SCORERS)
+def _score_and_erase(store: TrackingStore, exchange_id: str) -> None:
+    """Score the oldest exchange, and erase its text."""
+    store.sampling.assign_tasks(
+        [SamplingDecision(exchange_id, 0.75, "always", proxy=-0.5, proxy_probability=1.0)], SCORERS
+    )
     (oldest,) = claim(store, "done", 1)
     assert oldest.exchange.id == exchange_id
-    store.complete("done", [(task, score_of(task, 6)) for task in oldest.tasks])
-    assert store.prune(texts_before=oldest.exchange.started_at + timedelta(seconds=1)).texts == 1
+    store.queue.complete_tasks("done", [(task, score_of(task, 6)) for task in oldest.tasks])
+    assert store.retention.prune(texts_before=oldest.exchange.started_at + timedelta(seconds=1)).texts == 1
 
 
-def _spend(store: Store) -> None:
-    from germane.settings import Budget
-    from germane.storage import Expense
+def _use_budget(store: TrackingStore) -> None:
 
-    yesterday = {(NOON - timedelta(days=1)).date(): Expense(7, 700.0, 0.25)}
-    store.reserve_budget(Budget(calls_per_day=100), [Expense(2, 300.0, 0.5)] * 2, settled=yesterday)
+    yesterday = {(NOON - timedelta(days=1)).date(): RequestUsage(7, 700.0, 0.25)}
+    store.quota.reserve_budget(Budget(requests_per_day=100), [RequestUsage(2, 300.0, 0.5)] * 2, settled=yesterday)
 
 
-def _beat(store: Store, running: Sequence[int]) -> None:
-    """Tell of the process that has these tasks, and of another."""
-    from germane.storage import Presence
-
+def _send_heartbeats(store: TrackingStore, running: Sequence[int]) -> None:
+    """Write the worker that runs these tasks, and an idle one."""
     known: dict[str, Any] = {"service": "caf\u00e9", "version": "0.4.0", "scorers": SCORERS, "concurrency": 8}
-    assert store.beat(Presence(id="running", host="a", pid=1, in_flight=1, **known), running, lease=LEASE) == 2
-    store.beat(Presence(id="idle", host="b", pid=2, problem=ODD[1], **known), [], lease=LEASE)
-
-
-def watched() -> dict[str, Any]:
-    """Return what fills and reads the tables that came with the fifth revision; only its code has what they need."""
-    return runpy.run_path(str(Path(__file__).with_name("fill_watched.py")))
-
-
-def pages() -> dict[str, Any]:
-    """Return the same of the sixth."""
-    return runpy.run_path(str(Path(__file__).with_name("fill_pages.py")))
-
-
-def read(store: Store) -> dict[str, Any]:
-    """Return everything that any revision of the Store can read."""
-    later = (_read_fleet(store) if hasattr(store, "candidates") else {}) | (
-        watched()["read"](store) if hasattr(store, "advance") else {}
+    assert (
+        store.workers.heartbeat(
+            WorkerHeartbeat(id="running", host="a", pid=1, in_flight=1, **known), running, lease=LEASE
+        )
+        == 2
     )
-    later |= pages()["read"](store) if hasattr(store, "jobs") else {}
-    return later | {
-        "exchanges": [asdict(one) for one in store.exchanges(limit=1000)],
-        "scores": [{"exchange_id": one.exchange.id, **asdict(one.score)} for one in store.worst(limit=1000)],
-        "coverage": [asdict(one) for one in store.coverage()],
-        "counts": asdict(store.counts()),
-        "summary": [{name: getattr(one, name) for name in MEAN} for one in store.summary()],
-        "feedback": [asdict(one.feedback) for one in store.feedback()] if hasattr(store, "feedback") else [],
-        "calibrations": [asdict(one) for one in store.calibrations()] if hasattr(store, "calibrations") else [],
-        "uses": sorted(one.name for one in store.limit_uses()) if hasattr(store, "limit_uses") else [],
-    }
+    store.workers.heartbeat(WorkerHeartbeat(id="idle", host="b", pid=2, problem=ODD[1], **known), [], lease=LEASE)
 
 
-def _read_fleet(store: Store) -> dict[str, Any]:
-    from germane.storage import Selection, dumped
+def fill_jobs_and_rescores(store: TrackingStore) -> None:
+    """Write job runs, and have a scored and a failed exchange scored again."""
+    good = JobRun(started_at=NOON - timedelta(seconds=2), seconds=0.25)
+    bad = JobRun(started_at=NOON, seconds=1.5, problem=ODD[4])
+    jobs = (JobRuns(name="watch", every=2.0, runs=(good, bad)), JobRuns(name="save", runs=(good,)))
+    known: dict[str, Any] = {"service": "caf\u00e9", "version": "0.6.0", "scorers": SCORERS, "problem": ODD[4]}
+    store.workers.heartbeat(WorkerHeartbeat(id="idle", host="b", pid=2, jobs=jobs, **known), [], lease=LEASE)
+    pairs = [(f"{number + 1:032x}", "relevancy") for number in (2, 4)]
+    assert store.queue.rescore(pairs, SCORERS) == RescoreResult(ready=2)
 
-    return {
-        "records": [json.loads(dumped(one)) for one in store.records(Selection(), limit=1000)],
-        "dropped": sorted((one.scorer, one.reason, one.count) for one in store.dropped(Selection())),
-        "candidates": [asdict(one) for one in store.candidates(1000)],
-        "cursor": store.cursor("sampler"),
-        "unconsidered": [one.feedback.id for one in store.unconsidered_feedback(1000)],
-        "workers": [asdict(one) for one in store.workers()],
-        "spending": [asdict(one) for one in store.spending(2)],
-        "outstanding": asdict(store.outstanding()),
-        "troubles": [asdict(one) for one in store.troubles()],
+
+def alerting() -> dict[str, Any]:
+    """Return the functions that write and read rollups, markers and the tables of alerting."""
+    return runpy.run_path(str(Path(__file__).with_name("fill_alerting.py")))
+
+
+def read(store: TrackingStore) -> dict[str, Any]:
+    """Return everything that the store can read."""
+    ids = sorted(exchange.id for exchange in store.answers.list_exchanges(limit=1000))
+    everything = ExportSelection()
+    return alerting()["read"](store) | {
+        "exchanges": [asdict(one) for one in store.answers.list_exchanges(limit=1000)],
+        "scores": [{"exchange_id": one.exchange.id, **asdict(one.score)} for one in store.answers.worst(limit=1000)],
+        "coverage": [asdict(one) for one in store.trends.coverage()],
+        "counts": asdict(store.answers.counts()),
+        "summary": [{name: getattr(one, name) for name in MEAN} for one in store.trends.summary()],
+        "feedback": [asdict(one.feedback) for one in store.labels.list_feedback()],
+        "calibrations": [asdict(one) for one in store.labels.list_calibrations()],
+        "uses": sorted(one.name for one in store.quota.load_rate_limit_usage()),
+        "records": [json.loads(dump_line(one)) for one in store.transfer.load_records(everything, limit=1000)],
+        "dropped": sorted((one.scorer, one.reason, one.count) for one in store.transfer.load_dropped(everything)),
+        "candidates": [asdict(one) for one in store.sampling.list_candidates(1000)],
+        "cursor": store.sampling.load_cursor("sampler"),
+        "unconsidered": [one.feedback.id for one in store.sampling.list_pending_feedback(1000)],
+        "workers": [asdict(one) for one in store.workers.list_workers()],
+        "spending": [asdict(one) for one in store.quota.load_usage_by_day(2)],
+        "outstanding": asdict(store.queue.load_outstanding()),
+        "troubles": [asdict(one) for one in store.queue.list_retries()],
+        "jobs": [asdict(one) for one in store.workers.list_job_runs()],
+        "sheets": [asdict(detail) for id_ in ids if (detail := store.answers.load_detail(id_)) is not None],
+        "disagreements": [asdict(one) for one in store.labels.count_disagreements()],
     }
 
 
 def main() -> None:
-    store = Store(sys.argv[1], clock=lambda: NOON)
+    store = TrackingStore(sys.argv[1], clock=lambda: NOON)
     store.migrate()
     running = fill(store)
-    fill_later_tables(store)
-    if hasattr(store, "candidates"):
-        fill_fleet(store, running)
-    if hasattr(store, "advance"):
-        watched()["fill"](store)
-    if hasattr(store, "jobs"):
-        pages()["fill"](store)
+    fill_labels_and_limits(store)
+    fill_fleet(store, running)
+    alerting()["fill"](store)
+    fill_jobs_and_rescores(store)
     json.dump(read(store), sys.stdout, default=str, indent=1, sort_keys=True)
     store.close()
 

@@ -1,7 +1,14 @@
-"""Shows what rules would have told over the stored history: by the code that watches, over what was there then."""
+"""Backtests of rules over the stored history, with the live evaluator."""
 
 from __future__ import annotations
 
-from germane.alerting.backtest.backtest import Episode, Preview, Replayed, Unreplayed, run_backtest
+from germane.alerting.backtest.backtest import (
+    AlertEpisode,
+    BacktestReport,
+    RuleBacktest,
+    SkippedRule,
+    default_step,
+    run_backtest,
+)
 
-__all__ = ["Episode", "Preview", "Replayed", "Unreplayed", "run_backtest"]
+__all__ = ["AlertEpisode", "BacktestReport", "RuleBacktest", "SkippedRule", "default_step", "run_backtest"]

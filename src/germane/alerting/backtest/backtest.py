@@ -1,130 +1,107 @@
-"""What rules would have told over the stored history."""
+"""Backtests: what rules would have fired and notified over the stored history."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Final, cast
+from typing import Final
 
-from germane.alert import Alert, Event
-from germane.alerting.backtest.baseline_history import Shelf
-from germane.alerting.backtest.historical_store import Hindsight, Queue, Stream
-from germane.alerting.evaluator import Lookout
-from germane.sanitize import harmless
+from germane import sanitize
+from germane.alert import Alert, AlertEvent
+from germane.alerting.backtest.baseline_history import BaselineHistory
+from germane.alerting.backtest.historical_store import HistoricalAlerts, HistoricalInputs, Stream
+from germane.alerting.evaluator import AlertEvaluator
 from germane.settings import AnyRule, Drop, NoData, Settings
-from germane.settings.rules import BY_DEFAULT
-from germane.storage import BaselineVersion, Store
-from germane.storage.queue.detector_inbox import LATEST
-
-_LATE: Final = "scores count from the time of their answers on, also where they were made later"
-_ERRORS: Final = "failures count that were final; what was tried in vain and went well later is not kept"
-_BUDGET: Final = "a day's budget counts as spent from its first answer on that was not paid for; the sums are the day's"
-_NOTES: Final = {"no_data": (), "scorer_error": (_ERRORS,), "budget_exhausted": (_BUDGET,)}
-
-
-def notes_of(rule: AnyRule, shelf: Shelf) -> tuple[str, ...]:
-    """Return what is to be known of a rule's replay."""
-    if isinstance(rule, Drop):
-        return tuple(_baseline(one, made=one.id in shelf.made) for one in shelf.gone_by() if _is_told(one, rule))
-    return _NOTES.get(rule.kind, (_LATE,))
-
-
-def _is_told(one: BaselineVersion, rule: Drop) -> bool:
-    mine = rule.scorer in {None, one.key.scorer}
-    return mine and (one.baseline is not None or one.status == "learning")
-
-
-def _baseline(one: BaselineVersion, *, made: bool) -> str:
-    of = f"{harmless(one.key.scorer, 40)} of {harmless(one.key.service, 40)} ({harmless(one.key.fingerprint, 12)})"
-    if one.baseline is None:
-        return f"{of}: nothing is watched yet, learning would go on until {one.until:%Y-%m-%d %H:%M} UTC"
-    learned = f"learned from {one.since:%Y-%m-%d %H:%M} to {one.until:%Y-%m-%d %H:%M} UTC"
-    if made:
-        return f"{of}: by a baseline {learned}, as the replay found none that was in force"
-    begun = max(one.until, one.created_at)
-    return f"{of}: by baseline version {one.number}, {learned}, in force from {begun:%Y-%m-%d %H:%M} UTC on"
-
+from germane.settings.rules import DEFAULT_RULES
+from germane.storage import MAX_SCORING_DELAY, BaselineVersion, TrackingStore
 
 HOUR: Final = timedelta(hours=1)
-PARTS: Final = 12
-"""A rule over a window is looked at so often in it, if that is more often than hourly."""
-PARTS_OF_A_WAIT: Final = 3
-"""And so often in the time that scores may take at least."""
-ME: Final = ("preview", "preview")
+STEPS_PER_WINDOW: Final = 12
+"""Rules over short windows are evaluated more often than hourly."""
+STEPS_PER_WAIT: Final = 3
+"""``no_data`` rules are evaluated this many times within ``at_least``."""
+_SCORE_TIME_NOTE: Final = "scores count from the time of their answers, even if they were made later"
+_NOTES: Final = {
+    "no_data": (),
+    "scorer_error": ("only final failures count: attempts that succeeded later are not stored",),
+    "budget_exhausted": (
+        "a daily budget counts as exhausted from its first unpaid answer on; only the day's total is stored",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
+class AlertEpisode:
     """One alert that fired."""
 
     fired: Alert
-    """As it was then."""
+    """The alert when it fired."""
     last: Alert
-    """As it was when it was over, or at the end."""
-    events: tuple[Event, ...]
-    """What happened to it, in order."""
+    """The alert when it resolved, or at the end of the backtest."""
+    events: tuple[AlertEvent, ...]
+    """Oldest first."""
     until: datetime
-    """UTC: when it was over, or the end of what was replayed."""
+    """When it resolved, or the end of the backtest; UTC."""
 
     @property
     def seconds(self) -> float:
-        """For how long it was fired."""
+        """Seconds from firing to ``until``."""
         return (self.until - (self.fired.fired_at or self.until)).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class RuleBacktest:
     """What one rule would have done."""
 
     rule: AnyRule
     step: timedelta
-    """Between two looks: when something began and ended is known to within that."""
-    episodes: tuple[Episode, ...]
-    """The first first."""
-    passed: int
-    """Alerts that were over before they had lasted long enough to fire."""
+    """Time between two evaluations: the precision of all times."""
+    episodes: tuple[AlertEpisode, ...]
+    """Oldest first."""
+    unfired: int
+    """Pending alerts that ended before they fired."""
     notifications: Counter[str]
-    """How often each channel would have been told something, by what: firing, escalated, resolved, repeated."""
+    """Notifications per channel by type: firing, escalated, repeated, resolved."""
     notes: tuple[str, ...]
-    """What this goes by, and what could not be known."""
+    """Baselines in use, and limits of the backtest."""
 
     @property
     def resolved(self) -> int:
-        """How many of the alerts are over."""
-        return sum(not one.last.is_open for one in self.episodes)
+        """Number of fired alerts that resolved."""
+        return sum(not episode.last.is_open for episode in self.episodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreplayed:
-    """A rule of which nothing can be said."""
+class SkippedRule:
+    """A rule that cannot be backtested."""
 
     rule: AnyRule
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What all of them would have done, each by itself."""
+class BacktestReport:
+    """What each rule would have done by itself."""
 
     since: datetime
     """UTC."""
     until: datetime
     scores: int
-    """Stored, of that time."""
-    replayed: tuple[Replayed, ...] = ()
-    unreplayed: tuple[Unreplayed, ...] = ()
+    """Stored scores within that time."""
+    rules: tuple[RuleBacktest, ...] = ()
+    skipped: tuple[SkippedRule, ...] = ()
 
     @property
     def notifications(self) -> int:
-        """How often each channel would have been told something."""
-        return sum(one.notifications.total() for one in self.replayed)
+        """Total notifications per channel."""
+        return sum(rule.notifications.total() for rule in self.rules)
 
 
 @dataclass(slots=True)
-class _Moment:
+class _Clock:
     """A clock that is set."""
 
     now: datetime
@@ -133,125 +110,129 @@ class _Moment:
         return self.now
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """What is replayed."""
-
-    store: Store
-    settings: Settings
-    since: datetime
-    until: datetime
-    streams: Collection[Stream] = field(default=())
-
-
 def run_backtest(
-    store: Store,
+    store: TrackingStore,
     settings: Settings,
     rules: Sequence[AnyRule],
     *,
     since: datetime,
     until: datetime,
     step: timedelta | None = None,
-) -> Preview:
-    """Replay rules over the answers given since then, each by itself, and write nothing.
+) -> BacktestReport:
+    """Run rules over the stored history, each by itself, without writing anything.
 
-    The code is that which watches: it looks at the database as it was at one moment after another, every hour or twelve
-    times in a rule's window. What people did then is not done again: no silence, acknowledgement or resolution by hand.
+    The live evaluator runs over the database as it was at one moment after another. What people did at the time is not
+    repeated: no silences, acknowledgements or resolutions by hand.
 
     Args:
-        store: where the history is.
-        settings: budget and tick.
-        rules: also such as are in no settings.
-        since: UTC.
-        until: UTC; not after now.
-        step: between two looks; by default as :func:`step_of` says.
+        store: Where the history is.
+        settings: Budget and poll interval.
+        rules: Rules to run; they need not be configured.
+        since: Start, UTC.
+        until: End, UTC; not in the future.
+        step: Time between two evaluations; see :func:`default_step`.
 
     Raises:
-        ValueError: the time or the step has no length.
+        ValueError: The time or the step is empty.
     """
     if since >= until or (step is not None and step <= timedelta()):
-        raise ValueError(f"there is nothing to replay from {since} to {until} in steps of {step}")
-    found = store.summary(since=since - LATEST, until=until, histograms=False)
-    streams = {(one.service, one.scorer, one.fingerprint) for one in found}
-    scores = sum(one.n for one in store.summary(since=since, until=until, histograms=False))
-    range_ = _Range(store, settings, since, until, streams)
-    replayed, unreplayed = list[Replayed](), list[Unreplayed]()
+        raise ValueError(f"nothing to backtest from {since} to {until} with a step of {step}")
+    summaries = store.trends.summary(since=since - MAX_SCORING_DELAY, until=until, histograms=False)
+    streams = {(mean.service, mean.scorer, mean.fingerprint) for mean in summaries}
+    scores = sum(mean.n for mean in store.trends.summary(since=since, until=until, histograms=False))
+    backtests, skipped = list[RuleBacktest](), list[SkippedRule]()
     for rule in rules:
-        why = _hindrance(rule, range_)
-        if why is None:
-            replayed.append(_replay(rule, range_, step or step_of(rule)))
+        if rule.type == "budget_exhausted" and settings.budget is None:
+            skipped.append(SkippedRule(rule=rule, reason="no budget is configured"))
+        elif rule.type != "budget_exhausted" and not any(rule.scorer in {None, scorer} for _, scorer, _ in streams):
+            of_scorer = "" if rule.scorer is None else f" of {rule.scorer}"
+            skipped.append(SkippedRule(rule=rule, reason=f"no score{of_scorer} is stored for this period"))
         else:
-            unreplayed.append(Unreplayed(rule=rule, why=why))
-    return Preview(since=since, until=until, scores=scores, replayed=tuple(replayed), unreplayed=tuple(unreplayed))
+            backtests.append(_run_rule(store, settings, rule, streams, since, until, step or default_step(rule)))
+    return BacktestReport(since=since, until=until, scores=scores, rules=tuple(backtests), skipped=tuple(skipped))
 
 
-def step_of(rule: AnyRule) -> timedelta:
-    """Return how often a rule is looked at: every hour, or more often where it looks at less than twelve hours."""
+def default_step(rule: AnyRule) -> timedelta:
+    """Return the time between two evaluations: an hour, less for short windows."""
     if isinstance(rule, NoData):
-        return min(HOUR, timedelta(seconds=rule.at_least / PARTS_OF_A_WAIT))
-    length = getattr(rule, "window", None)
-    return HOUR if length is None else min(HOUR, timedelta(seconds=length / PARTS))
+        return min(HOUR, timedelta(seconds=rule.at_least / STEPS_PER_WAIT))
+    window = getattr(rule, "window", None)
+    return HOUR if window is None else min(HOUR, timedelta(seconds=window / STEPS_PER_WINDOW))
 
 
-def _hindrance(rule: AnyRule, range_: _Range) -> str | None:
-    """Return why a rule cannot be replayed, if it cannot."""
-    if rule.kind == "budget_exhausted" and range_.settings.budget is None:
-        return "there is no budget in the settings that could be spent"
-    if rule.kind != "budget_exhausted" and not any(rule.scorer in {None, scorer} for _, scorer, _ in range_.streams):
-        return "no score of that time is stored" + ("" if rule.scorer is None else f" of {rule.scorer}")
-    return None
-
-
-def _replay(rule: AnyRule, range_: _Range, step: timedelta) -> Replayed:
-    clock = _Moment(range_.since)
-    shelf = Shelf(range_.store.baselines(superseded=True), range_.since, clock)
-    hindsight = Hindsight(range_.store, clock, shelf, _queue(rule, range_, shelf))
-    lookout = _lookout(rule, range_, hindsight, clock)
-    for clock.now in _moments(range_, step):
-        lookout.look()
-    return Replayed(
+def _run_rule(
+    store: TrackingStore,
+    settings: Settings,
+    rule: AnyRule,
+    streams: set[Stream],
+    since: datetime,
+    until: datetime,
+    step: timedelta,
+) -> RuleBacktest:
+    clock, ids = _Clock(since), count(1)
+    versions = BaselineHistory(store.baselines.list_versions(superseded=True), since, clock)
+    watched = [stream for stream in streams if isinstance(rule, Drop) and rule.scorer in {None, stream[1]}]
+    inputs = HistoricalInputs(
+        store,
+        watched,
+        since=since,
+        until=until,
+        clock=clock,
+        attributes=bool(getattr(rule, "attributes", None)),
+        baseline_rate=versions.max_sampling_rate,
+    )
+    alerts = HistoricalAlerts(inputs)
+    others = [other.model_copy(update={"enabled": False}) for other in DEFAULT_RULES if other.type != rule.type]
+    evaluator = AlertEvaluator(
+        store,
+        settings.model_copy(update={"rules": (rule.model_copy(update={"enabled": True}), *others)}),
+        holder=None,
+        scorers=sorted({scorer for _, scorer, _ in streams}),
+        channels={"backtest": lambda _: True},
+        clock=clock,
+        new_id=lambda: f"{next(ids):032x}",
+        alerts=alerts,
+        inputs=inputs,
+        versions=versions,
+        as_of=clock,
+    )
+    while clock.now < until:
+        clock.now = min(clock.now + step, until)
+        evaluator.evaluate()
+    episodes = []
+    for fired in alerts.fired.values():
+        last = alerts.alerts[fired.id]
+        events = tuple(event for event in alerts.events if event.alert_id == fired.id)
+        episodes.append(AlertEpisode(fired=fired, last=last, events=events, until=last.resolved_at or until))
+    return RuleBacktest(
         rule=rule,
         step=step,
-        episodes=tuple(_episode(alert, hindsight, range_.until) for alert in hindsight.fired.values()),
-        passed=len(hindsight.alerts) - len(hindsight.fired),
-        notifications=Counter(one.what for one in hindsight.notifications),
-        notes=notes_of(rule, shelf),
+        episodes=tuple(episodes),
+        unfired=len(alerts.alerts) - len(alerts.fired),
+        notifications=Counter(notification.type for notification in alerts.notifications),
+        notes=_notes(rule, versions),
     )
 
 
-def _episode(fired: Alert, hindsight: Hindsight, until: datetime) -> Episode:
-    last = hindsight.alerts[fired.id]
-    events = tuple(event for event in hindsight.events if event.alert_id == fired.id)
-    return Episode(fired=fired, last=last, events=events, until=last.resolved_at or until)
-
-
-def _queue(rule: AnyRule, range_: _Range, shelf: Shelf) -> Queue:
-    """Return what a detector is fed; nothing for other rules."""
-    watched = range_.streams if isinstance(rule, Drop) else ()
-    streams = [one for one in watched if rule.scorer in {None, one[1]}]
-    attributes = bool(getattr(rule, "attributes", None))
-    window = {"since": range_.since, "until": range_.until}
-    return Queue(range_.store, streams, **window, attributes=attributes, keep=shelf.keep)
-
-
-def _lookout(rule: AnyRule, range_: _Range, hindsight: Hindsight, clock: _Moment) -> Lookout:
-    alone = [other.model_copy(update={"enabled": False}) for other in BY_DEFAULT if other.kind != rule.kind]
-    settings = range_.settings.model_copy(update={"rules": (rule.model_copy(update={"enabled": True}), *alone)})
-    numbers = count(1)
-    return Lookout(
-        cast(Store, hindsight),  # which has all that is asked of one here
-        settings,
-        holder=ME,
-        scorers=sorted({scorer for _, scorer, _ in range_.streams}),
-        channels={"preview": lambda _: True},
-        clock=clock,
-        new_id=lambda: f"{next(numbers):032x}",
+def _notes(rule: AnyRule, history: BaselineHistory) -> tuple[str, ...]:
+    if not isinstance(rule, Drop):
+        return _NOTES.get(rule.type, (_SCORE_TIME_NOTE,))
+    return tuple(
+        _baseline_note(version, learned=version.id in history.learned_ids)
+        for version in history.list_all()
+        if rule.scorer in {None, version.key.scorer} and (version.baseline is not None or version.status == "learning")
     )
 
 
-def _moments(range_: _Range, step: timedelta) -> Iterator[datetime]:
-    moment = range_.since + step
-    while moment < range_.until:
-        yield moment
-        moment += step
-    yield range_.until
+def _baseline_note(version: BaselineVersion, *, learned: bool) -> str:
+    key = version.key
+    stream = (
+        f"{sanitize.line(key.scorer, 40)} of {sanitize.line(key.service, 40)} ({sanitize.line(key.fingerprint, 12)})"
+    )
+    if version.baseline is None:
+        return f"{stream}: no baseline yet, it would be learned until {version.until:%Y-%m-%d %H:%M} UTC"
+    window = f"learned from {version.since:%Y-%m-%d %H:%M} to {version.until:%Y-%m-%d %H:%M} UTC"
+    if learned:
+        return f"{stream}: baseline {window} in this backtest, because none was active"
+    active_from = max(version.until, version.created_at)
+    return f"{stream}: baseline version {version.number}, {window}, active from {active_from:%Y-%m-%d %H:%M} UTC"

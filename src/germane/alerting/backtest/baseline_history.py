@@ -1,4 +1,4 @@
-"""Baselines as they were, and as they become on the way."""
+"""In-memory baselines of a backtest: those that were active at the time, and those that the backtest learns."""
 
 from __future__ import annotations
 
@@ -8,58 +8,68 @@ from datetime import datetime
 from typing import Final
 
 from germane.baseline import Baseline
-from germane.storage import BaselineVersion, Key, Why
+from germane.storage import BaselineKey, BaselineReason, BaselineVersion
 
-PUT: Final = ("accepted", "imported")
-"""Versions that a person put in the place of others."""
+SET_BY_PEOPLE: Final = ("accepted", "imported")
+"""Reasons of versions that people set."""
 
 
-class Shelf:
-    """Begins with the baselines that were there, and takes what a person has put in their place when its time comes.
+class BaselineHistory:
+    """Starts with the baselines of the time and follows the changes that people made to them.
 
-    Of a judge for which nothing was there by then, and of routes that join, it is learned on the way.
+    Baselines of fingerprints that had none, and routes that join, are learned during the backtest.
 
     Args:
-        versions: all that were ever learned.
-        since: when it begins.
-        clock: tells the time.
+        versions: All stored versions, including superseded ones.
+        since: Start of the backtest.
+        clock: Current time of the backtest.
     """
 
     def __init__(self, versions: Sequence[BaselineVersion], since: datetime, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._shelved: dict[int, BaselineVersion] = {}
-        self._coming: list[tuple[datetime, BaselineVersion]] = []
-        self.made: set[int] = set()
-        """Ids of those that were begun on the way."""
-        for key in {one.key for one in versions}:
-            self._put([one for one in versions if one.key == key], since)
-        self._coming.sort(key=lambda coming: coming[0])
+        self._versions: dict[int, BaselineVersion] = {}
+        self._upcoming: list[tuple[datetime, BaselineVersion]] = []
+        self.learned_ids: set[int] = set()
+        """Ids of the versions that the backtest started to learn."""
+        for key in {version.key for version in versions}:
+            self._add_key([version for version in versions if version.key == key], since)
+        self._upcoming.sort(key=lambda upcoming: upcoming[0])
 
-    def current(self) -> list[BaselineVersion]:
-        """Return what is learned or gone by now."""
-        while self._coming and self._coming[0][0] <= self._clock():
-            self._replace(self._coming.pop(0)[1])
-        found = [one for one in self._shelved.values() if one.status != "superseded"]
-        return sorted(found, key=lambda one: (one.key, one.number))
+    def list_versions(self, *, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:  # noqa: ARG002 - all in memory
+        """Return active and learning baselines."""
+        while self._upcoming and self._upcoming[0][0] <= self._clock():
+            self._put(self._upcoming.pop(0)[1])
+        return [version for version in self.list_all() if version.status != "superseded"]
 
-    def gone_by(self) -> list[BaselineVersion]:
-        """Return all that was learned or gone by so far, the first first."""
-        return sorted(self._shelved.values(), key=lambda one: (one.key, one.number))
+    def list_all(self) -> list[BaselineVersion]:
+        """Return all versions up to now, those of one key together, oldest first."""
+        return sorted(self._versions.values(), key=lambda version: (version.key, version.number))
 
-    def keep(self, names: tuple[str, str, str]) -> float:
-        """Return the largest probability of reaching a detector by the versions that are there; 0 without any."""
-        shelved = [*self._shelved.values(), *(one for _, one in self._coming)]
-        return max((one.baseline.keep for one in shelved if one.baseline and one.key[:3] == names), default=0.0)
+    def max_sampling_rate(self, names: tuple[str, str, str]) -> float:
+        """Return the highest sampling rate of a stream's stored baselines; 0 without any."""
+        versions = [*self._versions.values(), *(version for _, version in self._upcoming)]
+        rates = [
+            version.baseline.sampling_rate for version in versions if version.baseline and version.key[:3] == names
+        ]
+        return max(rates, default=0.0)
 
-    def begin(self, key: Key, reason: Why, since: datetime, until: datetime) -> BaselineVersion | None:
-        """Begin to learn; None where that is under way."""
-        mine = [one for one in self._shelved.values() if one.key == key]
-        if any(one.status == "learning" for one in mine):
+    def begin_learning(
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        *,
+        since: datetime,
+        until: datetime,
+        holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
+    ) -> BaselineVersion | None:
+        """Start to learn a baseline; None if one is being learned."""
+        versions = [version for version in self._versions.values() if version.key == key]
+        if any(version.status == "learning" for version in versions):
             return None
-        made = BaselineVersion(
-            id=-1 - len(self.made),
+        started = BaselineVersion(
+            id=-1 - len(self.learned_ids),
             key=key,
-            number=1 + max((one.number for one in mine), default=0),
+            number=1 + max((version.number for version in versions), default=0),
             status="learning",
             reason=reason,
             since=since,
@@ -69,55 +79,53 @@ class Shelf:
             prompt_version=None,
             created_at=self._clock(),
         )
-        self.made.add(made.id)
-        self._shelved[made.id] = made
-        return made
+        self.learned_ids.add(started.id)
+        self._versions[started.id] = started
+        return started
 
-    def extend(self, version_id: int, until: datetime) -> bool:
-        """Go on learning until then."""
-        self._shelved[version_id] = replace(self._shelved[version_id], until=until)
+    def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:  # noqa: ARG002
+        """Extend learning."""
+        self._versions[version_id] = replace(self._versions[version_id], until=until)
         return True
 
-    def give_up(self, version_id: int) -> bool:
-        """Learn no more."""
-        self._shelved[version_id] = replace(self._shelved[version_id], status="superseded")
+    def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:  # noqa: ARG002
+        """Cancel learning."""
+        self._versions[version_id] = replace(self._versions[version_id], status="superseded")
         return True
 
-    def freeze(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
-        """Go by what was learned."""
+    def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
+        """Finish learning and replace the active version."""
         model, prompt_version = release
-        learned = replace(self._shelved[version_id], status="active", baseline=found)
-        self._replace(replace(learned, model=model, prompt_version=prompt_version))
+        learned = replace(self._versions[version_id], status="active", baseline=found)
+        self._put(replace(learned, model=model, prompt_version=prompt_version))
         return True
 
-    def _put(self, versions: Sequence[BaselineVersion], since: datetime) -> None:
-        """Put those of one key where they belong."""
-        there = [one for one in versions if one.created_at <= since]
-        for one in there:  # the newest last
-            if one.baseline is not None and _in_force_from(one) <= since:
-                self._replace(replace(one, status="active"))
-            elif one.until > since and (one.baseline is not None or one.status == "learning"):
-                self._shelved[one.id] = _to_learn(one)
-        later = [one for one in versions if one not in there and one.reason in PUT]
-        begun = [one for one in there if one.baseline is not None and _in_force_from(one) > since]
-        self._coming += [(_in_force_from(one), replace(one, status="active")) for one in begun]
-        self._coming += [(one.created_at, self._as_put(one)) for one in later]
+    def _add_key(self, versions: Sequence[BaselineVersion], since: datetime) -> None:
+        """Add the versions of one key as they were at ``since``, and queue later changes."""
+        existing = [version for version in versions if version.created_at <= since]
+        for version in existing:  # newest last
+            if version.baseline is not None and _active_from(version) <= since:
+                self._put(replace(version, status="active"))
+            elif version.until > since and (version.baseline is not None or version.status == "learning"):
+                self._versions[version.id] = replace(version, status="learning", baseline=None)
+        for version in existing:
+            if version.baseline is not None and _active_from(version) > since:
+                self._upcoming.append((_active_from(version), replace(version, status="active")))
+        for version in versions:
+            if version.created_at <= since or version.reason not in SET_BY_PEOPLE:
+                continue
+            if version.baseline and version.until <= version.created_at:
+                self._upcoming.append((version.created_at, replace(version, status="active")))
+            else:  # a person restarted learning
+                self._upcoming.append((version.created_at, replace(version, status="learning", baseline=None)))
 
-    @staticmethod
-    def _as_put(one: BaselineVersion) -> BaselineVersion:
-        """Return what a person put there: numbers, or the wish to learn anew."""
-        return replace(one, status="active") if one.baseline and one.until <= one.created_at else _to_learn(one)
-
-    def _replace(self, newest: BaselineVersion) -> None:
-        for one in list(self._shelved.values()):
-            if one.key == newest.key and one.id != newest.id:
-                self._shelved[one.id] = replace(one, status="superseded")
-        self._shelved[newest.id] = newest
-
-
-def _in_force_from(one: BaselineVersion) -> datetime:
-    return max(one.until, one.created_at)
+    def _put(self, newest: BaselineVersion) -> None:
+        """Add a version that supersedes all others of its key."""
+        for version in list(self._versions.values()):
+            if version.key == newest.key and version.id != newest.id:
+                self._versions[version.id] = replace(version, status="superseded")
+        self._versions[newest.id] = newest
 
 
-def _to_learn(one: BaselineVersion) -> BaselineVersion:
-    return replace(one, status="learning", baseline=None)
+def _active_from(version: BaselineVersion) -> datetime:
+    return max(version.until, version.created_at)

@@ -1,14 +1,14 @@
-"""Where alerts go: a module for each channel."""
+"""Channels that deliver alerts: one module per type."""
 
 from __future__ import annotations
 
 from germane.alerting.channels.alertmanager import Alertmanager
 from germane.alerting.channels.callback import Callback
-from germane.alerting.channels.channel import Channel, Forgetful, NotDelivered
+from germane.alerting.channels.channel import Channel, DeliveryError, ResendingChannel
 from germane.alerting.channels.email import Email
-from germane.alerting.channels.factory import build, channel_for, takers
+from germane.alerting.channels.factory import build_channel, build_channels, build_test_message, channel_filters
 from germane.alerting.channels.log import Log
-from germane.alerting.channels.message import Message, Quote
+from germane.alerting.channels.message import ChannelMessage, ExchangeQuote
 from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
 from germane.alerting.channels.webhook import Webhook
@@ -17,16 +17,17 @@ __all__ = [
     "Alertmanager",
     "Callback",
     "Channel",
+    "ChannelMessage",
+    "DeliveryError",
     "Email",
-    "Forgetful",
+    "ExchangeQuote",
     "Log",
-    "Message",
-    "NotDelivered",
     "PagerDuty",
-    "Quote",
+    "ResendingChannel",
     "Slack",
     "Webhook",
-    "build",
-    "channel_for",
-    "takers",
+    "build_channel",
+    "build_channels",
+    "build_test_message",
+    "channel_filters",
 ]

@@ -1,147 +1,150 @@
-"""Alerts to Prometheus Alertmanager, by its API v2."""
+"""Alerts to Prometheus Alertmanager, through its API v2."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from germane import sanitize
 from germane.alert import SEVERITIES, Alert, Notification, Severity
-from germane.alerting.channels.channel import NotDelivered, problem_of
-from germane.alerting.channels.http import Web, web_for, without_secrets
-from germane.alerting.channels.message import Message, facts, quoted, sentence, subject, worst
-from germane.sanitize import harmless
-from germane.settings import channels as settings
-from germane.settings.kinds import read_secret
+from germane.alerting.channels.channel import DeliveryError, config_error_of
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.channels.message import (
+    ChannelMessage,
+    alert_facts,
+    alert_title,
+    message_line,
+    quote_line,
+    worst_exchange_ids,
+)
+from germane.settings.channels import AlertmanagerSettings
+from germane.settings.types import resolve_secret
 
-INTERVAL: Final = 60.0
-"""Seconds after which it is told again of what fires, unless ticks are longer."""
-INTERVALS: Final = 4
-"""After so many without a word it takes an alert for over."""
-_NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]|^(?=[0-9])")
+MIN_RESEND_INTERVAL: Final = 60.0
+"""Seconds after which firing alerts are sent again, unless the poll interval is longer."""
+EXPIRY_INTERVALS: Final = 4
+"""Alertmanager resolves an alert after this many resend intervals without an update."""
+_NOT_IN_LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]|^(?=[0-9])")
 
 
-def _now() -> datetime:
+def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 class Alertmanager:
-    """POSTs alerts. One that fires ends by itself a few minutes after it was last told of, and is told of until then.
+    """Posts alerts. A firing alert expires a few minutes after it was last sent, so it is sent again until it resolves.
 
-    Of several addresses, those of a cluster, one has to take an alert: they tell one another, and again in a minute all
-    are told.
+    At least one member of a cluster must accept an alert. Members replicate alerts, and all of them receive the next
+    update a minute later.
     """
 
     def __init__(
         self,
-        given: settings.Alertmanager,
+        settings: AlertmanagerSettings,
         *,
-        every: float = INTERVAL,
-        web: Web | None = None,
-        clock: Callable[[], datetime] = _now,
+        resend_interval: float = MIN_RESEND_INTERVAL,
+        poster: JsonPoster | None = None,
+        clock: Callable[[], datetime] = _utc_now,
     ) -> None:
-        self._given = given
-        self._web = web or web_for(given)
+        self._settings = settings
+        self._poster = poster or build_poster(settings)
         self._clock = clock
-        self.every = max(every, INTERVAL)
-        self.answers = given.answers
+        self.resend_interval = max(resend_interval, MIN_RESEND_INTERVAL)
+        self._expiry = timedelta(seconds=EXPIRY_INTERVALS * self.resend_interval)
+        self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"Alertmanager({self.where})"
+        return f"Alertmanager({self.destination})"
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing."""
-        return problem_of(self._access)
+    def config_error(self) -> str | None:
+        """Why it cannot send anything."""
+        return config_error_of(self._credentials)
 
     @property
-    def where(self) -> str:
-        """Its addresses without what may be secret."""
-        return ", ".join(map(without_secrets, self._given.url))
+    def destination(self) -> str:
+        """The redacted URLs."""
+        return ", ".join(map(redact_url, self._settings.url))
 
-    async def send(self, message: Message) -> int:
-        """Tell all addresses at once; return the status of one that took it."""
-        return await self._post(list(bodies_of(message, self._clock(), self._lasting)))
+    async def send(self, message: ChannelMessage) -> int:
+        """Send a message to all members; return the status of one that accepted it."""
+        return await self._post(list(alertmanager_alerts(message, self._clock(), self._expiry)))
 
-    async def remind(self, alerts: Sequence[Alert], *, link: str | None) -> None:
-        """Tell it of what fires, and of what is just over."""
+    async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+        """Send firing and recently resolved alerts again."""
         now = self._clock()
-        message = Message(notification=_reminder(alerts, now), link=link)
-        await self._post([body_of(message, alert, alert.severity, now, self._lasting) for alert in alerts])
-
-    @property
-    def _lasting(self) -> timedelta:
-        return timedelta(seconds=INTERVALS * self.every)
+        notification = Notification(
+            id="", channel="", idempotency_key="", type="firing", alerts=tuple(alerts), event_ids=(), created_at=now
+        )
+        message = ChannelMessage(notification=notification, alert_url_template=alert_url_template)
+        await self._post([alertmanager_alert(message, alert, alert.severity, now, self._expiry) for alert in alerts])
 
     async def _post(self, alerts: list[dict[str, Any]]) -> int:
         body = json.dumps(alerts).encode()
-        headers, auth = self._access()
-        posts = [self._web.post(_endpoint(url), body, headers, auth=auth) for url in self._given.url]
-        found = await asyncio.gather(*posts, return_exceptions=True)
-        taken = [one for one in found if isinstance(one, int)]
-        refusals = [one for one in found if isinstance(one, BaseException)]
-        if taken:
-            return taken[0]
-        raise next((one for one in refusals if isinstance(one, NotDelivered) and one.again), refusals[0])
+        headers, auth = self._credentials()
+        urls = [f"{url.rstrip('/')}/api/v2/alerts" for url in self._settings.url]
+        requests = [self._poster.post(url, body, headers, auth=auth) for url in urls]
+        results = await asyncio.gather(*requests, return_exceptions=True)
+        statuses = [result for result in results if isinstance(result, int)]
+        errors = [result for result in results if isinstance(result, BaseException)]
+        if statuses:
+            return statuses[0]
+        raise next((error for error in errors if isinstance(error, DeliveryError) and error.retryable), errors[0])
 
-    def _access(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
-        """Return the headers and the login of a request."""
-        given = self._given
-        headers = {} if given.token is None else {"Authorization": f"Bearer {read_secret(given.token)}"}
-        password = None if given.password is None else read_secret(given.password)
-        return headers, None if given.user is None else (given.user, password or "")
+    def _credentials(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
+        """Return the authorization headers, and user and password."""
+        settings = self._settings
+        headers = {} if settings.token is None else {"Authorization": f"Bearer {resolve_secret(settings.token)}"}
+        password = None if settings.password is None else resolve_secret(settings.password)
+        return headers, None if settings.user is None else (settings.user, password or "")
 
 
-def bodies_of(message: Message, now: datetime, lasting: timedelta) -> Iterable[dict[str, Any]]:
-    """Return the alerts as Alertmanager takes them.
+def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelta) -> Iterator[dict[str, Any]]:
+    """Yield the alerts in Alertmanager's format.
 
-    Its severity is one of its labels, by which people are chosen, and labels are what tells alerts apart there: once it
-    has risen, the one of the severity before is over.
+    Severity is a label, so that Alertmanager can route by it, and labels are an alert's identity. When the severity
+    changes, the alert with the previous severity is resolved.
     """
     for alert in message.alerts:
-        yield body_of(message, alert, alert.severity, now, lasting)
-        if message.notification.what != "firing":
+        yield alertmanager_alert(message, alert, alert.severity, now, expiry)
+        if message.notification.type != "firing":
             for other in set(SEVERITIES) - {alert.severity}:
-                yield body_of(message, alert, other, now, timedelta())
+                yield alertmanager_alert(message, alert, other, now, timedelta())
 
 
-def body_of(message: Message, alert: Alert, severity: Severity, now: datetime, lasting: timedelta) -> dict[str, Any]:
-    """Return one alert. No number that changes is among its labels."""
-    link = message.link_to(alert)
+def alertmanager_alert(
+    message: ChannelMessage, alert: Alert, severity: Severity, now: datetime, expiry: timedelta
+) -> dict[str, Any]:
+    """Return one alert. Its labels contain no changing number."""
+    url = message.url_for(alert)
     starts_at = alert.fired_at or alert.starts_at
-    ends_at = now + lasting if alert.resolved_at is None else alert.resolved_at
-    labels = {_name(name): harmless(value) for name, value in alert.labels.items()}
-    own = {"alertname": f"germane_{_name(alert.kind)}", "rule": harmless(alert.rule), "severity": severity}
+    ends_at = now + expiry if alert.resolved_at is None else alert.resolved_at
+    quotes = [f"{quote_line(one.question)} -> {quote_line(one.answer)}" for one in message.quotes_for(alert)]
+    optional = {"worst_exchanges": worst_exchange_ids(alert), "worst_answers": "\n".join(quotes)}
     return {
-        "labels": {**labels, **own},
-        "annotations": _annotations(message, alert),
+        "labels": {
+            **{_label_name(name): sanitize.line(value) for name, value in alert.labels.items()},
+            "alertname": f"germane_{_label_name(alert.type)}",
+            "rule": sanitize.line(alert.rule),
+            "severity": severity,
+        },
+        "annotations": {
+            **{_label_name(label.lower()): value for label, value in alert_facts(alert)},
+            **{name: value for name, value in optional.items() if value},
+            "summary": alert_title(alert),
+            "description": message_line(alert),
+            "alert_key": alert.key,
+        },
         "startsAt": starts_at.isoformat(),
         "endsAt": max(ends_at, starts_at).isoformat(),
-        **({} if link is None else {"generatorURL": link}),
+        **({} if url is None else {"generatorURL": url}),
     }
 
 
-def _annotations(message: Message, alert: Alert) -> dict[str, str]:
-    told = {_name(name.lower()): value for name, value in facts(alert)}
-    quotes = [f"{quoted(one.question)} -> {quoted(one.answer)}" for one in message.quotes_of(alert)]
-    named = {"worst_exchanges": worst(alert), "worst_answers": "\n".join(quotes)}
-    summary = {"summary": subject(alert), "description": sentence(alert), "alert_key": alert.key}
-    return {**told, **{name: value for name, value in named.items() if value}, **summary}
-
-
-def _reminder(alerts: Sequence[Alert], now: datetime) -> Notification:
-    return Notification(
-        id="", channel="", idempotency_key="", what="firing", alerts=tuple(alerts), event_ids=(), created_at=now
-    )
-
-
-def _endpoint(url: str) -> str:
-    return f"{url.rstrip('/')}/api/v2/alerts"
-
-
-def _name(text: str) -> str:
-    """Return a name that every version of Alertmanager takes for one of a label."""
-    return _NOT_IN_A_NAME.sub("_", text) or "_"
+def _label_name(text: str) -> str:
+    """Return a label name that every version of Alertmanager accepts."""
+    return _NOT_IN_LABEL_NAME.sub("_", text) or "_"

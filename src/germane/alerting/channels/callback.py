@@ -1,4 +1,4 @@
-"""Alerts to a function of the user's."""
+"""Alerts to a Python function."""
 
 from __future__ import annotations
 
@@ -6,47 +6,45 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from germane.alert import Alert
-from germane.alerting.channels.channel import NotDelivered
-from germane.alerting.channels.message import Message
-from germane.daemon_pool import Threads
-from germane.errors import place_of
+from germane.alerting.channels.channel import DeliveryError
+from germane.alerting.channels.message import ChannelMessage
+from germane.daemon_pool import DaemonThreadPool
+from germane.errors import error_location
 
 
 class Callback:
-    """Calls a function of the user's, sync or async, with each alert: once, also where it raises."""
+    """Calls a sync or async function with each alert, once, even if it raises."""
 
-    answers = False
-    problem: str | None = None
+    include_text = False
+    config_error: str | None = None
 
     def __init__(self, function: Callable[[Alert], object] | Callable[[Alert], Awaitable[object]]) -> None:
         self._function = function
 
     def __repr__(self) -> str:
-        return f"Callback({self.where})"
+        return f"Callback({self.destination})"
 
     @property
-    def where(self) -> str:
-        """The function's name."""
+    def destination(self) -> str:
+        """Name of the function."""
         return getattr(self._function, "__qualname__", type(self._function).__name__)
 
-    async def send(self, message: Message) -> None:
-        """Call the function: a coroutine function on the monitor's loop, any other in a thread."""
-        problems = [problem for alert in message.alerts if (problem := await self._try(alert)) is not None]
+    async def send(self, message: ChannelMessage) -> None:
+        """Call the function: a coroutine function on the monitor's event loop, others in a thread."""
+        problems = []
+        for alert in message.alerts:
+            try:
+                await self._call(alert)
+            except Exception as error:  # noqa: BLE001 - user code must not break the monitor
+                problems.append(error_location(error))
         if problems:
-            raise NotDelivered(problems[0], again=False)
-
-    async def _try(self, alert: Alert) -> str | None:
-        try:
-            await self._call(alert)
-        except Exception as error:  # noqa: BLE001 - the user's own code: nothing of it spreads
-            return place_of(error)
-        return None
+            raise DeliveryError(problems[0], retryable=False)
 
     async def _call(self, alert: Alert) -> None:
         if inspect.iscoroutinefunction(self._function):
             await self._function(alert)
             return
-        threads = Threads(1, name="germane-callback")
+        threads = DaemonThreadPool(1, name="germane-callback")
         try:
             result = await threads.run(self._function, alert)
         finally:

@@ -1,4 +1,4 @@
-"""What a channel is, and what it says when it could not send."""
+"""The channel protocol, and the error of a failed delivery."""
 
 from __future__ import annotations
 
@@ -6,77 +6,77 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from germane.alert import Alert
-from germane.alerting.channels.message import Message
+from germane.alerting.channels.message import ChannelMessage
 from germane.errors import GermaneError, SettingsError
 
 
-class NotDelivered(GermaneError):
-    """A channel did not take a message. What it says holds no secret.
+class DeliveryError(GermaneError):
+    """A channel did not accept a message. The text contains no secret.
 
     Args:
-        problem: What went wrong, such as ``status 503``.
-        status: Of HTTP or SMTP, where there was an answer.
-        again: Whether that may pass.
-        asked: Seconds for which the receiver asked to be left alone.
+        problem: What failed, such as ``status 503``.
+        status: HTTP or SMTP status, if there was a response.
+        retryable: Whether a later attempt may succeed.
+        retry_after: Seconds that the receiver asked to wait.
     """
 
     def __init__(
-        self, problem: str, *, status: int | None = None, again: bool = True, asked: float | None = None
+        self, problem: str, *, status: int | None = None, retryable: bool = True, retry_after: float | None = None
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.status = status
-        self.again = again
-        self.asked = asked
+        self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class Channel(Protocol):
-    """Where alerts go. Messages of one channel are sent one after another."""
+    """A destination of notifications. Messages of one channel are sent one after another."""
 
     @property
-    def answers(self) -> bool:
-        """Whether its messages quote questions and answers."""
+    def include_text(self) -> bool:
+        """Whether messages quote questions and answers."""
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing from this process, such as a secret that is not there; None when it can."""
+    def config_error(self) -> str | None:
+        """Why this process cannot send anything, such as a missing secret; None if it can."""
 
     @property
-    def where(self) -> str:
-        """Where it sends to, without secrets: for people."""
+    def destination(self) -> str:
+        """Where messages go, without secrets, for display."""
 
-    async def send(self, message: Message) -> int | None:
-        """Send it once, and return the status of the answer, if there is such a thing.
+    async def send(self, message: ChannelMessage) -> int | None:
+        """Send a message once; return the status of the response, if there is one.
 
         Raises:
-            NotDelivered: it was not taken.
+            DeliveryError: The message was not accepted.
         """
-
-
-def problem_of(read: Callable[[], object]) -> str | None:
-    """Return why a channel's secrets cannot be read, by their places; None where they can."""
-    try:
-        read()
-    except SettingsError as error:
-        return str(error)
-    return None
 
 
 @runtime_checkable
-class Forgetful(Protocol):
-    """A channel whose receiver takes an alert for over unless it is told again and again."""
+class ResendingChannel(Protocol):
+    """A channel whose receiver resolves an alert by itself unless it is sent again."""
 
     @property
-    def every(self) -> float:
-        """Seconds after which it is told again."""
+    def resend_interval(self) -> float:
+        """Seconds after which firing alerts are sent again."""
 
-    async def remind(self, alerts: Sequence[Alert], *, link: str | None) -> None:
-        """Tell it of alerts that last, and of those that are just over.
+    async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+        """Send firing and recently resolved alerts again.
 
         Args:
-            alerts: As they are, at least one.
-            link: As in a message.
+            alerts: At least one, in their current state.
+            alert_url_template: As in :class:`ChannelMessage`.
 
         Raises:
-            NotDelivered: it was not taken.
+            DeliveryError: The alerts were not accepted.
         """
+
+
+def config_error_of(read_secrets: Callable[[], object]) -> str | None:
+    """Return why a channel's secrets cannot be read; None if they can. Secrets are named by their location."""
+    try:
+        read_secrets()
+    except SettingsError as error:
+        return str(error)
+    return None

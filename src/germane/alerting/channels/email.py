@@ -13,152 +13,159 @@ from email.utils import format_datetime
 from html import escape
 from typing import Final
 
+from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import NotDelivered, problem_of
-from germane.alerting.channels.message import Message, facts, headline, quoted, sentence, state_of, subject, worst
-from germane.daemon_pool import Threads
-from germane.sanitize import counted
-from germane.settings import channels as settings
-from germane.settings.kinds import read_secret
+from germane.alerting.channels.channel import DeliveryError, config_error_of
+from germane.alerting.channels.message import (
+    ChannelMessage,
+    alert_facts,
+    alert_title,
+    headline,
+    message_line,
+    quote_line,
+    status_label,
+    worst_exchange_ids,
+)
+from germane.daemon_pool import DaemonThreadPool
+from germane.settings.channels import EmailSettings
+from germane.settings.types import resolve_secret
 
 TIMEOUT: Final = 15.0
-"""Seconds that the server may take for each of its answers."""
-ANSWERS: Final = 8
-"""It may take as long as so many of them in all: one that drips is as good as one that hangs."""
-PERMANENT: Final = 500
-"""The least status of what will not pass."""
-_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+"""Seconds that the server may take for each reply."""
+MAX_TIMEOUTS: Final = 8
+"""Total time for a message, in units of the timeout: a server that sends one byte at a time must not block forever."""
+PERMANENT_STATUS: Final = 500
+"""SMTP statuses from here on are permanent errors."""
+_DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class Email:
     """Sends each notification as text and as simple HTML.
 
-    Its ``Message-ID`` is made from the idempotency key: mail programs show a message that came twice once.
+    The ``Message-ID`` is derived from the idempotency key, so mail programs show a message that arrives twice once.
     """
 
-    def __init__(self, given: settings.Email, *, timeout: float = TIMEOUT) -> None:
-        self._given = given
+    def __init__(self, settings: EmailSettings, *, timeout: float = TIMEOUT) -> None:
+        self._settings = settings
         self._timeout = timeout
-        self._hanging: Threads | None = None
-        self.answers = given.answers
+        self._blocked_threads: DaemonThreadPool | None = None
+        self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"Email({self.where})"
+        return f"Email({self.destination})"
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing."""
-        return problem_of(self._password)
+    def config_error(self) -> str | None:
+        """Why it cannot send anything."""
+        return config_error_of(self._password)
 
     @property
-    def where(self) -> str:
-        """The server, and how many hear of it."""
-        return f"{self._given.host}:{self._port}, to {counted(len(self._given.to), 'address')}"
+    def destination(self) -> str:
+        """The server and the number of recipients."""
+        return f"{self._settings.host}:{self._port}, to {sanitize.count_noun(len(self._settings.to), 'address')}"
 
-    async def send(self, message: Message) -> int:
-        """Send it once, in a thread: the client blocks."""
-        threads, self._hanging = self._hanging or Threads(1, name="germane-email"), None
+    async def send(self, message: ChannelMessage) -> int:
+        """Send a message once, in a thread because the SMTP client blocks."""
+        threads, self._blocked_threads = self._blocked_threads or DaemonThreadPool(1, name="germane-email"), None
         try:
-            async with asyncio.timeout(ANSWERS * self._timeout):
-                return await threads.run(self._send, mail_of(message, self._given.sender, self._given.to))
+            async with asyncio.timeout(MAX_TIMEOUTS * self._timeout):
+                return await threads.run(self._send, build_email(message, self._settings.sender, self._settings.to))
         except TimeoutError:
-            self._hanging = threads  # the next try waits behind this one: threads that hang do not pile up
-            raise NotDelivered("TimeoutError") from None
+            # The next attempt queues behind this one, so blocked threads do not pile up.
+            self._blocked_threads = threads
+            raise DeliveryError("TimeoutError") from None
         finally:
-            if self._hanging is None:
+            if self._blocked_threads is None:
                 threads.close()
 
-    def _send(self, mail: EmailMessage) -> int:
+    def _send(self, email: EmailMessage) -> int:
         try:
-            with self._connected() as server:
-                refused = server.send_message(mail, self._given.sender, list(self._given.to))
+            with self._connect() as server:
+                refused = server.send_message(email, self._settings.sender, list(self._settings.to))
         except smtplib.SMTPRecipientsRefused as error:
-            raise _refused(min(code for code, _ in error.recipients.values())) from None
+            raise _rejected(min(code for code, _ in error.recipients.values())) from None
         except smtplib.SMTPResponseException as error:
-            raise _refused(error.smtp_code) from None
+            raise _rejected(error.smtp_code) from None
         except smtplib.SMTPNotSupportedError:
-            raise NotDelivered("the server offers no encryption or no login", again=False) from None
+            raise DeliveryError("the server does not support encryption or login", retryable=False) from None
         except (smtplib.SMTPException, OSError) as error:
-            raise NotDelivered(type(error).__name__) from None
-        except UnicodeError as error:  # a name or a password that the protocol cannot say
-            raise NotDelivered(type(error).__name__, again=False) from None
+            raise DeliveryError(type(error).__name__) from None
+        except UnicodeError as error:  # a name or password that SMTP cannot encode
+            raise DeliveryError(type(error).__name__, retryable=False) from None
         if refused:
-            again = min(code for code, _ in refused.values()) < PERMANENT
-            raise NotDelivered(f"{len(refused)} of {len(self._given.to)} recipients were refused", again=again)
+            retryable = min(code for code, _ in refused.values()) < PERMANENT_STATUS
+            problem = f"{len(refused)} of {len(self._settings.to)} recipients were refused"
+            raise DeliveryError(problem, retryable=retryable)
         return 250
 
-    def _connected(self) -> smtplib.SMTP:
-        given = self._given
-        if given.security == "tls":
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
-                given.host, self._port, timeout=self._timeout, context=self._certificates()
-            )
+    def _connect(self) -> smtplib.SMTP:
+        """Return a connection that is encrypted and logged in as configured."""
+        settings = self._settings
+        certificates: ssl.SSLContext | None = None
+        if settings.security != "none":
+            certificates = ssl.create_default_context()
+            if settings.certificates is not None:
+                certificates.load_verify_locations(settings.certificates)
+        server: smtplib.SMTP
+        if settings.security == "tls":
+            server = smtplib.SMTP_SSL(settings.host, self._port, timeout=self._timeout, context=certificates)
         else:
-            server = smtplib.SMTP(given.host, self._port, timeout=self._timeout)
+            server = smtplib.SMTP(settings.host, self._port, timeout=self._timeout)
         with ExitStack() as stack:
             stack.callback(server.close)
-            self._introduce(server)
-            stack.pop_all()  # it is the caller's to close now
+            if settings.security == "starttls":
+                server.starttls(context=certificates)
+            if settings.user is not None:
+                server.login(settings.user, self._password() or "")
+            stack.pop_all()  # the caller closes it now
         return server
 
-    def _introduce(self, server: smtplib.SMTP) -> None:
-        if self._given.security == "starttls":
-            server.starttls(context=self._certificates())
-        if self._given.user is not None:
-            server.login(self._given.user, self._password() or "")
-
-    def _certificates(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        if self._given.certificates is not None:
-            context.load_verify_locations(self._given.certificates)
-        return context
-
     def _password(self) -> str | None:
-        return None if self._given.password is None else read_secret(self._given.password)
+        return None if self._settings.password is None else resolve_secret(self._settings.password)
 
     @property
     def _port(self) -> int:
-        return self._given.port or _PORTS[self._given.security]
+        return self._settings.port or _DEFAULT_PORTS[self._settings.security]
 
 
-def mail_of(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
-    """Return the mail: the same for every try."""
-    told = message.notification
-    mail = EmailMessage(policy=SMTP)
-    mail["Subject"] = f"[germane] {headline(told)}"
-    mail["From"] = sender
-    mail["To"] = ", ".join(to)
-    mail["Date"] = format_datetime(told.created_at)
-    mail["Message-ID"] = f"<{told.idempotency_key}.germane@{sender.rpartition('@')[2]}>"
-    mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content("\n\n".join("\n".join(_lines(message, alert)) for alert in message.alerts) + "\n")
-    mail.add_alternative("".join(_html(message, alert) for alert in message.alerts), subtype="html")
-    return mail
+def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...]) -> EmailMessage:
+    """Return the e-mail. It is the same for every attempt."""
+    notification = message.notification
+    email = EmailMessage(policy=SMTP)
+    email["Subject"] = f"[germane] {headline(notification)}"
+    email["From"] = sender
+    email["To"] = ", ".join(recipients)
+    email["Date"] = format_datetime(notification.created_at)
+    email["Message-ID"] = f"<{notification.idempotency_key}.germane@{sender.rpartition('@')[2]}>"
+    email["Auto-Submitted"] = "auto-generated"
+    email.set_content("\n\n".join("\n".join(_lines(message, alert)) for alert in message.alerts) + "\n")
+    email.add_alternative("".join(_html(message, alert) for alert in message.alerts), subtype="html")
+    return email
 
 
-def _refused(status: int) -> NotDelivered:
-    """Return what a status of SMTP says: 4xx may pass, 5xx does not."""
-    return NotDelivered(f"status {status}", status=status, again=status < PERMANENT)
+def _rejected(status: int) -> DeliveryError:
+    """Return the error of an SMTP status: 4xx is temporary, 5xx is permanent."""
+    return DeliveryError(f"status {status}", status=status, retryable=status < PERMANENT_STATUS)
 
 
-def _lines(message: Message, alert: Alert) -> Iterator[str]:
-    yield f"{state_of(alert)}: {subject(alert)}"
-    yield sentence(alert)
-    for name, value in facts(alert):
-        yield f"{name}: {value}"
-    for quote in message.quotes_of(alert):
-        yield f"Question: {quoted(quote.question)}"
-        yield f"Answer: {quoted(quote.answer)}"
+def _lines(message: ChannelMessage, alert: Alert) -> Iterator[str]:
+    yield f"{status_label(alert)}: {alert_title(alert)}"
+    yield message_line(alert)
+    for label, value in alert_facts(alert):
+        yield f"{label}: {value}"
+    for quote in message.quotes_for(alert):
+        yield f"Question: {quote_line(quote.question)}"
+        yield f"Answer: {quote_line(quote.answer)}"
     if alert.exchange_ids:
-        yield f"Worst exchanges: {worst(alert)}"
-    link = message.link_to(alert)
-    if link is not None:
-        yield link
+        yield f"Worst exchanges: {worst_exchange_ids(alert)}"
+    url = message.url_for(alert)
+    if url is not None:
+        yield url
 
 
-def _html(message: Message, alert: Alert) -> str:
-    head, said, *rest = _lines(message, alert)
-    link = message.link_to(alert)
-    items = "".join(f"<li>{escape(line)}</li>" for line in rest if line != link)
-    linked = "" if link is None else f'<p><a href="{escape(link)}">{escape(link)}</a></p>'
-    return f"<h3>{escape(head)}</h3><p>{escape(said)}</p><ul>{items}</ul>{linked}\n"
+def _html(message: ChannelMessage, alert: Alert) -> str:
+    title, text, *rest = _lines(message, alert)
+    url = message.url_for(alert)
+    items = "".join(f"<li>{escape(line)}</li>" for line in rest if line != url)
+    link = "" if url is None else f'<p><a href="{escape(url)}">{escape(url)}</a></p>'
+    return f"<h3>{escape(title)}</h3><p>{escape(text)}</p><ul>{items}</ul>{link}\n"

@@ -2,87 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from germane.alert import Alert, Notification, key_of
+from germane.alert import Alert, Notification, alert_key
 from germane.alerting.channels.alertmanager import Alertmanager
 from germane.alerting.channels.channel import Channel
 from germane.alerting.channels.email import Email
-from germane.alerting.channels.message import Message
+from germane.alerting.channels.message import ChannelMessage
 from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
 from germane.alerting.channels.webhook import Webhook
+from germane.alerting.notifier import ChannelFilter
 from germane.settings import Settings
-from germane.settings import channels as settings
+from germane.settings import channels as channel_settings
+
+TEST_RULE: Final = "test"
 
 
-def build(given: Settings) -> dict[str, Channel]:
-    """Return the channels of the settings, by name."""
-    return {name: channel_for(one, tick=given.tick) for name, one in given.channels.items()}
+def build_channels(settings: Settings) -> dict[str, Channel]:
+    """Return the configured channels by name."""
+    return {name: build_channel(one, poll_interval=settings.poll_interval) for name, one in settings.channels.items()}
 
 
-def channel_for(given: settings.AnyChannel, *, tick: float) -> Channel:
-    """Return the channel of one entry."""
-    match given:
-        case settings.Webhook():
-            return Webhook(given)
-        case settings.Slack():
-            return Slack(given)
-        case settings.PagerDuty():
-            return PagerDuty(given)
-        case settings.Alertmanager():
-            return Alertmanager(given, every=tick)
-        case settings.Email():
-            return Email(given)
+def build_channel(settings: channel_settings.AnyChannel, *, poll_interval: float) -> Channel:
+    """Return a channel for its settings."""
+    match settings:
+        case channel_settings.WebhookSettings():
+            return Webhook(settings)
+        case channel_settings.SlackSettings():
+            return Slack(settings)
+        case channel_settings.PagerDutySettings():
+            return PagerDuty(settings)
+        case channel_settings.AlertmanagerSettings():
+            return Alertmanager(settings, resend_interval=poll_interval)
+        case channel_settings.EmailSettings():
+            return Email(settings)
 
 
-def takers(given: Settings, names: Iterable[str]) -> dict[str, Callable[[Alert], bool]]:
-    """Return, by channel, whether it is told of an alert; those that are not configured are told of each."""
-    return {name: given.channels[name].takes if name in given.channels else _any for name in names}
+def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, ChannelFilter]:
+    """Return by channel which alerts it is notified of. Channels that are not configured receive all alerts."""
+    return {name: settings.channels[name].matches if name in settings.channels else lambda _: True for name in names}
 
 
-def _any(_: Alert) -> bool:
-    return True
-
-
-RULE: Final = "test"
-
-
-def trial_message(channel: str, service: str, now: datetime, *, over: bool, link: str | None) -> Message:
-    """Return a test alert that fires, or the end of the last one.
+def build_test_message(
+    channel: str, service: str, now: datetime, *, resolved: bool, alert_url_template: str | None
+) -> ChannelMessage:
+    """Return a test alert that fires, or its resolution.
 
     Args:
-        channel: Its name.
-        service: Whose test it is.
-        now: UTC.
-        over: Whether it is the end.
-        link: As in a message.
+        channel: Name of the channel.
+        service: Name of the service.
+        now: Current time, UTC.
+        resolved: Whether the alert is resolved.
+        alert_url_template: As in :class:`ChannelMessage`.
     """
     labels = {"service": service, "channel": channel}
     alert = Alert(
         id=f"test-{channel}",
-        key=key_of(RULE, labels),
-        rule=RULE,
-        kind=RULE,
+        key=alert_key(TEST_RULE, labels),
+        rule=TEST_RULE,
+        type=TEST_RULE,
         labels=labels,
-        state="resolved" if over else "firing",
-        message=f"This is a test of the channel {channel}. Nothing is wrong.",
+        state="resolved" if resolved else "firing",
+        message=f"This is a test of channel {channel}. No action is needed.",
         starts_at=now,
         fired_at=now,
-        resolved_at=now if over else None,
+        resolved_at=now if resolved else None,
         evaluated_at=now,
-        resolve_reason="by_hand" if over else None,
+        resolve_reason="by_hand" if resolved else None,
     )
     notification = Notification(
         id=uuid4().hex,
         channel=channel,
         idempotency_key=uuid4().hex,
-        what="resolved" if over else "firing",
+        type="resolved" if resolved else "firing",
         alerts=(alert,),
         event_ids=(),
         created_at=now,
     )
-    return Message(notification=notification, link=link)
+    return ChannelMessage(notification=notification, alert_url_template=alert_url_template)

@@ -1,4 +1,4 @@
-"""Requests to receivers: one try each, without redirects, and nothing of the address in what is said of it."""
+"""HTTP requests of channels: one attempt, no redirects, and error texts without any part of the URL."""
 
 from __future__ import annotations
 
@@ -11,104 +11,93 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from germane.alerting.channels.channel import NotDelivered
-from germane.alerting.channels.network_guard import Guard, GuardedTransport
+from germane.alerting.channels.channel import DeliveryError
+from germane.alerting.channels.network_guard import GuardedTransport, NetworkGuard
 from germane.errors import SettingsError
-from germane.logging_filters import hushed
-from germane.settings.channels import WebChannel
-from germane.settings.kinds import read_address
+from germane.logging_filters import suppressed_loggers
+from germane.settings.channels import HTTPChannel
+from germane.settings.types import resolve_url
 
 TIMEOUT: Final = 10.0
-"""Seconds that a receiver may take for each step of an answer, and half of what it may take in all."""
-_JSON: Final = {"Content-Type": "application/json", "User-Agent": "germane"}
+"""Seconds that a receiver may take for each step of a response; the whole response may take twice as long."""
+_HEADERS: Final = {"Content-Type": "application/json", "User-Agent": "germane"}
 
 
-class Web:
-    """POSTs JSON.
+class JsonPoster:
+    """Posts JSON.
 
     Args:
-        guard: Where requests may go; None of addresses that are trusted.
+        guard: Restricts the addresses; None if private networks are allowed.
         timeout: Seconds.
     """
 
-    def __init__(self, guard: Guard | None = None, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, guard: NetworkGuard | None = None, *, timeout: float = TIMEOUT) -> None:
         self._guard = guard
         self._timeout = timeout
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, auth: tuple[str, str] | None = None
     ) -> int:
-        """Send it once and return the status of the answer, which is a good one.
+        """Send a request once; return the status of the successful response.
 
         Raises:
-            NotDelivered: it was not taken; the message names nothing of the address.
+            DeliveryError: The request failed or was rejected. The text contains no part of the URL.
         """
         try:
-            client = self._client()
-        except (ImportError, ValueError) as error:  # what it says may quote the proxy's password
-            raise NotDelivered(
-                f"the proxy that the environment names cannot be used ({type(error).__name__})"
-            ) from None
+            client = httpx2.AsyncClient(
+                timeout=self._timeout,
+                follow_redirects=False,
+                transport=None if self._guard is None else GuardedTransport(self._guard),
+                trust_env=self._guard is None,
+            )
+        except (ImportError, ValueError) as error:  # the text may quote the proxy's password
+            raise DeliveryError(f"the proxy from the environment is unusable ({type(error).__name__})") from None
         try:
-            with hushed():  # the client's own lines name the whole address
+            with suppressed_loggers():  # httpx logs the whole URL
                 async with asyncio.timeout(2 * self._timeout), client:
-                    return await self._post(client, url, body, {**_JSON, **headers}, auth)
+                    # The response body is not read.
+                    headers = {**_HEADERS, **headers}
+                    async with client.stream("POST", url, content=body, headers=headers, auth=auth) as response:
+                        status = response.status_code
         except (httpx2.TransportError, TimeoutError) as error:
-            raise NotDelivered(type(error).__name__) from None
+            raise DeliveryError(type(error).__name__) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            raise NotDelivered(type(error).__name__, again=False) from None
-
-    def _client(self) -> httpx2.AsyncClient:
-        transport = None if self._guard is None else GuardedTransport(self._guard)
-        return httpx2.AsyncClient(
-            timeout=self._timeout, follow_redirects=False, transport=transport, trust_env=self._guard is None
-        )
-
-    async def _post(
-        self,
-        client: httpx2.AsyncClient,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        auth: tuple[str, str] | None,
-    ) -> int:
-        # What the receiver says beside its status is not read.
-        async with client.stream("POST", url, content=body, headers=headers, auth=auth) as response:
-            status = response.status_code
+            raise DeliveryError(type(error).__name__, retryable=False) from None
         if response.is_success:
             return status
-        again = status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error
-        asked = seconds_of(response.headers.get("retry-after", "")) if again else None
-        raise NotDelivered(f"status {status}", status=status, again=again, asked=asked)
+        retryable = status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error
+        retry_after = parse_retry_after(response.headers.get("retry-after", "")) if retryable else None
+        raise DeliveryError(f"status {status}", status=status, retryable=retryable, retry_after=retry_after)
 
 
-def web_for(settings: WebChannel, *, timeout: float = TIMEOUT) -> Web:
-    """Return what speaks to the receiver of a channel."""
-    return Web(None if settings.trusted else Guard(settings.allow), timeout=timeout)
+def build_poster(settings: HTTPChannel, *, timeout: float = TIMEOUT) -> JsonPoster:
+    """Return the HTTP client for a channel's settings."""
+    guard = None if settings.allow_private_networks else NetworkGuard(settings.allowed_networks)
+    return JsonPoster(guard, timeout=timeout)
 
 
-def without_secrets(url: str) -> str:
-    """Keep scheme, host and port: path, query and user may be the receiver's secret."""
+def redact_url(url: str) -> str:
+    """Return scheme, host and port of a URL: path, query and user may be secret."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}{port}/***"
 
 
-def shown_address(reference: str) -> str:
-    """Return, for people, the address that stands at a place; the place where none stands there."""
+def redact_reference(reference: str) -> str:
+    """Return the redacted URL that a secret reference points to, or the reference if it cannot be read."""
     try:
-        return without_secrets(read_address(reference))
+        return redact_url(resolve_url(reference))
     except SettingsError:
         return reference
 
 
-def seconds_of(text: str) -> float | None:
-    """Return for how many seconds ``Retry-After`` asks: a number of them, or a date; None of anything else."""
+def parse_retry_after(text: str) -> float | None:
+    """Return the seconds of a ``Retry-After`` header, which is a number or a date; None if it is neither."""
     if text.isascii() and text.isdecimal():
         return float(text)
     try:
-        then = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import logging
 
-from germane.alerting.channels.message import Message, sentence
+from germane.alerting.channels.message import ChannelMessage, message_line
 
-logger = logging.getLogger("germane.monitor")
+logger = logging.getLogger("germane.alerting")
 
 
 class Log:
-    """Writes a warning per alert to the log ``germane.monitor``, on one line whatever the names in it hold."""
+    """Logs one warning per alert to ``germane.alerting``, on one line whatever the names contain."""
 
-    answers = False
-    problem: str | None = None
-    where = "log germane.monitor"
+    include_text = False
+    config_error: str | None = None
+    destination = "log germane.alerting"
 
     def __repr__(self) -> str:
         return "Log()"
 
-    async def send(self, message: Message) -> None:
-        """Write the alerts' sentences."""
+    async def send(self, message: ChannelMessage) -> None:
+        """Log the alerts' messages."""
         for alert in message.alerts:
-            state = "resolved" if alert.state == "resolved" else message.notification.what
-            grave = " (critical)" if alert.severity == "critical" else ""
-            logger.warning("alert %s%s: %s", state, grave, sentence(alert))
+            state = "resolved" if alert.state == "resolved" else message.notification.type
+            severity = " (critical)" if alert.severity == "critical" else ""
+            logger.warning("alert %s%s: %s", state, severity, message_line(alert))

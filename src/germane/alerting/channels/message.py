@@ -1,4 +1,4 @@
-"""What a channel is given to send."""
+"""Messages to channels, and the texts that all channels share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,42 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-from germane.alert import Alert, Level, Notification, Shift
-from germane.sanitize import counted, harmless
+from germane import sanitize
+from germane.alert import Alert, Notification, ScoreLevel
+
+MAX_EXCHANGES: Final = 5
+"""Exchanges whose ids are shown."""
+MAX_FACT_LENGTH: Final = 390
+MAX_MESSAGE_LENGTH: Final = 590
+MAX_QUOTE_LENGTH: Final = 500
+"""Characters of a question or an answer."""
+_TYPES: Final[Mapping[str, str]] = {
+    "firing": "Firing",
+    "escalated": "Escalated to critical",
+    "repeated": "Still firing",
+    "resolved": "Resolved",
+}
+_CAUSES: Final[Mapping[str, str]] = {
+    "answers_drifting": "answers drift away from the questions",
+    "refusals_rising": "more refusals",
+    "retrieval_worse": "retrieval returns less relevant contexts",
+    "judge_broken": "the judge fails",
+    "no_data": "answers are not scored",
+    "budget": "the budget is exhausted",
+}
+_RESOLVE_REASONS: Final[Mapping[str, str]] = {
+    "recovered": "recovered",
+    "passed": "ended before it fired",
+    "judge_changed": "the judge changed; a new baseline is being learned",
+    "by_hand": "resolved by hand",
+    "new_baseline": "accepted as the new baseline",
+    "rule_removed": "the rule was removed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """What one of the worst exchanges said. Hostile text."""
+class ExchangeQuote:
+    """Question and answer of one of the worst exchanges. Untrusted text."""
 
     exchange_id: str
     question: str | None
@@ -22,25 +51,25 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A notification, with what its channel may show beside it."""
+class ChannelMessage:
+    """A notification, with the texts and links that its channel may show."""
 
     notification: Notification
-    quotes: Mapping[str, Quote] = field(default_factory=dict)
-    """By exchange; none unless the channel is to quote."""
-    link: str | None = None
-    """Of an alert, with places such as ``{id}``."""
+    quotes: Mapping[str, ExchangeQuote] = field(default_factory=dict)
+    """By exchange id; empty unless the channel includes text."""
+    alert_url_template: str | None = None
+    """URL of an alert, with placeholders such as ``{id}``."""
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """At least one."""
+        """The alerts of the notification; at least one."""
         return self.notification.alerts
 
-    def link_to(self, alert: Alert) -> str | None:
-        """Return the address of a page on the alert; None where there is none."""
-        if self.link is None:
+    def url_for(self, alert: Alert) -> str | None:
+        """Return the URL of an alert's page, or None."""
+        if self.alert_url_template is None:
             return None
-        named = {
+        values = {
             "id": alert.id,
             "key": alert.key,
             "rule": alert.rule,
@@ -48,115 +77,77 @@ class Message:
             "route": alert.route or "",
             "scorer": alert.scorer or "",
         }
-        address = self.link
-        for name, value in named.items():
-            address = address.replace(f"{{{name}}}", quote(value, safe=""))
-        return address
+        url = self.alert_url_template
+        for name, value in values.items():
+            url = url.replace(f"{{{name}}}", quote(value, safe=""))
+        return url
 
-    def quotes_of(self, alert: Alert) -> list[Quote]:
-        """Return what its worst exchanges said, worst first."""
-        return [self.quotes[one] for one in alert.exchange_ids if one in self.quotes]
-
-
-Fact = tuple[str, str]
-
-NAMED: Final = 5
-"""Exchanges that are named."""
-WIDTH: Final = 390
-"""Characters of a fact."""
-SENTENCE: Final = 590
-"""Characters of an alert's sentence."""
-QUOTED: Final = 500
-"""Characters of a question or an answer."""
-_TOLD: Final[Mapping[str, str]] = {
-    "firing": "Firing",
-    "escalated": "Now critical",
-    "repeated": "Still firing",
-    "resolved": "Resolved",
-}
-_CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift from the questions",
-    "refusals_rising": "more refusals",
-    "retrieval_worse": "retrieval brings worse contexts",
-    "judge_broken": "the judge does not work",
-    "no_data": "nothing is scored any more",
-    "budget": "the budget is spent",
-}
-_REASONS: Final[Mapping[str, str]] = {
-    "recovered": "it has recovered",
-    "passed": "it passed before it fired",
-    "judge_changed": "the judge has changed: a new baseline is learned",
-    "by_hand": "somebody has closed it",
-    "new_baseline": "this level was accepted as the new baseline",
-    "rule_removed": "its rule is gone",
-}
+    def quotes_for(self, alert: Alert) -> list[ExchangeQuote]:
+        """Return the quotes of an alert's worst exchanges, worst first."""
+        return [self.quotes[id_] for id_ in alert.exchange_ids if id_ in self.quotes]
 
 
 def headline(notification: Notification) -> str:
-    """Say in one line what happened, and where."""
-    said, first = _TOLD[notification.what], notification.alerts[0]
+    """Return what happened and where, on one line."""
+    prefix, first = _TYPES[notification.type], notification.alerts[0]
     if len(notification.alerts) == 1:
-        return harmless(f"{said}: {subject(first)}", 150)
-    alike = sum(alert.is_open == first.is_open for alert in notification.alerts)
-    over = len(notification.alerts) - alike
-    more = f", {over} resolved" if over else ""
-    return harmless(f"{said}: {counted(alike, 'alert')} in {first.service}{more}", 150)
+        return sanitize.line(f"{prefix}: {alert_title(first)}", 150)
+    same_state = sum(alert.is_open == first.is_open for alert in notification.alerts)
+    resolved = len(notification.alerts) - same_state
+    more = f", {resolved} resolved" if resolved else ""
+    return sanitize.line(f"{prefix}: {sanitize.count_noun(same_state, 'alert')} in {first.service}{more}", 150)
 
 
-def subject(alert: Alert) -> str:
-    """Say what an alert is and where: ``drop in shop, docs``."""
-    return harmless(f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}", 140)
+def alert_title(alert: Alert) -> str:
+    """Return rule and place, such as ``drop in shop, docs``."""
+    return sanitize.line(f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}", 140)
 
 
-def state_of(alert: Alert) -> str:
-    """Say how it stands, in one word."""
+def status_label(alert: Alert) -> str:
+    """Return the severity, or ``Resolved``."""
     return "Resolved" if alert.state == "resolved" else alert.severity.capitalize()
 
 
-def sentence(alert: Alert) -> str:
-    """Return its sentence on one line."""
-    return harmless(alert.message or f"{subject(alert)}: {state_of(alert).lower()}", SENTENCE)
+def message_line(alert: Alert) -> str:
+    """Return the message of an alert on one line."""
+    return sanitize.line(alert.message or f"{alert_title(alert)}: {status_label(alert).lower()}", MAX_MESSAGE_LENGTH)
 
 
-def facts(alert: Alert) -> list[Fact]:
-    """Return what a person needs to believe it: names and values, each on one line."""
-    found: list[tuple[str, str | None]] = [
-        ("Likely", _CAUSES.get(alert.cause or "")),
-        ("Now", _level(alert.current)),
-        ("Baseline", _level(alert.baseline)),
-        ("Threshold", None if alert.threshold is None else f"{alert.threshold:.3g}"),
-        ("Began about", _moment(alert.onset)),
-        ("Evidence", _evidence(alert)),
-        ("Where", "; ".join(map(_shift, alert.shifts[:3])) or None),
-        ("Over because", _REASONS.get(alert.resolve_reason or "")),
+def alert_facts(alert: Alert) -> list[tuple[str, str]]:
+    """Return labels and values that describe an alert, each on one line."""
+    shifts = [
+        f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
+        for shift in alert.shifts[:3]
     ]
-    return [(name, harmless(value, WIDTH)) for name, value in found if value is not None]
+    facts = {
+        "Likely cause": _CAUSES.get(alert.cause or ""),
+        "Current": _level(alert.current),
+        "Baseline": _level(alert.baseline),
+        "Threshold": None if alert.threshold is None else f"{alert.threshold:.3g}",
+        "Started about": None if alert.onset is None else _moment(alert.onset),
+        "Expected false alerts": None if alert.evidence is None else f"{alert.evidence:.2g} a year",
+        "Largest drops": "; ".join(shifts) or None,
+        "Resolved because": _RESOLVE_REASONS.get(alert.resolve_reason or ""),
+    }
+    return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
 
 
-def worst(alert: Alert) -> str:
-    """Return the ids of its worst exchanges, on one line."""
-    return harmless(", ".join(alert.exchange_ids[:NAMED]), WIDTH)
+def worst_exchange_ids(alert: Alert) -> str:
+    """Return the ids of an alert's worst exchanges, on one line."""
+    return sanitize.line(", ".join(alert.exchange_ids[:MAX_EXCHANGES]), MAX_FACT_LENGTH)
 
 
-def quoted(text: str | None) -> str:
-    """Return a question or an answer on one line, cut."""
-    return "(none)" if text is None else harmless(text, QUOTED)
+def quote_line(text: str | None) -> str:
+    """Return a question or an answer on one line, truncated."""
+    return "(none)" if text is None else sanitize.line(text, MAX_QUOTE_LENGTH)
 
 
-def _level(level: Level | None) -> str | None:
+def _level(level: ScoreLevel | None) -> str | None:
     if level is None:
         return None
-    between = "" if level.interval is None else f"95 % {level.interval[0]:.3f} to {level.interval[1]:.3f}, "
-    return f"{level.mean:.3f} ({between}n = {level.n})"
+    interval = "" if level.interval is None else f"95 % CI {level.interval[0]:.3f} to {level.interval[1]:.3f}, "
+    return f"{level.mean:.3f} ({interval}n = {level.n})"
 
 
-def _shift(shift: Shift) -> str:
-    return f"{shift.kind} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _evidence(alert: Alert) -> str | None:
-    return None if alert.evidence is None else f"as rare as {alert.evidence:.2g} false alarms a year"
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,7 +1,7 @@
-"""Keeping requests to addresses that are not trusted away from private networks and from machines' metadata.
+"""Protection against requests to private networks and cloud metadata services (SSRF).
 
-What a name resolves to is checked in the moment in which it is connected to, and the connection goes to the address
-that was checked: a name that resolves otherwise a moment later leads nowhere else.
+A host name is resolved and checked right before the connection, and the connection goes to the checked address. A name
+that resolves differently a moment later (DNS rebinding) has no effect.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final
 
 import httpx2
 
-from germane.alerting.channels.channel import NotDelivered
+from germane.alerting.channels.channel import DeliveryError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a name, for a port. Raises OSError."""
-PORTS: Final = (80, 443)
-METADATA: Final[frozenset[Address]] = frozenset(
+"""Resolves a host name and a port to addresses. Raises OSError."""
+ALLOWED_PORTS: Final = (80, 443)
+METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
     map(
         ip_address,
         (
@@ -36,8 +36,8 @@ METADATA: Final[frozenset[Address]] = frozenset(
         ),
     )
 )
-"""Where clouds tell machines their secrets: closed also where their network is allowed."""
-CLOSED: Final[Sequence[Network]] = tuple(
+"""Cloud metadata services. They are blocked even if their network is allowed."""
+BLOCKED_NETWORKS: Final[Sequence[Network]] = tuple(
     map(
         ip_network,
         (
@@ -75,82 +75,81 @@ CLOSED: Final[Sequence[Network]] = tuple(
     )
 )
 
-_TRANSLATED: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
-"""Networks of IPv6 whose addresses end with one of IPv4."""
+_EMBEDDED_IPV4: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
+"""IPv6 networks whose addresses embed an IPv4 address in their last 32 bits."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system for the addresses of a name."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    """Resolve a host name with the system's resolver."""
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in infos]
 
 
-class Guard:
-    """Says to which addresses a request may go: public ones over https at ports 80 and 443.
+class NetworkGuard:
+    """Allows requests to public addresses over https on ports 80 and 443.
 
     Args:
-        allow: Networks that are open although they are private, by any scheme and at any port.
-        resolve: Looks names up.
+        allowed_networks: Private networks that are allowed as well, with any scheme and port.
+        resolve: Resolves host names.
     """
 
-    def __init__(self, allow: Iterable[str] = (), *, resolve: Resolve = resolve) -> None:
-        self._allowed = tuple(map(ip_network, allow))
+    def __init__(self, allowed_networks: Iterable[str] = (), *, resolve: Resolve = resolve) -> None:
+        self._allowed_networks = tuple(map(ip_network, allowed_networks))
         self._resolve = resolve
 
-    async def addresses(self, url: httpx2.URL) -> list[str]:
+    async def resolve_allowed(self, url: httpx2.URL) -> list[str]:
         """Return the addresses to connect to, all of them checked.
 
         Raises:
-            NotDelivered: one of them is closed, the name has none, or it is not https at a usual port.
+            DeliveryError: An address is blocked, the host does not resolve, or the scheme or port is not allowed.
         """
         port = url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
         try:
-            found = [ip_address(one) for one in await self._resolve(url.raw_host.decode(), port)]
+            addresses = [ip_address(address) for address in await self._resolve(url.raw_host.decode(), port)]
         except (OSError, UnicodeError, ValueError):
-            raise NotDelivered("its host cannot be looked up") from None
-        if not found:
-            raise NotDelivered("its host has no address")
-        if all(map(self._is_allowed, found)):
-            return list(map(str, found))
-        if any(map(is_closed, found)):
-            raise NotDelivered(
-                "its host lies in a network that is closed to addresses that are not trusted", again=False
+            raise DeliveryError("the host name cannot be resolved") from None
+        if not addresses:
+            raise DeliveryError("the host name has no address")
+        if all(map(self._is_allowed, addresses)):
+            return list(map(str, addresses))
+        if any(map(is_blocked, addresses)):
+            raise DeliveryError(
+                "the host is in a private network, which allow_private_networks = false blocks", retryable=False
             )
-        if url.scheme != "https" or port not in PORTS:
-            raise NotDelivered("an address that is not trusted must be https:// at port 443 or 80", again=False)
-        return list(map(str, found))
+        if url.scheme != "https" or port not in ALLOWED_PORTS:
+            raise DeliveryError(
+                "with allow_private_networks = false the URL must use https:// and port 443 or 80", retryable=False
+            )
+        return list(map(str, addresses))
 
     def _is_allowed(self, address: Address) -> bool:
-        return METADATA.isdisjoint(_meant(address)) and any(address in network for network in self._allowed)
+        return METADATA_ADDRESSES.isdisjoint(_equivalents(address)) and any(
+            address in network for network in self._allowed_networks
+        )
 
 
-def _meant(address: Address) -> set[Address]:
-    """Return the address, and the IPv4 address that an IPv6 address of a gateway leads to."""
-    if isinstance(address, IPv4Address):
-        return {address}
-    plain = IPv6Address(int(address))  # without the interface that may be named behind it
-    translated = IPv4Address(int(plain) & 0xFFFF_FFFF) if any(plain in one for one in _TRANSLATED) else None
-    return {one for one in (plain, plain.ipv4_mapped, plain.sixtofour, translated) if one is not None}
-
-
-def is_closed(address: Address) -> bool:
-    """Whether the address is other than public."""
-    known = any(address in network for network in CLOSED)
-    return known or address in METADATA or address.is_multicast or not address.is_global
+def is_blocked(address: Address) -> bool:
+    """Return whether an address is not public."""
+    return (
+        any(address in network for network in BLOCKED_NETWORKS)
+        or address in METADATA_ADDRESSES
+        or address.is_multicast
+        or not address.is_global
+    )
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects to addresses that the guard has checked, under the name that was asked for. It knows no proxy."""
+    """Connects to checked addresses, with the original host name in TLS and the Host header. It ignores proxies."""
 
-    def __init__(self, guard: Guard, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, guard: NetworkGuard, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._guard = guard
         self._transport = transport or httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the first of its addresses that takes a connection."""
+        """Send a request to the first of the host's addresses that accepts a connection."""
         url = request.url
-        addresses = await self._guard.addresses(url)
-        # The certificate is compared with this name, and the header Host was made of it already.
+        addresses = await self._guard.resolve_allowed(url)
+        # The certificate is checked against this name; the Host header has been set from it already.
         request.extensions = {**request.extensions, "sni_hostname": url.raw_host.decode()}
         for address in addresses[:-1]:
             request.url = url.copy_with(host=address)
@@ -164,3 +163,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
+
+
+def _equivalents(address: Address) -> set[Address]:
+    """Return an address and the IPv4 addresses that a translating gateway would forward it to."""
+    if isinstance(address, IPv4Address):
+        return {address}
+    plain = IPv6Address(int(address))  # without a zone
+    embeds_ipv4 = any(plain in network for network in _EMBEDDED_IPV4)
+    embedded = IPv4Address(int(plain) & 0xFFFF_FFFF) if embeds_ipv4 else None
+    return {one for one in (plain, plain.ipv4_mapped, plain.sixtofour, embedded) if one is not None}

@@ -1,82 +1,88 @@
-"""Alerts to PagerDuty, by its Events API v2."""
+"""Alerts to PagerDuty, through its Events API v2."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
+from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import NotDelivered, problem_of
-from germane.alerting.channels.http import Web, web_for, without_secrets
-from germane.alerting.channels.message import Message, facts, quoted, sentence, subject, worst
-from germane.sanitize import harmless
-from germane.settings import channels as settings
-from germane.settings.kinds import read_secret
+from germane.alerting.channels.channel import DeliveryError, config_error_of
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.channels.message import (
+    ChannelMessage,
+    alert_facts,
+    alert_title,
+    message_line,
+    quote_line,
+    worst_exchange_ids,
+)
+from germane.settings.channels import PagerDutySettings
+from germane.settings.types import resolve_secret
 
-SUMMARY: Final = 1024
-"""Characters that PagerDuty keeps of a summary."""
+MAX_SUMMARY_LENGTH: Final = 1024
+"""PagerDuty truncates longer summaries."""
 
 
 class PagerDuty:
-    """Triggers and resolves an incident per alert. Told twice of the same alert, PagerDuty makes no second one."""
+    """Triggers and resolves one incident per alert. Repeated events of an alert update its incident."""
 
-    def __init__(self, given: settings.PagerDuty, *, web: Web | None = None) -> None:
-        self._given = given
-        self._web = web or web_for(given)
-        self.answers = given.answers
+    def __init__(self, settings: PagerDutySettings, *, poster: JsonPoster | None = None) -> None:
+        self._settings = settings
+        self._poster = poster or build_poster(settings)
+        self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"PagerDuty({self._given.routing_key})"
+        return f"PagerDuty({self._settings.routing_key})"
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing."""
-        return problem_of(lambda: read_secret(self._given.routing_key))
+    def config_error(self) -> str | None:
+        """Why it cannot send anything."""
+        return config_error_of(lambda: resolve_secret(self._settings.routing_key))
 
     @property
-    def where(self) -> str:
-        """Its address without what may be secret."""
-        return without_secrets(self._given.url)
+    def destination(self) -> str:
+        """The redacted URL."""
+        return redact_url(self._settings.url)
 
-    async def send(self, message: Message) -> int:
-        """Send an event for each alert: one that is refused holds up none of the others."""
-        status, key, refused = 0, read_secret(self._given.routing_key), None
+    async def send(self, message: ChannelMessage) -> int:
+        """Send one event per alert. A rejected event does not stop the others."""
+        status, routing_key, rejected = 0, resolve_secret(self._settings.routing_key), None
         for alert in message.alerts:
-            body = json.dumps(event_of(message, alert, key), allow_nan=False).encode()
+            body = json.dumps(pagerduty_event(message, alert, routing_key), allow_nan=False).encode()
             try:
-                status = await self._web.post(self._given.url, body)
-            except NotDelivered as error:
-                if error.again:
+                status = await self._poster.post(self._settings.url, body)
+            except DeliveryError as error:
+                if error.retryable:
                     raise
-                refused = error
-        if refused is not None:
-            raise refused
+                rejected = error
+        if rejected is not None:
+            raise rejected
         return status
 
 
-def event_of(message: Message, alert: Alert, routing_key: str) -> dict[str, Any]:
-    """Return the event that triggers, brings up to date or resolves an alert's incident."""
+def pagerduty_event(message: ChannelMessage, alert: Alert, routing_key: str) -> dict[str, Any]:
+    """Return the event that triggers, updates or resolves an alert's incident."""
     identity = {"routing_key": routing_key, "dedup_key": alert.key}
     if alert.state == "resolved":
         return {**identity, "event_action": "resolve"}
-    link = message.link_to(alert)
-    linked = {} if link is None else {"client_url": link, "links": [{"href": link, "text": "the alert"}]}
-    return {**identity, "event_action": "trigger", "client": "germane", **linked, "payload": _payload(message, alert)}
-
-
-def _payload(message: Message, alert: Alert) -> dict[str, Any]:
+    url = message.url_for(alert)
+    links = {} if url is None else {"client_url": url, "links": [{"href": url, "text": "Open alert"}]}
     optional = {"component": alert.scorer, "group": alert.route, "class": alert.rule}
-    return {
-        "summary": harmless(f"{subject(alert)}: {sentence(alert)}", SUMMARY),
-        "source": harmless(alert.service) or "germane",
+    quotes = [
+        {"id": quote.exchange_id, "question": quote_line(quote.question), "answer": quote_line(quote.answer)}
+        for quote in message.quotes_for(alert)
+    ]
+    payload = {
+        "summary": sanitize.line(f"{alert_title(alert)}: {message_line(alert)}", MAX_SUMMARY_LENGTH),
+        "source": sanitize.line(alert.service) or "germane",
         "severity": alert.severity,
         "timestamp": alert.starts_at.isoformat(),
-        **{name: harmless(value) for name, value in optional.items() if value},
-        "custom_details": _details(message, alert),
+        **{name: sanitize.line(value) for name, value in optional.items() if value},
+        "custom_details": {
+            **dict(alert_facts(alert)),
+            "Worst exchanges": quotes or worst_exchange_ids(alert),
+            "Notification": message.notification.type,
+        },
     }
-
-
-def _details(message: Message, alert: Alert) -> dict[str, Any]:
-    quotes = message.quotes_of(alert)
-    said = [{"id": one.exchange_id, "question": quoted(one.question), "answer": quoted(one.answer)} for one in quotes]
-    return {**dict(facts(alert)), "Worst exchanges": said or worst(alert), "Told because": message.notification.what}
+    return {**identity, "event_action": "trigger", "client": "germane", **links, "payload": payload}

@@ -1,4 +1,4 @@
-"""Alerts in Slack, by an incoming webhook."""
+"""Alerts in Slack, through an incoming webhook."""
 
 from __future__ import annotations
 
@@ -7,98 +7,106 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import problem_of
-from germane.alerting.channels.http import Web, shown_address, web_for
-from germane.alerting.channels.message import Message, facts, headline, quoted, sentence, state_of, subject, worst
-from germane.sanitize import counted
-from germane.settings import channels as settings
-from germane.settings.kinds import read_address
+from germane.alerting.channels.channel import config_error_of
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.message import (
+    ChannelMessage,
+    alert_facts,
+    alert_title,
+    headline,
+    message_line,
+    quote_line,
+    status_label,
+    worst_exchange_ids,
+)
+from germane.settings.channels import SlackSettings
+from germane.settings.types import resolve_url
 
-BLOCKS: Final = 48
-"""Of the 50 that Slack takes."""
-SIZE: Final = 11_000
-"""Characters of all blocks; beyond about 13,000 Slack refuses a message, whatever the limits of its parts."""
+MAX_BLOCKS: Final = 48
+"""Slack accepts 50."""
+MAX_SIZE: Final = 11_000
+"""Characters of all blocks. Slack rejects messages above about 13,000, whatever the limits of their parts."""
+MAX_LINK_LENGTH: Final = 1000
+"""A longer link is left out, because the section would be too long."""
 
 Block = dict[str, Any]
 
 
 class Slack:
-    """POSTs each notification as blocks. Names are escaped; questions and answers are plain text to Slack."""
+    """Posts each notification as blocks. Names are escaped; questions and answers are sent as plain text."""
 
-    def __init__(self, given: settings.Slack, *, web: Web | None = None) -> None:
-        self._given = given
-        self._web = web or web_for(given)
-        self.answers = given.answers
+    def __init__(self, settings: SlackSettings, *, poster: JsonPoster | None = None) -> None:
+        self._settings = settings
+        self._poster = poster or build_poster(settings)
+        self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"Slack({self._given.url})"
+        return f"Slack({self._settings.url})"
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing."""
-        return problem_of(lambda: read_address(self._given.url))
+    def config_error(self) -> str | None:
+        """Why it cannot send anything."""
+        return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property
-    def where(self) -> str:
-        """Its address without what may be secret."""
-        return shown_address(self._given.url)
+    def destination(self) -> str:
+        """The redacted URL."""
+        return redact_reference(self._settings.url)
 
-    async def send(self, message: Message) -> int:
-        """Send it once."""
-        return await self._web.post(read_address(self._given.url), json.dumps(body_of(message)).encode())
+    async def send(self, message: ChannelMessage) -> int:
+        """Send a message once."""
+        return await self._poster.post(resolve_url(self._settings.url), json.dumps(slack_payload(message)).encode())
 
 
-def body_of(message: Message) -> dict[str, Any]:
-    """Return the message: as many of its alerts as Slack takes, the gravest first."""
+def slack_payload(message: ChannelMessage) -> dict[str, Any]:
+    """Return the JSON body, with as many alerts as Slack accepts, most important first."""
     title = headline(message.notification)
-    blocks: list[Block] = [{"type": "header", "text": _plain(title)}]
-    for number, alert in enumerate(message.alerts):
-        more = list(_blocks(message, alert))
-        while len(more) > 1 and _size(more) > SIZE - 1000:
+    blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
+    for index, alert in enumerate(message.alerts):
+        more = list(_alert_blocks(message, alert))
+        while len(more) > 1 and _size(more) > MAX_SIZE - 1000:
             more.pop()
-        if number and (len(blocks) + len(more) > BLOCKS or _size(blocks + more) > SIZE):
-            left = counted(len(message.alerts) - number, "alert")
-            blocks.append({"type": "context", "elements": [_plain(f"and {left} more")]})
+        if index and (len(blocks) + len(more) > MAX_BLOCKS or _size(blocks + more) > MAX_SIZE):
+            remaining = sanitize.count_noun(len(message.alerts) - index, "more alert")
+            blocks.append({"type": "context", "elements": [_plain_text(f"and {remaining}")]})
             break
         blocks += more
-    return {"text": f"{escaped(title)}\n{escaped(sentence(message.alerts[0]))}", "blocks": blocks}
+    return {"text": f"{escape_mrkdwn(title)}\n{escape_mrkdwn(message_line(message.alerts[0]))}", "blocks": blocks}
 
 
-def escaped(text: str) -> str:
-    """Return text in which nothing names a person, a channel or an address to Slack."""
+def escape_mrkdwn(text: str) -> str:
+    """Return text that cannot mention a user or a channel, or contain a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _blocks(message: Message, alert: Alert) -> Iterator[Block]:
-    said = f"*{state_of(alert)}: {_cut(subject(alert), 700)}*\n{_cut(sentence(alert), 1200)}{_linked(message, alert)}"
-    yield {"type": "section", "text": _marked(said)}
-    fields = [_marked(f"*{name}*\n{_cut(value, 1900)}") for name, value in facts(alert)]
+def _alert_blocks(message: ChannelMessage, alert: Alert) -> Iterator[Block]:
+    url = message.url_for(alert)
+    link = "" if url is None else f"\n<{escape_mrkdwn(url).replace('|', '%7C')}|Open>"
+    link = link if len(link) <= MAX_LINK_LENGTH else ""
+    title, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message_line(alert), 1200)
+    yield {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {title}*\n{text}{link}")}
+    fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in alert_facts(alert)]
     if fields:
         yield {"type": "section", "fields": fields[:10]}
-    for quote in message.quotes_of(alert):
-        yield {"type": "section", "text": _plain(f"Question: {quoted(quote.question)}\nAnswer: {quoted(quote.answer)}")}
+    for quote in message.quotes_for(alert):
+        text = f"Question: {quote_line(quote.question)}\nAnswer: {quote_line(quote.answer)}"
+        yield {"type": "section", "text": _plain_text(text)}
     if alert.exchange_ids:
-        yield {"type": "context", "elements": [_plain(f"Worst exchanges: {worst(alert)}")]}
+        yield {"type": "context", "elements": [_plain_text(f"Worst exchanges: {worst_exchange_ids(alert)}")]}
 
 
-def _linked(message: Message, alert: Alert) -> str:
-    """Return the link on a line of its own; nothing where names make it longer than Slack has room for."""
-    link = message.link_to(alert)
-    linked = "" if link is None else f"\n<{escaped(link).replace('|', '%7C')}|Open>"
-    return linked if len(linked) <= 1000 else ""
+def _escape_and_cut(text: str, width: int) -> str:
+    """Return escaped text, cut between two characters of the original."""
+    return re.sub("&[a-z]*$", "", escape_mrkdwn(text)[:width])
 
 
-def _cut(text: str, width: int) -> str:
-    """Return text escaped, and cut between two characters of the text."""
-    return re.sub("&[a-z]*$", "", escaped(text)[:width])
-
-
-def _plain(text: str) -> Block:
+def _plain_text(text: str) -> Block:
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
-def _marked(text: str) -> Block:
+def _mrkdwn(text: str) -> Block:
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 

@@ -1,4 +1,4 @@
-"""Alerts as JSON, signed."""
+"""Alerts as JSON, optionally signed."""
 
 from __future__ import annotations
 
@@ -8,76 +8,72 @@ import json
 import time
 from typing import Any, Final
 
-from germane.alerting.channels.channel import problem_of
-from germane.alerting.channels.http import Web, shown_address, web_for
-from germane.alerting.channels.message import Message
-from germane.settings import channels as settings
-from germane.settings.kinds import read_address, read_secret
+from germane.alerting.channels.channel import config_error_of
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.message import ChannelMessage
+from germane.settings.channels import WebhookSettings
+from germane.settings.types import resolve_secret, resolve_url
 
-VERSION: Final = 1
-"""Of the body's shape."""
+PAYLOAD_VERSION: Final = 1
 
 
 class Webhook:
-    """POSTs each notification as JSON.
+    """Posts each notification as JSON.
 
-    With a secret the header ``Germane-Signature`` holds ``sha256=`` and the HMAC-SHA256 of
-    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. ``Idempotency-Key`` is the same for every try.
+    With a secret, the header ``Germane-Signature`` holds ``sha256=`` and the HMAC-SHA256 of
+    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. ``Idempotency-Key`` is the same for every attempt.
     """
 
-    def __init__(self, given: settings.Webhook, *, web: Web | None = None) -> None:
-        self._given = given
-        self._web = web or web_for(given)
-        self.answers = given.answers
+    def __init__(self, settings: WebhookSettings, *, poster: JsonPoster | None = None) -> None:
+        self._settings = settings
+        self._poster = poster or build_poster(settings)
+        self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"Webhook({self._given.url})"
+        return f"Webhook({self._settings.url})"
 
     @property
-    def problem(self) -> str | None:
-        """Why it can send nothing."""
-        return problem_of(lambda: (read_address(self._given.url), self._secret()))
+    def config_error(self) -> str | None:
+        """Why it cannot send anything."""
+        return config_error_of(lambda: (resolve_url(self._settings.url), self._secret()))
 
     @property
-    def where(self) -> str:
-        """Its address without what may be secret."""
-        return shown_address(self._given.url)
+    def destination(self) -> str:
+        """The redacted URL."""
+        return redact_reference(self._settings.url)
 
-    async def send(self, message: Message) -> int:
-        """Send it once."""
-        body = json.dumps(body_of(message), allow_nan=False).encode()
-        headers = {"Idempotency-Key": message.notification.idempotency_key, **self._signed(body)}
-        return await self._web.post(read_address(self._given.url), body, headers)
-
-    def _signed(self, body: bytes) -> dict[str, str]:
+    async def send(self, message: ChannelMessage) -> int:
+        """Send a message once."""
+        body = json.dumps(webhook_payload(message), allow_nan=False).encode()
         timestamp, secret = str(int(time.time())), self._secret()
-        if secret is None:
-            return {"Germane-Timestamp": timestamp}
-        signed = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256)
-        return {"Germane-Timestamp": timestamp, "Germane-Signature": f"sha256={signed.hexdigest()}"}
+        headers = {"Idempotency-Key": message.notification.idempotency_key, "Germane-Timestamp": timestamp}
+        if secret is not None:
+            signature = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256)
+            headers["Germane-Signature"] = f"sha256={signature.hexdigest()}"
+        return await self._poster.post(resolve_url(self._settings.url), body, headers)
 
     def _secret(self) -> str | None:
-        return None if self._given.secret is None else read_secret(self._given.secret)
+        return None if self._settings.secret is None else resolve_secret(self._settings.secret)
 
 
-def body_of(message: Message) -> dict[str, Any]:
-    """Return what is sent: the same for every try."""
-    told = message.notification
+def webhook_payload(message: ChannelMessage) -> dict[str, Any]:
+    """Return the JSON body. It is the same for every attempt."""
+    notification = message.notification
     return {
-        "version": VERSION,
-        "id": told.idempotency_key,
-        "what": told.what,
-        "service": told.alerts[0].service,
-        "created_at": told.created_at.isoformat(),
+        "version": PAYLOAD_VERSION,
+        "id": notification.idempotency_key,
+        "type": notification.type,
+        "service": notification.alerts[0].service,
+        "created_at": notification.created_at.isoformat(),
         "alerts": [
             {
                 **alert.as_dict(),
-                "link": message.link_to(alert),
+                "url": message.url_for(alert),
                 "exchanges": [
-                    {"id": one.exchange_id, "question": one.question, "answer": one.answer}
-                    for one in message.quotes_of(alert)
+                    {"id": quote.exchange_id, "question": quote.question, "answer": quote.answer}
+                    for quote in message.quotes_for(alert)
                 ],
             }
-            for alert in told.alerts
+            for alert in notification.alerts
         ],
     }

@@ -1,24 +1,21 @@
-"""Tells drops from chance: numbers in, turns out. Knows no database, no clock and no settings."""
+"""The drop detector: scores in, transitions out. It uses no database, clock or settings."""
 
 from __future__ import annotations
 
+from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.detector.detector import Detector
-from germane.alerting.detector.learning import learn
-from germane.alerting.detector.power import Chance, Power, power, tolerance
-from germane.alerting.detector.seen import Seen, kept, thinning
-from germane.alerting.detector.transition import Carrier, Half, Turn
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.score_batch import ScoreBatch, is_sampled, sampling_rate
+from germane.alerting.detector.transition import Contributor, Half, Transition
 
 __all__ = [
-    "Carrier",
-    "Chance",
+    "Contributor",
     "Detector",
     "Half",
-    "Power",
-    "Seen",
-    "Turn",
-    "kept",
-    "learn",
-    "power",
-    "thinning",
+    "ScoreBatch",
+    "Transition",
+    "is_sampled",
+    "learn_baseline",
+    "sampling_rate",
     "tolerance",
 ]

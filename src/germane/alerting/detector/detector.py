@@ -1,7 +1,8 @@
-"""Says when the scores of a service dropped, and when that is over; with a false-alarm rate that one may state.
+"""The drop detector: fires when scores drop and resolves when they recover, at a stated false-alert rate.
 
-All streams' evidence is averaged, so that any number of routes shares one budget of false alarms. With N scores a day
-it fires above A = 365 N / (false alarms a year). Once it has fired it looks for recovery alone, and begins anew after.
+The evidence of all streams is averaged, so any number of routes shares one false-alert budget. With N scores a day the
+detector fires above A = 365 N / (false alerts per year). While it fires it only looks for recovery, and it starts over
+once it has resolved.
 """
 
 from __future__ import annotations
@@ -15,32 +16,33 @@ from typing import Any, Final
 
 import numpy as np
 
-from germane.alerting.detector.bet_grid import CELLS, Cells
-from germane.alerting.detector.forward import Forward
-from germane.alerting.detector.recovery import Recovery
-from germane.alerting.detector.seen import FloatArray, Scores, Seen
-from germane.alerting.detector.transition import HALVES, Carrier, Turn
+from germane.alerting.detector.bet_grid import BETS_PER_HALF, BetGrid
+from germane.alerting.detector.recovery import RecoveryEvidence
+from germane.alerting.detector.score_batch import ScoreBatch
+from germane.alerting.detector.shiryaev_roberts import ShiryaevRoberts
+from germane.alerting.detector.transition import HALVES, Contributor, Transition
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
-"""Scores that are worked on at once."""
-DAYS_A_YEAR: Final = 365
-NEAR: Final = math.log(10)
-"""How far behind the strongest a stream's half may lie and still carry an alarm."""
+"""Scores that are processed at once."""
+DAYS_PER_YEAR: Final = 365
+CONTRIBUTOR_RANGE: Final = math.log(10)
+"""A stream's half contributes to a drop if its log evidence is within this distance of the strongest."""
 
 
 class Detector:
     """Watches one service, scorer and fingerprint against one baseline.
 
     Args:
-        baseline: What is normal. Routes that it does not hold are passed over.
+        baseline: Normal behavior. Scores of other routes are skipped.
         min_drop: Smallest drop that matters, within (0, 1).
-        false_alarms_per_year: Above 0.
-        state: What :meth:`state` gave, to go on exactly there. Streams that joined the baseline since begin empty.
-            Where a stream has left it, or its numbers or ``min_drop`` differ, all begin anew: see :attr:`restarted`.
+        false_alerts_per_year: Above 0.
+        state: A result of :meth:`state`, to continue exactly there. Streams that have joined the baseline since then
+            start without evidence. If a stream has left it, or if its numbers or ``min_drop`` differ, everything starts
+            over: see :attr:`restarted`.
 
     Raises:
-        ValueError: a knob is out of its range.
+        ValueError: A parameter is out of range.
     """
 
     def __init__(
@@ -48,154 +50,145 @@ class Detector:
         baseline: Baseline,
         *,
         min_drop: float = 0.05,
-        false_alarms_per_year: float = 1.0,
+        false_alerts_per_year: float = 1.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        if not 0 < false_alarms_per_year < math.inf:
-            raise ValueError(f"false alarms per year are a number above 0, not {false_alarms_per_year}")
+        if not 0 < false_alerts_per_year < math.inf:
+            raise ValueError(f"false_alerts_per_year must be a finite number above 0, got {false_alerts_per_year}")
         self._baseline = baseline
-        self._cells = Cells(baseline, min_drop)
-        self._forward = Forward(self._cells)
+        self._grid = BetGrid(baseline, min_drop)
+        self._drop_evidence = ShiryaevRoberts(self._grid)
         self._digests: dict[int, str] = {}
-        self._recovery: Recovery | None = None
+        self._recovery: RecoveryEvidence | None = None
         self._evidence, self._onset = math.inf, 0.0
-        self._nominal = _log(DAYS_A_YEAR * baseline.scores_per_day / false_alarms_per_year)
-        self._threshold = self._nominal
+        scores_per_alert = DAYS_PER_YEAR * baseline.scores_per_day / false_alerts_per_year
+        self._nominal_threshold = math.log(scores_per_alert) if scores_per_alert > 0 else -math.inf
+        self._threshold = self._nominal_threshold
         self.restarted = state is not None and not self._restore(state)
-        """Whether a state was given that does not fit, so that all began anew."""
+        """Whether the given state did not fit, so that the detector started over."""
 
     @property
     def firing(self) -> bool:
-        """Whether it fired and has not resolved."""
+        """Whether it has fired and not resolved since."""
         return self._recovery is not None
 
     @property
-    def carriers(self) -> tuple[Carrier, ...]:
-        """Where the evidence of what fires sits, the strongest first."""
-        return self._recovery.carriers if self._recovery else ()
+    def contributors(self) -> tuple[Contributor, ...]:
+        """Streams and halves that hold the evidence of the current drop, strongest first."""
+        return self._recovery.contributors if self._recovery else ()
 
     @property
     def log_evidence(self) -> float:
-        """Logarithm of the averaged evidence; -inf before the first score. While it fires, what it fired at."""
-        return self._forward.evidence()
+        """Logarithm of the averaged evidence; -inf before the first score, and constant while it fires."""
+        return self._drop_evidence.log_evidence()
 
     @property
     def threshold(self) -> float:
-        """Logarithm of what the evidence must exceed. It does not fall during a run, which ends with a resolution."""
+        """Logarithm of the evidence at which it fires. It never falls until the detector resolves."""
         return self._threshold
 
-    def feed(self, seen: Seen) -> list[Turn]:
-        """Take scores in the order of their arrival, any number at once; return what fired or resolved, in order."""
-        scores, turns, done = self._cells.read(seen), list[Turn](), 0
+    def process(self, batch: ScoreBatch) -> list[Transition]:
+        """Process any number of scores in order of arrival; return the transitions in order."""
+        scores, transitions, done = self._grid.index_scores(batch), list[Transition](), 0
         while done < len(scores):
             block = scores.part(done, done + BLOCK)
-            taken, turned = self._advance(block)
-            done += taken
-            if turned:
-                turns.append(self._turn(int(block.places[taken - 1]), float(block.times[taken - 1])))
-        return turns
+            if self._recovery:
+                processed, changed = self._recovery.advance(block)
+            else:
+                processed, changed = self._drop_evidence.advance(block, self._threshold)
+            done += processed
+            if changed:
+                index, at = int(block.positions[processed - 1]), float(block.times[processed - 1])
+                transitions.append(self._change_state(index, at))
+        return transitions
 
     def state(self) -> dict[str, Any]:
-        """Return what it knows, ready for JSON: about 1 kB per stream."""
-        recovery = self._recovery
+        """Return the state as JSON data, about 1 kB per stream."""
+        drop, recovery = self._drop_evidence, self._recovery
         return {
-            "threshold": _plain(self._threshold),
-            "streams": [self._stream(place) for place in range(self._forward.streams)],
+            "threshold": _from_log(self._threshold),
+            "streams": [
+                {
+                    "route": self._grid.routes[stream - 1] if stream else None,
+                    "numbers": self._digest(stream),
+                    "logs": [[_from_log(value) for value in half] for half in drop.logs[stream].tolist()],
+                    "rises": drop.rises[stream].tolist(),
+                    "starts": drop.starts[stream].tolist(),
+                }
+                for stream in range(drop.streams)
+            ],
             "firing": recovery
             and {
                 "evidence": self._evidence,
                 "onset": self._onset,
-                "carriers": [asdict(carrier) for carrier in recovery.carriers],
+                "contributors": [asdict(contributor) for contributor in recovery.contributors],
                 "recovery": recovery.evidence,
             },
         }
 
-    def _advance(self, block: Scores) -> tuple[int, bool]:
-        if self._recovery:
-            return self._recovery.advance(block)
-        return self._forward.advance(block, self._threshold)
-
-    def _turn(self, index: int, at: float) -> Turn:
-        """Change sides after the score that settled it."""
+    def _change_state(self, index: int, at: float) -> Transition:
+        """Fire or resolve after the score at ``index``."""
+        state: Any = "firing" if self._recovery is None else "resolved"
         if self._recovery is None:
-            self._fire()
-            return self._said("firing", index, at)
-        turn = self._said("resolved", index, at)
-        self._recovery = None
-        self._forward.clear()
-        self._threshold = self._nominal
-        return turn
+            self._evidence = DAYS_PER_YEAR * self._baseline.scores_per_day * math.exp(-self.log_evidence)
+            self._onset = self._drop_evidence.onset()
+            strength = self._drop_evidence.log_strength()
+            order = np.argsort(-strength, axis=None, kind="stable").tolist()
+            strongest = [place for place in order if strength.flat[place] >= strength.max() - CONTRIBUTOR_RANGE]
+            streams = [None, *self._grid.routes]
+            contributors = [
+                Contributor(streams[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in strongest
+            ]
+            self._recovery = RecoveryEvidence(self._grid, contributors)
+        transition = Transition(
+            index=index, at=at, state=state, evidence=self._evidence, onset=self._onset, contributors=self.contributors
+        )
+        if state == "resolved":
+            self._recovery = None
+            self._drop_evidence.reset()
+            self._threshold = self._nominal_threshold
+        return transition
 
-    def _fire(self) -> None:
-        self._evidence = DAYS_A_YEAR * self._baseline.scores_per_day * math.exp(-self.log_evidence)
-        self._onset = self._forward.onset()
-        self._recovery = Recovery(self._cells, self._carriers())
+    def _digest(self, stream: int) -> str:
+        """Return a digest of the numbers that a stream's nulls and bets are derived from.
 
-    def _said(self, state: Any, index: int, at: float) -> Turn:
-        return Turn(index=index, at=at, state=state, evidence=self._evidence, onset=self._onset, carriers=self.carriers)
-
-    def _carriers(self) -> list[Carrier]:
-        strength = self._forward.strength()
-        order = np.argsort(-strength, axis=None, kind="stable")
-        near = [int(place) for place in order if strength.flat[place] >= strength.max() - NEAR]
-        names = [None, *self._cells.routes]
-        return [Carrier(names[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in near]
-
-    def _stream(self, place: int) -> dict[str, Any]:
-        forward = self._forward
-        return {
-            "route": self._cells.routes[place - 1] if place else None,
-            "numbers": self._numbers(place),
-            "logs": [[_plain(one) for one in half] for half in forward.logs[place].tolist()],
-            "rises": forward.rises[place].tolist(),
-            "starts": forward.starts[place].tolist(),
-        }
-
-    def _numbers(self, place: int) -> str:
-        """Return a digest of what a stream's nulls and bets are made of.
-
-        The whole service's grow with each route that joins: what they were made of before is known from the routes.
+        Those of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest. The
+        whole service therefore keeps its evidence when a route joins.
         """
-        baseline = self._baseline
-        if place in self._digests:
-            return self._digests[place]
-        names = [baseline.service, baseline.scorer, baseline.fingerprint, self._cells.min_drop]
-        numbers = asdict(self._cells.numbers[place - 1]) if place else {}
-        # A database may give a whole number back for one with a point.
-        numbers = {name: float(value) for name, value in numbers.items()}
-        said = json.dumps([names, numbers], sort_keys=True)
-        return self._digests.setdefault(place, hashlib.sha256(said.encode()).hexdigest()[:16])
+        if stream not in self._digests:
+            baseline = self._baseline
+            names = [baseline.service, baseline.scorer, baseline.fingerprint, self._grid.min_drop]
+            numbers = asdict(self._grid.route_baselines[stream - 1]) if stream else {}
+            # A database may return an integer for a whole float.
+            numbers = {name: float(value) for name, value in numbers.items()}
+            data = json.dumps([names, numbers], sort_keys=True)
+            self._digests[stream] = hashlib.sha256(data.encode()).hexdigest()[:16]
+        return self._digests[stream]
 
     def _restore(self, state: Mapping[str, Any]) -> bool:
-        places: dict[str | None, int] = {None: 0} | {name: at + 1 for at, name in enumerate(self._cells.routes)}
+        """Continue from a state; return False and change nothing if it does not fit."""
+        index: dict[str | None, int] = {None: 0} | {name: at + 1 for at, name in enumerate(self._grid.routes)}
         streams = state["streams"]
-        if any(one["route"] not in places or one["numbers"] != self._numbers(places[one["route"]]) for one in streams):
+        if any(one["route"] not in index or one["numbers"] != self._digest(index[one["route"]]) for one in streams):
             return False
-        for one in streams:
-            at = places[one["route"]]
-            self._forward.logs[at] = _floats(one["logs"])
-            self._forward.rises[at] = one["rises"]
-            self._forward.starts[at] = one["starts"]
-        self._threshold = max(self._nominal, _number(state["threshold"]))
+        for stream in streams:
+            at = index[stream["route"]]
+            logs = np.array([[_to_log(value) for value in half] for half in stream["logs"]])
+            self._drop_evidence.logs[at] = logs.reshape(len(HALVES), BETS_PER_HALF)
+            self._drop_evidence.rises[at] = stream["rises"]
+            self._drop_evidence.starts[at] = stream["starts"]
+        self._threshold = max(self._nominal_threshold, _to_log(state["threshold"]))
         if firing := state["firing"]:
             self._evidence, self._onset = firing["evidence"], firing["onset"]
-            carriers = [Carrier(**carrier) for carrier in firing["carriers"]]
-            self._recovery = Recovery(self._cells, carriers, firing["recovery"])
+            contributors = [Contributor(**contributor) for contributor in firing["contributors"]]
+            self._recovery = RecoveryEvidence(self._grid, contributors, firing["recovery"])
         return True
 
 
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
-
-
-def _plain(value: float) -> float | None:
-    """Write -inf, which JSON has no word for, as null."""
+def _from_log(value: float) -> float | None:
+    """Return -inf, which JSON cannot represent, as null."""
     return None if value == -math.inf else value
 
 
-def _number(value: float | None) -> float:
+def _to_log(value: float | None) -> float:
     return -math.inf if value is None else value
-
-
-def _floats(halves: Any) -> FloatArray:
-    return np.array([[_number(one) for one in half] for half in halves]).reshape(len(HALVES), CELLS)

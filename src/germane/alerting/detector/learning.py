@@ -1,8 +1,8 @@
-"""What scores say of how a service behaves when all is well.
+"""Baselines estimated from scores.
 
-Wander is how far the level moves from one stretch of hours to the next, beyond what chance explains. It is estimated
-as the between-group deviation of a one-way layout with random effects, from the weighted sum of squares of the group
-means: the method of moments, with weights by size and the variance within pooled over the groups.
+Wander is the standard deviation of the level from one block of hours to the next, beyond sampling error. It is
+estimated as the between-group deviation of a one-way random effects model, from the weighted sum of squares of the
+group means: the method of moments, with weights by group size and the within-group variance pooled over the groups.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
 N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986.
@@ -12,53 +12,63 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector.seen import BoolArray, FloatArray, IntArray, Seen
-from germane.baseline import OTHER, Baseline, RouteBaseline
+from germane.alerting.detector.score_batch import BoolArray, FloatArray, IntArray, ScoreBatch
+from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
-LEAST: Final = 30
-"""Scores that a route is learned from by itself."""
+MIN_SCORES_PER_ROUTE: Final = 30
+"""Routes with fewer scores are pooled."""
 DAY: Final = 86_400.0
 BLOCK: Final = 6 * 3600.0
-"""Seconds of a stretch that wander is measured between; the first begins with the window."""
-LEAST_IN_BLOCK: Final = 3
-LEAST_BLOCKS: Final = 6
+"""Length in seconds of the blocks between which wander is measured; the first block starts with the window."""
+MIN_SCORES_PER_BLOCK: Final = 3
+MIN_BLOCKS: Final = 6
 
 
-def learn(
-    seen: Seen, *, service: str, scorer: str, fingerprint: str, since: float, until: float, keep: float = 1.0
+def learn_baseline(
+    batch: ScoreBatch,
+    *,
+    service: str,
+    scorer: str,
+    fingerprint: str,
+    since: float,
+    until: float,
+    sampling_rate: float = 1.0,
 ) -> Baseline:
-    """Learn a baseline from all scores of a window that would have reached the detector.
+    """Learn a baseline from all sampled scores of a window.
 
-    Routes with fewer than 30 scores are pooled; with fewer than 30 in the pool none of them is watched. A route that
-    bears the pool's own name belongs to the pool.
+    Routes with fewer than 30 scores are pooled. If the pool has fewer than 30 scores too, its routes are not watched. A
+    route that has the pool's own name belongs to the pool.
 
     Args:
-        seen: Scores that arrived within the window, thinned with ``keep``.
-        service: What was scored.
-        scorer: Its name.
-        fingerprint: Of the scorer.
-        since: Beginning of the window: seconds since 1970, UTC.
-        until: Its end.
-        keep: Probability with which each score was kept.
+        batch: Scores that arrived within the window, sampled at ``sampling_rate``.
+        service: Name of the service.
+        scorer: Name of the scorer.
+        fingerprint: Fingerprint of the scorer.
+        since: Start of the window as a Unix timestamp in seconds.
+        until: End of the window.
+        sampling_rate: Probability with which each score was sampled.
 
     Raises:
-        ValueError: the window has no length.
+        ValueError: The window is empty.
     """
     if not until > since:
-        raise ValueError(f"a baseline is learned from some time: its end {until} is not after its beginning {since}")
-    streams = _streams(seen.routes)
+        raise ValueError(f"the end of a baseline's window must be after its start, got {since} to {until}")
+    counts = Counter(batch.routes)
+    stream_of = {route: route for route, n in counts.items() if n >= MIN_SCORES_PER_ROUTE and route != POOLED_ROUTE}
+    small = counts.keys() - stream_of.keys()
+    if sum(counts[route] for route in small) >= MIN_SCORES_PER_ROUTE:
+        stream_of |= dict.fromkeys(small, POOLED_ROUTE)
     days = (until - since) / DAY
-    blocks = ((np.asarray(seen.times, dtype=np.float64) - since) // BLOCK).astype(np.int64)
-    values, zeros = seen.clipped(), seen.zero()
-    names = np.array([streams.get(route, "") for route in seen.routes], dtype=object)
-    parts = {name: np.flatnonzero(names == name) for name in sorted(set(streams.values()))}
-    routes = {name: _route(values[part], zeros[part], blocks[part], days) for name, part in parts.items()}
+    blocks = ((np.asarray(batch.times, dtype=np.float64) - since) // BLOCK).astype(np.int64)
+    values, zeros = batch.clipped_values(), batch.zero_flags()
+    streams = np.array([stream_of.get(route, "") for route in batch.routes], dtype=object)
+    positions = {name: np.flatnonzero(streams == name) for name in sorted(set(stream_of.values()))}
+    routes = {name: _learn_route(values[at], zeros[at], blocks[at], days) for name, at in positions.items()}
     return Baseline(
         service=service,
         scorer=scorer,
@@ -70,24 +80,28 @@ def learn(
         deviation=_deviation(values),
         scores_per_day=sum(route.scores_per_day for route in routes.values()),
         committed_per_day=sum(route.committed_per_day for route in routes.values()),
-        keep=keep,
+        sampling_rate=sampling_rate,
         routes=routes,
-        pooled=frozenset(route for route, stream in streams.items() if stream == OTHER),
+        pooled=frozenset(route for route, stream in stream_of.items() if stream == POOLED_ROUTE),
     )
 
 
 def wander(values: FloatArray, blocks: IntArray) -> float:
-    """Return the standard deviation of the level between blocks, beyond what chance explains; 0 where none is seen.
+    """Return the standard deviation of the level between blocks beyond sampling error, or 0.
 
-    Blocks with fewer than 3 values do not count; fewer than 6 blocks show nothing.
+    Blocks with fewer than 3 values are ignored; with fewer than 6 blocks the result is 0.
 
     Args:
-        values: At any places in time.
-        blocks: The number of the block that each of them fell into.
+        values: Scores in any order.
+        blocks: Block number of each score.
     """
-    sizes, means, squares = _by_block(values, blocks)
+    groups, sizes = np.unique(blocks, return_inverse=True, return_counts=True)[1:]
+    means = np.bincount(groups, values, len(sizes)).astype(np.float64) / sizes
+    squares = np.bincount(groups, (values - means[groups]) ** 2, len(sizes)).astype(np.float64)
+    used = sizes >= MIN_SCORES_PER_BLOCK
+    sizes, means, squares = sizes[used].astype(np.float64), means[used], squares[used]
     n = sizes.sum()
-    within = squares.sum() / (n - len(sizes)) if len(sizes) >= LEAST_BLOCKS else 0.0
+    within = squares.sum() / (n - len(sizes)) if len(sizes) >= MIN_BLOCKS else 0.0
     if within <= 0:
         return 0.0
     mean = (sizes * means).sum() / n
@@ -96,25 +110,7 @@ def wander(values: FloatArray, blocks: IntArray) -> float:
     return math.sqrt(max(0.0, (between - (len(sizes) - 1)) / weight))
 
 
-def _by_block(values: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return size, mean and sum of squares about the mean of the blocks that count."""
-    groups, sizes = np.unique(blocks, return_inverse=True, return_counts=True)[1:]
-    means = np.bincount(groups, values, len(sizes)).astype(np.float64) / sizes
-    squares = np.bincount(groups, (values - means[groups]) ** 2, len(sizes)).astype(np.float64)
-    enough = sizes >= LEAST_IN_BLOCK
-    return sizes[enough].astype(np.float64), means[enough], squares[enough]
-
-
-def _streams(routes: Sequence[str]) -> dict[str, str]:
-    """Return the stream of each route that is to be watched: itself, or the pool."""
-    counts = Counter(routes)
-    alone = {route: route for route, count in counts.items() if count >= LEAST and route != OTHER}
-    few = counts.keys() - alone.keys()
-    pool = dict.fromkeys(few, OTHER) if sum(counts[route] for route in few) >= LEAST else {}
-    return alone | pool
-
-
-def _route(values: FloatArray, zeros: BoolArray, blocks: IntArray, days: float) -> RouteBaseline:
+def _learn_route(values: FloatArray, zeros: BoolArray, blocks: IntArray, days: float) -> RouteBaseline:
     committed = values[~zeros]
     return RouteBaseline(
         n=len(values),

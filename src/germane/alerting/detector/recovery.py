@@ -1,121 +1,112 @@
-"""Evidence that a drop is over: bets, by whatever carried the alarm, that scores are back.
+"""Evidence that a drop is over: bets, on every contributor, that scores are back to normal.
 
-The reference lies halfway between the baseline and the narrowest null, h from either: what keeps firing cannot
-resolve. For each half three bets, on q in (h / 2, h, 2 h), with u and w the variance that a day's scores share::
+The reference lies halfway between the baseline and the narrowest null, at distance h from both, so a level that keeps
+the detector firing cannot resolve it. Each half places three bets, with q in (h / 2, h, 2 h) and with u and w the
+variance shared by the scores of one day::
 
     committed:  Q <- (1 + Q) (1 + g (x - r)),  r = mu - h,  g = min(q / (sd^2 + u + q^2), .9 / r)
     zero:       Q <- (1 + Q) (1 + g (r - y)),  r = p + h,   g = min(q / (r (1 - r) + w + q^2), .9 / (1 - r))
 
-It is over when the mean of the three exceeds A = max(20, 10 x scores per day of the carrier's stream) for each carrier
-at once. Q is capped at 10 A, so that a long good time is not a reserve for a bad one. No logarithms: a factor is .1 or
-more, so Q stays between .1 and the cap.
+The drop is over when the mean of the three exceeds A = max(20, 10 x scores per day of the contributor's stream) for all
+contributors at once. Q is capped at 10 A, so that a long good period does not outweigh a later bad one. No logarithms
+are needed: factors are at least .1, so Q stays between .1 and the cap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector.bet_grid import Cells, stake
-from germane.alerting.detector.seen import BoolArray, FloatArray, Scores
-from germane.alerting.detector.transition import HALVES, Carrier
+from germane.alerting.detector.bet_grid import BetGrid, bet_size
+from germane.alerting.detector.score_batch import BoolArray, FloatArray, IndexedScores
+from germane.alerting.detector.transition import HALVES, Contributor
 
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
-_ROOM: Final = 10.0
-"""Cap in units of what resolves."""
+"""Bets of each contributor, in units of h."""
+_CAP: Final = 10.0
+"""Limit of Q, in units of the value that resolves."""
 
 
-class Recovery:
-    """Resolvers of the carriers of one alarm."""
+class RecoveryEvidence:
+    """Recovery evidence of all contributors to one drop."""
 
     def __init__(
-        self, cells: Cells, carriers: Sequence[Carrier], evidence: Sequence[Sequence[float]] | None = None
+        self, grid: BetGrid, contributors: Sequence[Contributor], evidence: Sequence[Sequence[float]] | None = None
     ) -> None:
-        self.carriers = tuple(carriers)
-        self._resolvers = [Resolver(cells, carrier) for carrier in carriers]
-        for resolver, capital in zip(self._resolvers, evidence or [], strict=bool(evidence)):
-            resolver.evidence = [float(one) for one in capital]
+        self.contributors = tuple(contributors)
+        self._parts = [ContributorRecovery(grid, contributor) for contributor in contributors]
+        for part, values in zip(self._parts, evidence or [], strict=bool(evidence)):
+            part.evidence = [float(value) for value in values]
 
     @property
     def evidence(self) -> list[list[float]]:
-        """Return the Q of each carrier."""
-        return [list(resolver.evidence) for resolver in self._resolvers]
+        """The three Q of every contributor."""
+        return [list(part.evidence) for part in self._parts]
 
-    def advance(self, scores: Scores) -> tuple[int, bool]:
-        """Take scores up to the first after which it is over for all carriers.
+    def advance(self, scores: IndexedScores) -> tuple[int, bool]:
+        """Process scores up to the first one after which all contributors have recovered.
 
         Returns:
-            How many were taken, and whether it is over.
+            The number of processed scores, and whether the drop is over.
         """
         before = self.evidence
-        over = self._over(scores)
-        if not over.any():
+        recovered = np.logical_and.reduce([part.advance(scores) for part in self._parts])
+        if not recovered.any():
             return len(scores), False
-        taken = int(np.argmax(over)) + 1
-        for resolver, evidence in zip(self._resolvers, before, strict=True):
-            resolver.evidence = evidence
-        self._over(scores.part(0, taken))
-        return taken, True
-
-    def _over(self, scores: Scores) -> BoolArray:
-        return np.asarray(np.logical_and.reduce([resolver.advance(scores) for resolver in self._resolvers]))
+        processed = int(np.argmax(recovered)) + 1
+        for part, evidence in zip(self._parts, before, strict=True):
+            part.evidence = evidence
+            part.advance(scores.part(0, processed))
+        return processed, True
 
 
-class Resolver:
-    """Resolver of one carrier."""
+class ContributorRecovery:
+    """Recovery evidence of one contributor."""
 
-    def __init__(self, cells: Cells, carrier: Carrier) -> None:
+    def __init__(self, grid: BetGrid, contributor: Contributor) -> None:
         self.evidence: list[float] = [0.0] * len(_SIZES)
-        self._cells = cells
-        self._half = HALVES.index(carrier.half)
-        self._route = None if carrier.route is None else cells.routes.index(carrier.route)
-        stream = cells.baseline if carrier.route is None else cells.baseline.routes[carrier.route]
-        self._enough = max(20.0, 10 * stream.scores_per_day)
-        committed = carrier.half == "committed"
-        bets = self._committed(stream.committed_per_day) if committed else self._zero(stream.scores_per_day)
-        self._references, self._bets = bets
-
-    def advance(self, scores: Scores) -> BoolArray:
-        """Take all scores; return whether this carrier's evidence was enough after each."""
-        mine = self._cells.concerns(scores, self._half)
-        if self._route is not None:
-            mine &= scores.routes == self._route
-        evidence = self._walk(self._factors(scores, np.flatnonzero(mine)))
-        return np.asarray(evidence.mean(axis=1) > self._enough)[np.cumsum(mine)]
-
-    def _committed(self, per_day: float) -> tuple[FloatArray, FloatArray]:
-        cells = self._cells
-        half = (cells.mean - cells.means[:, 0]) / 2
-        variance = cells.deviation**2 + per_day * cells.wander**2
-        references = cells.mean - half
-        return references, stake(np.outer(half, _SIZES), variance[:, None], references[:, None])
-
-    def _zero(self, per_day: float) -> tuple[FloatArray, FloatArray]:
-        cells = self._cells
-        half = (cells.rates[:, 0] - cells.rate) / 2
-        references = cells.rate + half
-        variance = references * (1 - references) + per_day * cells.rate_wander**2
-        return references, stake(np.outer(half, _SIZES), variance[:, None], 1 - references[:, None])
-
-    def _factors(self, scores: Scores, places: Any) -> FloatArray:
-        routes = scores.routes[places]
-        if self._half == 0:
-            better = scores.values[places] - self._references[routes]
+        self._grid = grid
+        self._half = HALVES.index(contributor.half)
+        self._route = None if contributor.route is None else grid.routes.index(contributor.route)
+        stream = grid.baseline if contributor.route is None else grid.baseline.routes[contributor.route]
+        self._threshold = max(20.0, 10 * stream.scores_per_day)
+        if contributor.half == "committed":
+            h = (grid.mean - grid.means[:, 0]) / 2
+            self._references = grid.mean - h
+            variance = grid.deviation**2 + stream.committed_per_day * grid.wander**2
+            worst = self._references
         else:
-            better = self._references[routes] - scores.zeros[places]
-        return np.asarray(1 + self._bets[routes] * better[:, None])
+            h = (grid.rates[:, 0] - grid.rate) / 2
+            self._references = grid.rate + h
+            variance = self._references * (1 - self._references) + stream.scores_per_day * grid.rate_wander**2
+            worst = 1 - self._references
+        self._bets = bet_size(np.outer(h, _SIZES), variance[:, None], worst[:, None])
 
-    def _walk(self, factors: FloatArray) -> FloatArray:
-        """Return Q before the first score and after each. One by one, for the cap stands in the way of sums."""
-        most = _ROOM * self._enough
-        one, two, three = self.evidence
-        walked = [(one, two, three)]
-        for first, second, third in factors.tolist():
-            one = min((1 + one) * first, most)
-            two = min((1 + two) * second, most)
-            three = min((1 + three) * third, most)
-            walked.append((one, two, three))
-        self.evidence = [one, two, three]
-        return np.array(walked)
+    def advance(self, scores: IndexedScores) -> BoolArray:
+        """Process all scores; return whether this contributor's evidence exceeds its threshold after each."""
+        selected = self._grid.updates_half(scores, self._half)
+        if self._route is not None:
+            selected &= scores.routes == self._route
+        positions = np.flatnonzero(selected)
+        routes = scores.routes[positions]
+        if self._half == 0:
+            better = scores.values[positions] - self._references[routes]
+        else:
+            better = self._references[routes] - scores.zeros[positions]
+        evidence = self._accumulate(1 + self._bets[routes] * better[:, None])
+        return np.asarray(evidence.mean(axis=1) > self._threshold)[np.cumsum(selected)]
+
+    def _accumulate(self, factors: FloatArray) -> FloatArray:
+        """Return Q before the first score and after each. The cap rules out cumulative sums, so this loops."""
+        cap = _CAP * self._threshold
+        first, second, third = self.evidence
+        steps = [(first, second, third)]
+        for first_factor, second_factor, third_factor in factors.tolist():
+            first = min((1 + first) * first_factor, cap)
+            second = min((1 + second) * second_factor, cap)
+            third = min((1 + third) * third_factor, cap)
+            steps.append((first, second, third))
+        self.evidence = [first, second, third]
+        return np.array(steps)

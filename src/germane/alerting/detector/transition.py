@@ -1,4 +1,4 @@
-"""What a detector says: that a drop began, and that it is over."""
+"""Transitions of a detector: a drop begins, or it ends."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Final, Literal
 
 Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
-"""The mean of the committed answers, and the rate of zeros."""
+"""A stream's two monitored statistics: the mean of committed answers and the rate of zeros."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
-    """Where the evidence sits."""
+class Contributor:
+    """One half of one stream that holds most of the evidence for a drop."""
 
     route: str | None
-    """None: in the service as a whole."""
+    """None for the service as a whole."""
     half: Half
-    """committed: answers drift lower; zero: refusals rise."""
+    """``committed``: answers drift lower. ``zero``: refusals rise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One moment at which a detector fired, or found that it is over."""
+class Transition:
+    """A detector starts to fire or resolves."""
 
     index: int
-    """Place in what was fed of the score that settled it."""
+    """Position in the processed batch of the score that caused the transition."""
     at: float
-    """When that score arrived: seconds since 1970, UTC."""
+    """Arrival of that score, as a Unix timestamp in seconds."""
     state: Literal["firing", "resolved"]
     evidence: float
-    """False alarms a year as rare as this, when it fired."""
+    """How rare this drop is, in false alerts per year, measured when the detector fired."""
     onset: float
-    """When the drop is likely to have begun: seconds since 1970, UTC."""
-    carriers: tuple[Carrier, ...]
-    """The strongest first."""
+    """Estimated start of the drop, as a Unix timestamp in seconds."""
+    contributors: tuple[Contributor, ...]
+    """Strongest first."""

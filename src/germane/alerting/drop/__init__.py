@@ -1,9 +1,27 @@
-"""Brings the detector to live scores: which judge's, against which baseline, how far it has come."""
+"""The drop rule: which fingerprint it follows, its baseline, and the state of its detector."""
 
 from __future__ import annotations
 
-from germane.alerting.drop.adopting import Example, accept, adopt, adopt_history, onset_of
-from germane.alerting.drop.learner import LEARN_FOR, Learner
-from germane.alerting.drop.watch import Look, Watch
+from germane.alerting.drop.baseline_updates import (
+    MIN_BASELINE_SPAN,
+    BaselineExample,
+    accept_baseline,
+    firing_onset,
+    import_baseline_from_examples,
+    import_baseline_from_history,
+)
+from germane.alerting.drop.learner import LEARNING_PERIOD, BaselineLearner
+from germane.alerting.drop.watcher import DropEvaluation, DropWatcher
 
-__all__ = ["LEARN_FOR", "Example", "Learner", "Look", "Watch", "accept", "adopt", "adopt_history", "onset_of"]
+__all__ = [
+    "LEARNING_PERIOD",
+    "MIN_BASELINE_SPAN",
+    "BaselineExample",
+    "BaselineLearner",
+    "DropEvaluation",
+    "DropWatcher",
+    "accept_baseline",
+    "firing_onset",
+    "import_baseline_from_examples",
+    "import_baseline_from_history",
+]

@@ -1,4 +1,4 @@
-"""Scores of the past, as a detector would have seen them."""
+"""Stored scores, as a detector would have seen them."""
 
 from __future__ import annotations
 
@@ -8,64 +8,71 @@ from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector import Seen, kept, learn, thinning
-from germane.alerting.drop.scope import in_scope
+from germane.alerting.detector import ScoreBatch, is_sampled, learn_baseline, sampling_rate
+from germane.alerting.drop.scope import matches_scope
 from germane.baseline import Baseline
-from germane.storage import Arrival, Key, Past, Store
+from germane.storage import BaselineKey, DetectorScore, DetectorScoreQuery, TrackingStore
 
 DAY: Final = timedelta(days=1)
 
 
-def seen(arrivals: Sequence[Arrival]) -> Seen:
-    """Return scores as a detector takes them."""
-    return Seen(
-        [one.route for one in arrivals],
-        np.array([one.value for one in arrivals], dtype=np.float64),
-        np.array([one.zero for one in arrivals], dtype=np.bool_),
-        np.array([one.arrived_at.timestamp() for one in arrivals], dtype=np.float64),
+def to_batch(arrivals: Sequence[DetectorScore]) -> ScoreBatch:
+    """Return scores as a detector processes them."""
+    return ScoreBatch(
+        [arrival.route for arrival in arrivals],
+        np.array([arrival.value for arrival in arrivals], dtype=np.float64),
+        np.array([arrival.is_zero for arrival in arrivals], dtype=np.bool_),
+        np.array([arrival.arrived_at.timestamp() for arrival in arrivals], dtype=np.float64),
     )
 
 
-def past_of(key: Key, since: datetime, until: datetime) -> Past:
-    """Return the name of the scores that arrived within a time."""
-    return Past(service=key.service, scorer=key.scorer, fingerprint=key.fingerprint, since=since, until=until)
+def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorScoreQuery:
+    """Return the query for the scores of a baseline key that arrived within a window."""
+    return DetectorScoreQuery(
+        service=key.service, scorer=key.scorer, fingerprint=key.fingerprint, since=since, until=until
+    )
 
 
-def heard(store: Store, key: Key, since: datetime, until: datetime, keep: float) -> list[Arrival]:
-    """Return the scores that arrived within a time and reach a detector that keeps so many, in their order."""
-    sought = past_of(key, since, until)
-    found = store.past(sought, lambda exchange_id: kept(exchange_id, keep), attributes=bool(key.scope))
-    return [one for one in found if in_scope(key.scope, one.attributes)]
+def load_sampled_scores(
+    store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float
+) -> list[DetectorScore]:
+    """Return the scores of a window that a detector with this sampling rate processes, in order of arrival."""
+    query = score_query(key, since, until)
+    arrivals = store.detectors.list_past_scores(
+        query, lambda exchange_id: is_sampled(exchange_id, rate), attributes=bool(key.scope)
+    )
+    return [arrival for arrival in arrivals if matches_scope(key.scope, arrival.attributes)]
 
 
-def first_of(store: Store, key: Key, since: datetime, until: datetime) -> datetime:
-    """Return when the first score of a time arrived: how many a day there are is to be counted from there on."""
+def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> datetime:
+    """Return when the first score of a window arrived, or ``since`` if there is none.
+
+    Rates per day are counted from there.
+    """
     if key.scope:
-        return next((one.arrived_at for one in heard(store, key, since, until, 1.0)), since)
-    found = store.earliest(past_of(key, since, until))
-    return since if found is None else found[1]
+        return next((arrival.arrived_at for arrival in load_sampled_scores(store, key, since, until, 1.0)), since)
+    earliest = store.detectors.first_score_times(score_query(key, since, until))
+    return since if earliest is None else earliest[1]
 
 
-def keep_for(store: Store, key: Key, since: datetime, until: datetime) -> float:
-    """Return the probability with which scores are to reach a detector that learns from this time."""
-    count = len(heard(store, key, since, until, 1.0)) if key.scope else store.count_past(past_of(key, since, until))
-    return thinning(count / ((until - since) / DAY))
+def learn_from_store(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> Baseline:
+    """Learn a baseline from the stored scores of a window. It has no routes if there are too few scores."""
+    if key.scope:
+        count = len(load_sampled_scores(store, key, since, until, 1.0))
+    else:
+        count = store.detectors.count_past_scores(score_query(key, since, until))
+    rate = sampling_rate(count / ((until - since) / DAY))
+    return learn_from_batch(key, to_batch(load_sampled_scores(store, key, since, until, rate)), since, until, rate)
 
 
-def learned(store: Store, key: Key, since: datetime, until: datetime) -> Baseline:
-    """Return what the scores of a time say of how a service behaves; no routes where there were too few."""
-    keep = keep_for(store, key, since, until)
-    return learned_from(key, seen(heard(store, key, since, until, keep)), since, until, keep)
-
-
-def learned_from(key: Key, scores: Seen, since: datetime, until: datetime, keep: float) -> Baseline:
-    """Return the same of scores that are there already."""
-    return learn(
-        scores,
+def learn_from_batch(key: BaselineKey, batch: ScoreBatch, since: datetime, until: datetime, rate: float) -> Baseline:
+    """Learn a baseline from sampled scores of a window."""
+    return learn_baseline(
+        batch,
         service=key.service,
         scorer=key.scorer,
         fingerprint=key.fingerprint,
         since=since.timestamp(),
         until=until.timestamp(),
-        keep=keep,
+        sampling_rate=rate,
     )

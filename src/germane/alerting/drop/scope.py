@@ -1,4 +1,4 @@
-"""Which scores a rule is about, and what of a baseline is about them."""
+"""The scores that a rule watches, and the part of a baseline that describes them."""
 
 from __future__ import annotations
 
@@ -9,54 +9,58 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from germane.baseline import OTHER, Baseline, RouteBaseline
-
-Takes = Callable[[str], bool]
-"""Says of a route whether a rule looks at it."""
+from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
 
-def scope_of(attributes: Mapping[str, str]) -> str:
-    """Return patterns of attributes as a baseline's key has them; empty without any."""
+def attribute_scope(attributes: Mapping[str, str]) -> str:
+    """Return attribute patterns in the form that baseline keys use: JSON with sorted names, or empty."""
     return json.dumps(dict(sorted(attributes.items()))) if attributes else ""
 
 
-def in_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether an exchange with these attributes fits all patterns."""
+def matches_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
+    """Return whether an exchange's attributes match all patterns. Booleans are written as in TOML and JSON."""
     patterns: dict[str, str] = json.loads(scope) if scope else {}
-    return all(name in attributes and fnmatchcase(_text(attributes[name]), one) for name, one in patterns.items())
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in attributes.items()
+        if name in patterns
+    }
+    return all(name in texts and fnmatchcase(texts[name], pattern) for name, pattern in patterns.items())
 
 
-def _text(value: Any) -> str:
-    """Return an attribute's value as text, as TOML and JSON write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool]) -> Baseline:
+    """Return the part of a baseline for some routes. The pool is kept if one of its routes matches."""
+    pooled = frozenset(filter(matches_route, baseline.pooled))
+    routes = {
+        name: route
+        for name, route in baseline.routes.items()
+        if (bool(pooled) if name == POOLED_ROUTE else matches_route(name))
+    }
+    if routes.keys() == baseline.routes.keys() and pooled == baseline.pooled:
+        return baseline
+    return _with_routes(replace(baseline, pooled=pooled), routes)
 
 
-def narrowed(baseline: Baseline, takes: Takes) -> Baseline:
-    """Return what a baseline says of some of its routes; the pool is among them where one of its routes is."""
-    pooled = frozenset(filter(takes, baseline.pooled))
-    routes = {name: one for name, one in baseline.routes.items() if (bool(pooled) if name == OTHER else takes(name))}
-    whole = routes.keys() == baseline.routes.keys() and pooled == baseline.pooled
-    return baseline if whole else _of(replace(baseline, pooled=pooled), routes)
+def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
+    """Return a baseline extended by the routes of another one. The numbers of its own routes do not change."""
+    new = {
+        name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
+    }
+    return _with_routes(baseline, {**baseline.routes, **new})
 
 
-def joined(baseline: Baseline, newcomer: Baseline) -> Baseline:
-    """Return a baseline with the routes of another one beside its own, whose numbers stay as they are."""
-    new = {name: one for name, one in newcomer.routes.items() if name != OTHER and name not in baseline.routes}
-    return _of(baseline, {**baseline.routes, **new})
-
-
-def _of(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
-    """Return a baseline of these routes."""
-    found = list(routes.values())
-    n = sum(one.n for one in found)
-    mean = sum(one.n * one.mean for one in found) / n if n else 0.0
-    squares = sum((one.n - 1) * one.deviation**2 + one.n * (one.mean - mean) ** 2 for one in found)
+def _with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
+    """Return a baseline with these routes and totals that match them."""
+    parts = list(routes.values())
+    n = sum(route.n for route in parts)
+    mean = sum(route.n * route.mean for route in parts) / n if n else 0.0
+    squares = sum((route.n - 1) * route.deviation**2 + route.n * (route.mean - mean) ** 2 for route in parts)
     return replace(
         baseline,
         n=n,
         mean=mean,
         deviation=math.sqrt(squares / (n - 1)) if n > 1 else 0.0,
-        scores_per_day=sum(one.scores_per_day for one in found),
-        committed_per_day=sum(one.committed_per_day for one in found),
+        scores_per_day=sum(route.scores_per_day for route in parts),
+        committed_per_day=sum(route.committed_per_day for route in parts),
         routes=routes,
     )

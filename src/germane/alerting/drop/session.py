@@ -1,4 +1,4 @@
-"""One detector at its post: that of one rule, service and scorer."""
+"""The detector of one rule, service and scorer, between two evaluations."""
 
 from __future__ import annotations
 
@@ -6,230 +6,230 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from germane.alert import ResolveReason, Severity
-from germane.alerting.detector import Carrier, Detector, kept
-from germane.alerting.drop.history import seen
-from germane.alerting.drop.scope import in_scope, narrowed, scope_of
+from germane.alert import ResolveReason
+from germane.alerting.detector import Contributor, Detector, is_sampled
+from germane.alerting.drop.history import to_batch
+from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes
 from germane.baseline import Baseline
-from germane.storage import Arrival, BaselineVersion, Key, Progress
+from germane.settings import Drop
+from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
-ENOUGH: Final = 20
-"""Scores in a row of another judge that make it the one to go by: fewer are not enough data for anything. One that
-only now and then stands in for the usual judge never takes over."""
+SCORES_TO_SWITCH: Final = 20
+"""Consecutive scores of another fingerprint after which the session follows it. A judge that only stands in
+occasionally never takes over."""
 
 
-class Lead:
-    """Follows one fingerprint until another one has the majority: a vote, each score of another counting against it."""
+class ActiveFingerprint:
+    """The fingerprint that a session follows, decided by a running majority vote.
 
-    def __init__(self, fingerprint: str, votes: int = ENOUGH) -> None:
+    Each score of the active fingerprint adds a vote, up to 20; each score of another one removes a vote.
+    """
+
+    def __init__(self, fingerprint: str, votes: int = SCORES_TO_SWITCH) -> None:
         self.fingerprint = fingerprint
         self._votes = votes
 
     @classmethod
-    def read(cls, state: Mapping[str, Any]) -> Lead:
-        """Return it as it was."""
+    def from_state(cls, state: Mapping[str, Any]) -> ActiveFingerprint:
+        """Return the vote that :meth:`state` describes."""
         return cls(state["fingerprint"], state["votes"])
 
     def state(self) -> dict[str, Any]:
-        """Return what it knows, ready for JSON."""
+        """Return the state as JSON data."""
         return {"fingerprint": self.fingerprint, "votes": self._votes}
 
-    def follow(self, arrivals: Sequence[Arrival]) -> int:
-        """Count scores up to the one with which another fingerprint takes over; return how many that were.
+    def count_votes(self, arrivals: Sequence[DetectorScore]) -> int:
+        """Count scores up to and including the one with which another fingerprint takes over.
 
-        All of them, when none does.
+        Returns:
+            The number of counted scores: all of them if the fingerprint stays.
         """
-        if all(one.fingerprint == self.fingerprint for one in arrivals):
-            self._votes = min(ENOUGH, self._votes + len(arrivals))
+        if all(arrival.fingerprint == self.fingerprint for arrival in arrivals):
+            self._votes = min(SCORES_TO_SWITCH, self._votes + len(arrivals))
             return len(arrivals)
-        for place, one in enumerate(arrivals):
-            if one.fingerprint == self.fingerprint:
-                self._votes = min(ENOUGH, self._votes + 1)
+        for index, arrival in enumerate(arrivals):
+            if arrival.fingerprint == self.fingerprint:
+                self._votes = min(SCORES_TO_SWITCH, self._votes + 1)
             elif self._votes > 1:
                 self._votes -= 1
             else:
-                self.fingerprint, self._votes = one.fingerprint, ENOUGH
-                return place + 1
+                self.fingerprint, self._votes = arrival.fingerprint, SCORES_TO_SWITCH
+                return index + 1
         return len(arrivals)
 
 
-class Rule(Protocol):
-    """What a rule says that watches for drops."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def severity(self) -> Severity: ...
-    @property
-    def scorer(self) -> str | None: ...
-    @property
-    def routes(self) -> Sequence[str]: ...
-    @property
-    def attributes(self) -> dict[str, str]: ...
-    @property
-    def pending(self) -> float: ...
-    @property
-    def min_drop(self) -> float: ...
-    @property
-    def false_alarms_per_year(self) -> float: ...
-    @property
-    def critical_drop(self) -> float | None: ...
-
-    def takes(self, route: str) -> bool:
-        """Whether it looks at a route."""
-        ...
-
-
-class Firing(NamedTuple):
-    """What is known of a drop as it was found."""
+class FiringDrop(NamedTuple):
+    """A drop as it was when the detector fired."""
 
     evidence: float
-    """False alarms a year as rare as this."""
+    """How rare it is, in false alerts per year."""
     onset: datetime
-    carriers: tuple[Carrier, ...]
-    """The strongest first."""
+    contributors: tuple[Contributor, ...]
+    """Strongest first."""
 
 
-def hash_of(rule: Rule) -> str:
-    """Return a hash of all by which a detector goes."""
-    names = ("routes", "attributes", "min_drop", "false_alarms_per_year")
-    said = json.dumps({name: getattr(rule, name) for name in names}, sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+def rule_parameters_hash(rule: Drop) -> str:
+    """Return a hash of the rule settings that the detector depends on."""
+    parameters = {
+        "routes": rule.routes,
+        "attributes": rule.attributes,
+        "min_drop": rule.min_drop,
+        "false_alarms_per_year": rule.false_alerts_per_year,  # the key that stored hashes were made with
+    }
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Post:
-    """Follows the judge that scores now, goes by its baseline, and is fed its scores.
+class DetectorSession:
+    """Follows the active fingerprint of one service and scorer and runs a detector against its baseline.
 
     Args:
-        versions: of all baselines, those that are learned or gone by.
-        progress: how far it had come; None at the first score.
-        fingerprint: of that score.
-        dismissed: whether a person has said that what fires is over: it begins anew.
+        rule: The drop rule.
+        names: Service and scorer.
+        versions: All active and learning baselines.
+        progress: The stored state; None at the first score.
+        fingerprint: Fingerprint of the first score.
+        dismissed: Whether a person has resolved the firing alert, so that the detector starts over.
     """
 
     def __init__(
         self,
-        rule: Rule,
+        rule: Drop,
         names: tuple[str, str],
         versions: Sequence[BaselineVersion],
         *,
-        progress: Progress | None,
+        progress: DetectorState | None,
         fingerprint: str,
         dismissed: bool = False,
     ) -> None:
         self.rule = rule
         self.service, self.scorer = names
         self.ended: ResolveReason | None = None
-        """Why what fired is over, where it has not recovered."""
-        self.fired: Firing | None = None
-        """What began to fire with the scores of now."""
-        self.fed = 0
-        """How many scores its detector was given."""
+        """Why a firing drop is over without having recovered."""
+        self.fired: FiringDrop | None = None
+        """The drop that started to fire with the processed scores."""
+        self.processed = 0
+        """Number of scores that the detector processed."""
         self._before = progress
-        self._versions: dict[Key, BaselineVersion] = {}
-        for one in versions:  # what is active comes before what is learned beside it
-            if one.key not in self._versions or one.status == "active":
-                self._versions[one.key] = one
-        self._lead = Lead.read(progress.state["lead"]) if progress else Lead(fingerprint)
+        self._versions: dict[BaselineKey, BaselineVersion] = {}
+        for version in versions:  # an active version takes precedence over one that is being learned
+            if version.key not in self._versions or version.status == "active":
+                self._versions[version.key] = version
+        if progress:
+            self._active = ActiveFingerprint.from_state(progress.state["active_fingerprint"])
+        else:
+            self._active = ActiveFingerprint(fingerprint)
         self._seen_at = progress.seen_at if progress else None
         self._detector: Detector | None = None
-        self._go_by(None if dismissed else progress)
+        self._start_detector(None if dismissed else progress)
 
     @property
-    def key(self) -> Key:
-        """What its baseline is of."""
-        return Key(self.service, self.scorer, self._lead.fingerprint, scope_of(self.rule.attributes))
+    def key(self) -> BaselineKey:
+        """Key of the baseline in use."""
+        return BaselineKey(self.service, self.scorer, self._active.fingerprint, attribute_scope(self.rule.attributes))
 
     @property
     def version(self) -> BaselineVersion | None:
-        """What it goes by, or what it waits for."""
+        """The baseline version in use, or the one that is being learned."""
         return self._versions.get(self.key)
 
     @property
     def baseline(self) -> Baseline | None:
-        """What it goes by, of the routes that its rule looks at; None while nothing is learned of them."""
+        """The active baseline, restricted to the rule's routes; None while it is being learned."""
         version = self.version
-        found = version.baseline and narrowed(version.baseline, self.rule.takes) if version else None
-        return found if found and found.routes else None
+        if version is None or version.baseline is None:
+            return None
+        baseline = restrict_to_routes(version.baseline, self.rule.matches_route)
+        return baseline if baseline.routes else None
 
     @property
     def is_watching(self) -> bool:
-        """Whether it goes by anything."""
+        """Whether there is a baseline to compare with."""
         return self._detector is not None
 
     @property
-    def firing(self) -> Firing | None:
-        """What fires now."""
-        return _firing_of(self._detector.state()) if self._detector and self._detector.firing else None
+    def firing(self) -> FiringDrop | None:
+        """The drop that fires now."""
+        return _firing_drop(self._detector.state()) if self._detector and self._detector.firing else None
 
-    def take(self, arrivals: Sequence[Arrival]) -> None:
-        """Take scores of its service and scorer, in the order of their arrival."""
+    def process(self, arrivals: Sequence[DetectorScore]) -> None:
+        """Process scores of the service and scorer in order of arrival."""
         while arrivals:
-            before = self._lead.fingerprint
-            count = self._lead.follow(arrivals)
-            self._feed([one for one in arrivals[:count] if one.fingerprint == before])
+            before = self._active.fingerprint
+            count = self._active.count_votes(arrivals)
+            self._run_detector([arrival for arrival in arrivals[:count] if arrival.fingerprint == before])
             self._seen_at = arrivals[count - 1].arrived_at
-            if self._lead.fingerprint == before:
+            if self._active.fingerprint == before:
                 return
             if self.firing:
                 self.ended = "judge_changed"
             self.fired = None
-            self._go_by(None)
+            self._start_detector(None)
             arrivals = arrivals[count - 1 :]
 
-    def progress(self) -> Progress | None:
-        """Return how far it has come; None where that is where it was."""
-        before, version = self._before, self.version
-        detector = self._detector
-        now = Progress(
+    def progress(self) -> DetectorState | None:
+        """Return the state to store; None if it has not changed."""
+        before, version, detector = self._before, self.version, self._detector
+        has_evidence = detector is not None and detector.log_evidence != float("-inf")
+        progress = DetectorState(
             rule=self.rule.name,
             service=self.service,
             scorer=self.scorer,
-            parameters=hash_of(self.rule),
+            parameters=rule_parameters_hash(self.rule),
             baseline_id=version.id if version else 0,
-            state={"lead": self._lead.state(), "detector": detector.state() if detector else None},
-            log_evidence=None if detector is None or detector.log_evidence == float("-inf") else detector.log_evidence,
+            state={
+                "active_fingerprint": self._active.state(),
+                "detector": detector.state() if detector else None,
+            },
+            log_evidence=detector.log_evidence if detector and has_evidence else None,
             seen_at=self._seen_at,
             row_version=before.row_version if before else 0,
         )
-        return None if now == before else now
+        return None if progress == before else progress
 
-    def _go_by(self, progress: Progress | None) -> None:
-        """Take up a detector, where it was if its baseline and rule are those that it went by."""
+    def _start_detector(self, progress: DetectorState | None) -> None:
+        """Start a detector. It continues from the stored state if baseline and rule settings are still the same."""
         state, before = (progress.state["detector"], progress.baseline_id) if progress else (None, 0)
-        was_firing = state is not None and _firing_of(state) is not None
+        was_firing = state is not None and bool(state["firing"])
         version, baseline = self.version, self.baseline
-        if progress and progress.parameters != hash_of(self.rule):
+        if progress and progress.parameters != rule_parameters_hash(self.rule):
             state, self.ended = None, "rule_removed" if was_firing else None
         elif state and version and version.id != before and version.reason != "route_joined":
             state = None
-        knobs = {"min_drop": self.rule.min_drop, "false_alarms_per_year": self.rule.false_alarms_per_year}
-        self._detector = Detector(baseline, **knobs, state=state) if baseline else None
+        self._detector = None
+        if baseline:
+            self._detector = Detector(
+                baseline,
+                min_drop=self.rule.min_drop,
+                false_alerts_per_year=self.rule.false_alerts_per_year,
+                state=state,
+            )
         if was_firing and not self.ended and not (self._detector and self._detector.firing):
             self.ended = "new_baseline"
 
-    def _feed(self, arrivals: Sequence[Arrival]) -> None:
+    def _run_detector(self, arrivals: Sequence[DetectorScore]) -> None:
         if self._detector is None or not (baseline := self.baseline):
             return
-        mine = [one for one in arrivals if self._concerns(baseline, one)]
-        turns = self._detector.feed(seen(mine))
-        self.fed += len(mine)
-        fired = [turn for turn in turns if turn.state == "firing"]
-        if fired:
-            last = fired[-1]
-            self.fired = Firing(last.evidence, datetime.fromtimestamp(last.onset, UTC), last.carriers)
+        scores = [
+            arrival
+            for arrival in arrivals
+            if arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
+            and is_sampled(arrival.exchange_id, baseline.sampling_rate)
+            and self.rule.matches_route(arrival.route)
+            and matches_scope(self.key.scope, arrival.attributes)
+        ]
+        transitions = self._detector.process(to_batch(scores))
+        self.processed += len(scores)
+        for transition in transitions:
+            if transition.state == "firing":
+                onset = datetime.fromtimestamp(transition.onset, UTC)
+                self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
 
-    def _concerns(self, baseline: Baseline, one: Arrival) -> bool:
-        # What came earlier is part of what was learned.
-        later = one.arrived_at >= baseline.until and kept(one.exchange_id, baseline.keep)
-        return later and self.rule.takes(one.route) and in_scope(self.key.scope, one.attributes)
 
-
-def _firing_of(state: dict[str, Any]) -> Firing | None:
-    found = state["firing"]
-    if not found:
+def _firing_drop(state: dict[str, Any]) -> FiringDrop | None:
+    firing = state["firing"]
+    if not firing:
         return None
-    carriers = tuple(Carrier(**carrier) for carrier in found["carriers"])
-    return Firing(found["evidence"], datetime.fromtimestamp(found["onset"], UTC), carriers)
+    contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
+    return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)

@@ -1,51 +1,89 @@
-"""``scorer_error``: a scorer fails. The judge broke, which says nothing of the answers."""
+"""``scorer_error``: a scorer fails. This is a problem of the judge, not of the answers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
 
-from germane.alerting.rule_result import Verdict
+from germane.alerting.rule_result import RuleResult, RuleState
+from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
 from germane.settings import ScorerError
 
+EVALUATIONS_PER_WINDOW: Final = 360
+"""Short windows are evaluated more often than every ten seconds."""
 
-def judge(rule: ScorerError, service: str, scorer: str, scored: int, reasons: Counter[str]) -> Verdict:
-    """Say whether too large a share of what was tried failed, or is to be tried again.
 
-    Bad above the threshold, good from half of it on down, unclear between these and under ``min_count``.
+class ScorerErrorEvaluation:
+    """Evaluates a ``scorer_error`` rule."""
+
+    def __init__(self, rule: ScorerError, context: EvaluationContext) -> None:
+        self._rule = rule
+        self._context = context
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations."""
+        return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
+
+    def reset(self) -> None:
+        """Do nothing: every evaluation covers everything."""
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:
+        """Return the results for every service and scorer."""
+        rule, store, as_of = self._rule, self._context.store, self._context.as_of()
+        scored: Counter[tuple[str, str]] = Counter()
+        failures: dict[tuple[str, str], Counter[str]] = {}
+        for coverage in store.trends.coverage(since=now - timedelta(seconds=rule.window), until=as_of):
+            if rule.matches_route(coverage.route) and rule.scorer in {None, coverage.scorer}:
+                names = (coverage.service, coverage.scorer)
+                scored[names] += coverage.scored
+                failures.setdefault(names, Counter()).update(coverage.failed)
+        # Attempts that failed in the past and succeeded later are not stored.
+        for failing in store.alerts.list_failing() if as_of is None else ():
+            names = (failing.service, failing.scorer)
+            if rule.matches_route(failing.route) and names in failures:
+                failures[names][failing.reason] += failing.tasks
+        for names, reasons in sorted(failures.items()):
+            yield evaluate_scorer_error(rule, *names, scored[names], reasons)
+
+
+def evaluate_scorer_error(
+    rule: ScorerError, service: str, scorer: str, scored: int, reasons: Counter[str]
+) -> RuleResult:
+    """Return whether too large a share of attempts failed.
+
+    Bad above the threshold, good at or below half of it; otherwise, or with fewer attempts than ``min_samples``,
+    unclear.
 
     Args:
-        rule: what is asked.
-        service: whose answers.
-        scorer: what was to score them.
-        scored: how many it did.
-        reasons: of those that it did not, how many for each reason.
+        rule: The rule.
+        service: Name of the service.
+        scorer: Name of the scorer.
+        scored: Number of scores.
+        reasons: Failures by reason, including those that will be retried.
     """
     failed = reasons.total()
-    share = failed / (scored + failed) if scored + failed else 0.0
-    return Verdict(
+    attempts = scored + failed
+    share = failed / attempts if attempts else 0.0
+    state: RuleState = "unclear"
+    if attempts >= rule.min_samples:
+        if share > rule.threshold:
+            state = "bad"
+        elif share <= rule.threshold / 2:
+            state = "good"
+    most_common = reasons.most_common(1)
+    return RuleResult(
         rule=rule.name,
-        kind=rule.kind,
+        type=rule.type,
         labels={"service": service, "scorer": scorer},
-        state=_state(rule, scored + failed, share),
+        state=state,
         severity=rule.severity,
         pending=rule.pending,
         cause="judge_broken",
         value=share,
         threshold=rule.threshold,
         window=rule.window,
-        details=_details(scored + failed, reasons),
+        details={"tried": attempts, "failed": failed, "reason": most_common[0][0] if most_common else None},
     )
-
-
-def _state(rule: ScorerError, tried: int, share: float) -> Literal["bad", "good", "unclear"]:
-    if tried < rule.min_count:
-        return "unclear"
-    if share > rule.threshold:
-        return "bad"
-    return "good" if share <= rule.threshold / 2 else "unclear"
-
-
-def _details(tried: int, reasons: Counter[str]) -> dict[str, Any]:
-    commonest = reasons.most_common(1)
-    return {"tried": tried, "failed": reasons.total(), "reason": commonest[0][0] if commonest else None}

@@ -1,4 +1,4 @@
-"""``germane config``: which settings are in force, and where they are from."""
+"""``germane config``: show the effective settings and where they come from."""
 
 from __future__ import annotations
 
@@ -15,133 +15,134 @@ from urllib.parse import urlsplit
 import click
 from pydantic import BaseModel, SecretStr
 
-from germane.cli.core.output import as_json, database, harmless, print_json
-from germane.settings import Rule, Settings, load
+from germane import sanitize
+from germane.cli.core.output import as_json, database, print_json
+from germane.settings import Rule, Settings, load_settings
 
 if TYPE_CHECKING:
-    from germane.settings.origins import Valued
+    from germane.settings import SettingValue
 
 MASK: Final = "***"
-_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
-_SECRET: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
-_LONGEST: Final = 400
-"""Characters of a value that are shown to people."""
+MAX_VALUE_LENGTH: Final = 400
+"""Characters of a value."""
+_URL_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
+_SECRET_NAME: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
+_SHOWN_BEFORE: Final = ("name", "type", "enabled")
+"""Fields that are shown before the others, or not at all."""
 
 
 @click.group("config")
 def command() -> None:
-    """Show the settings in force."""
+    """Show the effective settings."""
 
 
 @command.command("show")
-@click.option("--origins", is_flag=True, help="Say where each value is from.")
-@click.option("--changed", is_flag=True, help="Only what is not a default.")
+@click.option("--origins", is_flag=True, help="Show where each value comes from.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from their default.")
 @database
 @as_json
 def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Show each setting, and the rules and channels in force. Secrets are masked."""
-    from germane.settings.origins import valued
+    """Show all settings, active rules and channels.
+
+    Secrets are masked.
+    """
+    from germane.settings import setting_values
 
     arguments = {} if database is None else {"database": database}
-    settings = load(**arguments)
-    found = [one for one in valued(settings, arguments) if not changed or one.origin.kind != "default"]
+    settings = load_settings(**arguments)
+    values = [value for value in setting_values(settings, arguments) if not changed or value.origin.source != "default"]
     if as_json:
-        print_json(_as_dict(settings, found))
+        content: dict[str, Any] = {
+            "settings": [
+                {"name": value.name, "value": _to_json(settings, value), "origin": asdict(value.origin)}
+                for value in values
+            ],
+            "rules": [{"default": rule not in settings.rules, **_rule_fields(rule)} for rule in settings.active_rules],
+            "channels": {name: _channel_fields(channel) for name, channel in settings.channels.items()},
+        }
+        print_json(content)
         return
-    _print(settings, found, origins=origins)
-
-
-def _as_dict(settings: Settings, found: Sequence[Valued]) -> dict[str, Any]:
-    return {
-        "settings": [{"name": one.name, "value": plain(settings, one), "origin": asdict(one.origin)} for one in found],
-        "rules": [{"default": rule not in settings.rules, **_rule(rule)} for rule in settings.watched],
-        "channels": {name: _masked(_dumped(channel)) for name, channel in settings.channels.items()},
-    }
-
-
-def _print(settings: Settings, found: Sequence[Valued], *, origins: bool) -> None:
-    shown = [(harmless(one.name), _short(settings, one), _origin(one)) for one in found]
-    width = max((len(name) for name, _, _ in shown), default=0)
-    of_values = min(max((len(value) for _, value, _ in shown), default=0), shutil.get_terminal_size().columns // 3)
-    for name, value, origin in shown:
-        click.echo(f"{name:{width}}  {f'{value:{of_values}}  {origin}' if origins else value}")
-    if not found:
-        click.echo("Every setting has its default.")
-    click.echo("\nRules in force:")
-    for rule in settings.watched:
-        _print_parts(rule.name, rule.kind, _told(rule), "on by default" if rule not in settings.rules else "")
-    click.echo("\nChannels:" if settings.channels else "\nChannels: none but the log, and the callback of your code.")
+    _print_values(settings, values, shows_origins=origins)
+    click.echo("\nActive rules:")
+    for rule in settings.active_rules:
+        defaults = {name: field.default for name, field in Rule.model_fields.items()}
+        names = {str(Rule.model_fields[name].validation_alias or name): value for name, value in defaults.items()}
+        # What only this rule type has, and common settings that differ from their default.
+        fields = {
+            name: value
+            for name, value in _rule_fields(rule).items()
+            if name not in names or value != _jsonable(names[name])
+        }
+        note = "default rule" if rule not in settings.rules else ""
+        _print_fields(rule.name, rule.type, {"severity": rule.severity, **fields}, note)
+    click.echo("\nChannels:" if settings.channels else "\nChannels: only the log, and the callback of your code.")
     for name, channel in settings.channels.items():
-        _print_parts(name, _kind(channel), _masked(_dumped(channel)), "")
+        _print_fields(name, str(channel.type), _channel_fields(channel), "")
 
 
-def _short(settings: Settings, one: Valued) -> str:
-    """Return a value for a line; what has lines of its own below is only counted here."""
-    if one.name == "rules":
-        return f"{len(one.value)} configured, see below" if one.value else "-"
-    return f"{_kind(one.value)}, see below" if one.name.startswith("channels.") else _text(plain(settings, one))
+def _print_values(settings: Settings, values: Sequence[SettingValue], *, shows_origins: bool) -> None:
+    if not values:
+        click.echo("All settings have their default.")
+        return
+    rows = []
+    for value in values:
+        if value.name == "rules":
+            text = f"{len(value.value)} configured, see below" if value.value else "-"
+        elif value.name.startswith("channels."):
+            text = f"{value.value.type}, see below"
+        else:
+            text = _format_value(_to_json(settings, value))
+        origin = str(value.origin).removeprefix(f"{Path.cwd()}{os.sep}")
+        rows.append((sanitize.line(value.name), text, sanitize.line(origin)))
+    name_width = max(len(name) for name, _, _ in rows)
+    value_width = min(max(len(text) for _, text, _ in rows), shutil.get_terminal_size().columns // 3)
+    for name, text, origin in rows:
+        click.echo(f"{name:{name_width}}  {f'{text:{value_width}}  {origin}' if shows_origins else text}")
 
 
-def _kind(channel: Any) -> str:
-    return str(channel.kind)
-
-
-def _origin(one: Valued) -> str:
-    origin = str(one.origin)
-    return harmless(origin.removeprefix(f"{Path.cwd()}{os.sep}"))
-
-
-def _told(rule: Rule) -> dict[str, Any]:
-    """Return what a rule goes by: what only its kind has, and what of the rest is not as usual."""
-    usual = {name: field.default for name, field in Rule.model_fields.items()}
-    names = {str(Rule.model_fields[name].validation_alias or name): value for name, value in usual.items()}
-    told = {name: value for name, value in _rule(rule).items() if name not in names or value != _jsonable(names[name])}
-    return {"severity": rule.severity, **told}
-
-
-def _print_parts(name: str, kind: str, content: Mapping[str, Any], tail: str) -> None:
-    given = {part: value for part, value in content.items() if part not in _SAID and value not in (None, [], {})}
-    parts = [f"{part} {_text(value)}" for part, value in given.items()]
-    text = f"{harmless(name, 40)}{'' if name == kind else f' ({kind})'}: {', '.join([*parts, tail] if tail else parts)}"
+def _print_fields(name: str, type_: str, fields: Mapping[str, Any], note: str) -> None:
+    parts = [
+        f"{field} {_format_value(value)}"
+        for field, value in fields.items()
+        if field not in _SHOWN_BEFORE and value not in (None, [], {})
+    ]
+    title = sanitize.line(name, 40) + ("" if name == type_ else f" ({type_})")
+    text = f"{title}: {', '.join([*parts, note] if note else parts)}"
     width = shutil.get_terminal_size().columns
     click.echo(click.wrap_text(text, width, initial_indent="  ", subsequent_indent="    "))
 
 
-_SAID: Final = ("name", "kind", "enabled")
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    """Return a rule as a file would have it."""
+def _rule_fields(rule: Rule) -> dict[str, Any]:
+    """Return a rule's fields under the names they have in a file."""
     names = {name: str(field.validation_alias or name) for name, field in type(rule).model_fields.items()}
-    return {names[name]: value for name, value in _dumped(rule).items()}
+    return {names[name]: value for name, value in rule.model_dump(mode="json").items()}
 
 
-def _dumped(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(mode="json")
+def _channel_fields(channel: BaseModel) -> dict[str, Any]:
+    """Return a channel's fields with masked secrets."""
+    return {name: _mask_secrets(name, value) for name, value in channel.model_dump(mode="json").items()}
 
 
-def plain(settings: Settings, one: Valued) -> Any:
-    """Return a value ready for JSON, without what is secret in it."""
-    if one.name == "database":
+def _to_json(settings: Settings, value: SettingValue) -> Any:
+    """Return a value for JSON, with masked secrets."""
+    if value.name == "database":
         return settings.model_dump(include={"database"})["database"]
-    if isinstance(one.value, SecretStr):
-        return _address(one.value) if one.name == "base_url" else MASK
-    return _without_secrets(one.name, _jsonable(one.value))
-
-
-def _address(secret: SecretStr) -> str:
-    """Return a server's address without whatever in it may be a secret: user, parameters, a long path."""
-    parts = urlsplit(secret.get_secret_value())
-    place = parts.netloc.rpartition("@")[2]
+    if not isinstance(value.value, SecretStr):
+        return _mask_secrets(value.name, _jsonable(value.value))
+    if value.name != "base_url":
+        return MASK
+    # User, parameters and a long path of the server's URL may be secret.
+    parts = urlsplit(value.value.get_secret_value())
+    host = parts.netloc.rpartition("@")[2]
     path = parts.path if parts.path.rstrip("/") in {"", "/v1"} else f"/{MASK}"
-    return f"{parts.scheme}://{place}{path}{f'?{MASK}' if parts.query else ''}"
+    return f"{parts.scheme}://{host}{path}{f'?{MASK}' if parts.query else ''}"
 
 
 def _jsonable(value: Any) -> Any:
     if isinstance(value, Rule):
-        return _rule(value)
+        return _rule_fields(value)
     if isinstance(value, BaseModel):
-        return _dumped(value)
+        return value.model_dump(mode="json")
     if isinstance(value, Mapping):
         return {str(name): _jsonable(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -149,30 +150,27 @@ def _jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _masked(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return content without users and passwords in addresses, and without what is named as a secret."""
-    return {name: _without_secrets(name, value) for name, value in content.items()}
-
-
-def _without_secrets(name: str, value: Any) -> Any:
+def _mask_secrets(name: str, value: Any) -> Any:
+    """Mask credentials in URLs, and values whose name indicates a secret."""
     if isinstance(value, Mapping):
-        return _masked(value)
+        return {field: _mask_secrets(field, part) for field, part in value.items()}
     if isinstance(value, list):
-        return [_without_secrets(name, part) for part in value]
+        return [_mask_secrets(name, part) for part in value]
     if not isinstance(value, str):
         return value
-    place = value.startswith(("env:", "file:"))  # where a secret stands is none
-    return MASK if _SECRET.search(name.rpartition(".")[2]) and not place else _USER.sub(f"{MASK}@", value)
+    is_reference = value.startswith(("env:", "file:"))  # the location of a secret is not secret
+    is_secret = _SECRET_NAME.search(name.rpartition(".")[2]) and not is_reference
+    return MASK if is_secret else _URL_USER.sub(f"{MASK}@", value)
 
 
-def _text(value: Any) -> str:
-    """Return a value for people, on one line."""
+def _format_value(value: Any) -> str:
+    """Format a value on one line."""
     if value is None or value in ([], {}):
         return "-"
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return harmless(", ".join(value), _LONGEST)
+        return sanitize.line(", ".join(value), MAX_VALUE_LENGTH)
     if isinstance(value, (list, dict)):
-        return harmless(json.dumps(value, ensure_ascii=False), _LONGEST)
+        return sanitize.line(json.dumps(value, ensure_ascii=False), MAX_VALUE_LENGTH)
     if isinstance(value, float):
         return f"{value:g}"
-    return str(value).lower() if isinstance(value, bool) else harmless(str(value), _LONGEST)
+    return str(value).lower() if isinstance(value, bool) else sanitize.line(str(value), MAX_VALUE_LENGTH)

@@ -1,4 +1,4 @@
-"""``germane demo``: a small RAG application goes wrong, and is noticed."""
+"""``germane demo``: watch germane detect that a small RAG application goes wrong."""
 
 from __future__ import annotations
 
@@ -6,159 +6,158 @@ import logging
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane.cli.commands.worst import describe
-from germane.cli.core.browser import open_in_browser
-from germane.cli.core.output import as_json, harmless, print_json
-from germane.cli.core.signals import listening
-from germane.demo.traffic import BROKEN_ROUTE, FAULT_AT, LENGTH
+from germane import sanitize
+from germane.cli.commands.worst import describe_answer
+from germane.cli.core.output import as_json, print_json
+from germane.cli.core.signals import handle_shutdown_signals
+from germane.cli.core.terminal import open_in_browser
+from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME
 
 if TYPE_CHECKING:
-    from germane.demo.run import Moment, Outcome, Progress
+    from germane.demo.run import DemoProgress, DemoResult, ProgressCallback
 
-CONNECT = """\
-The judge here, {judge}, is a toy of 135 million parameters: it shows how germane works, not how well it judges.
-With a real one: export OPENAI_API_KEY=...  (or OPENAI_BASE_URL=http://... for a server of your own), then again."""
+INTRODUCTION: Final = f"""\
+For {{duration:.0f}} seconds, visitors ask the documentation of a fictional weather station questions on three routes.
+After {{fault_time:.0f}} seconds, the index of the route '{BROKEN_ROUTE}' breaks: no request fails, but the answers are
+about something else. germane scores a sample of the answers in the background and should alert."""
+TOY_JUDGE_NOTE: Final = """\
+The judge {judge} is a toy model with 135 million parameters. It shows how germane works, not how well it judges.
+For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, and run the demo again."""
 
 
 @click.command("demo")
-@click.option("--headless", is_flag=True, help="Show no progress and no pages.")
+@click.option("--headless", is_flag=True, help="Show neither progress nor dashboard.")
 @click.option(
-    "--seconds", default=LENGTH, show_default=True, type=click.FloatRange(5, 600), help="How long visitors come."
+    "--seconds", default=DURATION, show_default=True, type=click.FloatRange(5, 600), help="Duration of the traffic."
 )
 @as_json
 def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Watch a small RAG application go wrong, and be told.
+    """Watch germane detect a RAG application that goes wrong.
 
-    On a terminal it ends by showing its data in the browser, until Ctrl-C.
+    Runs a small RAG application and breaks one of its indexes. On a terminal, the dashboard then opens in the browser
+    until you press Ctrl-C.
     """
     from germane.demo.run import run
 
-    logging.getLogger("germane").setLevel(logging.ERROR)  # the demo tells of its alerts itself
-    if not as_json:
-        click.echo(_wrapped(INTRODUCTION.format(length=seconds, fault_at=FAULT_AT * seconds / LENGTH)) + "\n")
-    with nullcontext(_say_nothing) if headless or as_json else _progress() as progress:
-        outcome = run(progress, length=seconds)
+    logging.getLogger("germane").setLevel(logging.ERROR)  # the demo prints its alerts itself
     if as_json:
-        print_json(outcome.as_dict())
+        print_json(run(lambda _progress: None, duration=seconds).as_dict())
         return
-    click.echo("\n".join(verdict(outcome)))
+    introduction = INTRODUCTION.format(duration=seconds, fault_time=FAULT_TIME * seconds / DURATION)
+    click.echo(_wrap(introduction) + "\n")
+    if headless:
+        result = run(lambda _progress: None, duration=seconds)
+    else:
+        with _show_progress() as callback:
+            result = run(callback, duration=seconds)
+    click.echo("\n".join(describe_result(result)))
     if not headless and sys.stdout.isatty():
-        _show(outcome.database)
+        _serve_dashboard(result.database)
 
 
-def _show(database: str) -> None:
-    """Serve the pages over what was captured, until a signal comes."""
-    from germane.dashboard import create_app
-    from germane.dashboard.server import Server
-    from germane.demo.run import RULE, SCORER
-    from germane.settings import load
-
-    settings = load(database=database, token=None, rules=[{"scorer": SCORER, **RULE}])
-    with listening() as ending:
-        server = Server(create_app(settings), host="127.0.0.1", port=0)
-        with server.running():
-            address = f"{server.address}/?window=24h"
-            click.echo(f"\nLook at it: {address}\nCtrl-C ends it.")
-            open_in_browser(address)
-            while server.serves and not ending.wait(1.0):
-                pass
-
-
-INTRODUCTION = f"""\
-For {{length:.0f}} seconds visitors ask the documentation of an invented weather station, on three routes.
-After {{fault_at:.0f}} seconds the index of the route '{BROKEN_ROUTE}' goes wrong: no request fails, but the answers are
-about something else. germane scores a sample of the answers in the background, and is to notice."""
-
-
-def verdict(outcome: Outcome) -> list[str]:
-    """Return the lines that a person reads at the end."""
+def describe_result(result: DemoResult) -> list[str]:
+    """Return the lines printed at the end of a run."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in result.failed_reasons.items())
+    counts = (
+        f"{result.captured} answers captured, {result.sampled} sampled, {result.scored} scored, "
+        f"{result.failed} failed{f' ({reasons})' if reasons else ''}, {result.pending} pending."
+    )
+    spans = (
+        f"An OTLP receiver received {result.spans} handler spans: {result.on_original_span} with their score, and "
+        f"{result.on_carrier_span} whose score arrived later on a linked span."
+    )
+    lowest = [line for answer in result.worst for line in describe_answer(answer)]
+    if lowest:
+        title = f"Lowest answers of '{BROKEN_ROUTE}' since then, with the questions that the judge derived from them:"
+        lowest = ["", title, *lowest]
+    program = "germane" if shutil.which("germane") else f"{sys.executable} -m germane"
+    note = ["", _wrap(TOY_JUDGE_NOTE.format(judge=result.judge))] if result.judge.startswith("local:") else []
     return [
         "",
-        *map(_wrapped, _headline(outcome)),
-        *_worst(outcome),
+        *map(_wrap, _describe_detection(result)),
+        *lowest,
         "",
-        _wrapped(
-            f"{outcome.captured} answers captured, {outcome.sampled} drawn, {outcome.scored} scored, "
-            f"{outcome.failed} failed{_reasons(outcome)}, {outcome.waiting} still waiting."
-        ),
-        _wrapped(
-            f"An OTLP receiver got {outcome.spans} handler spans: {outcome.on_original_span} carry their score, "
-            f"{outcome.on_carrier_span} got it later, from a span that links to them."
-        ),
-        f"Look further: {_command()} report --database {outcome.database}",
-        *(["", _wrapped(CONNECT.format(judge=outcome.judge))] if outcome.judge.startswith("local:") else []),
+        _wrap(counts),
+        _wrap(spans),
+        f"To explore the data: {program} report --database {result.database}",
+        *note,
     ]
 
 
-def _headline(outcome: Outcome) -> list[str]:
-    fired = [alert for alert in outcome.alerts if alert.state == "firing"]
-    found = [alert for alert in fired if alert.route == BROKEN_ROUTE and alert.at >= outcome.fault_at]
-    told = [f"Alert {alert.at - outcome.fault_at:.0f} s after the fault: {harmless(alert.message)}" for alert in found]
-    false = [
-        f"A false alarm after {alert.at:.0f} s: {harmless(alert.message)}" for alert in fired if alert not in found
+def _describe_detection(result: DemoResult) -> list[str]:
+    fired = [alert for alert in result.alerts if alert.state == "firing"]
+    detected = [alert for alert in fired if alert.route == BROKEN_ROUTE and alert.at >= result.fault_at]
+    false_alerts = [
+        f"False alert after {alert.at:.0f} s: {sanitize.line(alert.message)}"
+        for alert in fired
+        if alert not in detected
     ]
-    if not found:
-        return [f"No alert came, though '{BROKEN_ROUTE}' went wrong after {outcome.fault_at:.0f} s: a miss.", *false]
-    before, after = (_mean(*means) for means in (outcome.before, outcome.after))
-    means = f"mean relevancy {before} before the index went wrong, {after} since"
-    return [f"'{BROKEN_ROUTE}' stopped answering the question: {means}.", *told, *false]
-
-
-def _worst(outcome: Outcome) -> list[str]:
-    title = f"The lowest answers of '{BROKEN_ROUTE}' since then, and the questions that the judge thought they answer:"
-    lines = [line for scored in outcome.worst for line in describe(scored)]
-    return ["", title, *lines] if lines else []
-
-
-def _command() -> str:
-    """Return what to type: the command may be in an environment that is not the shell's."""
-    return "germane" if shutil.which("germane") else f"{sys.executable} -m germane"
-
-
-def _wrapped(text: str) -> str:
-    return click.wrap_text(" ".join(text.split()), shutil.get_terminal_size().columns)
-
-
-def _mean(mean: float, n: int) -> str:
-    return f"{mean:.2f} (n = {n})" if n else "unknown (n = 0)"
-
-
-def _reasons(outcome: Outcome) -> str:
-    told = ", ".join(f"{count} {reason}" for reason, count in outcome.failed_reasons.items())
-    return f" ({told})" if told else ""
-
-
-def _say_nothing(_moment: Moment) -> None:
-    """Show nothing."""
+    if not detected:
+        return [f"Missed: '{BROKEN_ROUTE}' broke after {result.fault_at:.0f} s, but no alert fired.", *false_alerts]
+    before, after = (f"{mean:.2f} (n = {n})" if n else "unknown (n = 0)" for mean, n in (result.before, result.after))
+    return [
+        f"'{BROKEN_ROUTE}' stopped answering the question: mean relevancy {before} before the fault, {after} since.",
+        *(
+            f"Alert {alert.at - result.fault_at:.0f} s after the fault: {sanitize.line(alert.message)}"
+            for alert in detected
+        ),
+        *false_alerts,
+    ]
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar, and a line for each thing that happens."""
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
+def _show_progress() -> Iterator[ProgressCallback]:
+    """Show a progress bar, and one line per event."""
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = ("{task.fields[asked]}", "{task.fields[scored]}")
-    with Bar(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
-        task, told = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
+    with Progress(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
+        task, shown = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
 
-        def show(moment: Moment) -> None:
-            state = f"'{BROKEN_ROUTE}' is broken" if moment.broken_at else "healthy"
-            asked, scored = f"{moment.asked} of {moment.visits} asked", f"{moment.counts.rows} scored"
-            bar.update(task, description=state, completed=moment.asked, total=moment.visits, asked=asked, scored=scored)
-            for line in _events(moment):
-                if line not in told:
-                    told.add(line)
-                    bar.console.print(line, markup=False, highlight=False)
+        def update(progress: DemoProgress) -> None:
+            bar.update(
+                task,
+                description="healthy" if progress.broken_at is None else f"'{BROKEN_ROUTE}' is broken",
+                completed=progress.asked,
+                total=progress.visits,
+                asked=f"{progress.asked} of {progress.visits} asked",
+                scored=f"{progress.counts.scores} scored",
+            )
+            events = [
+                f"{alert.at:4.0f} s  alert {alert.state}: {sanitize.line(alert.message)}"
+                for alert in progress.alerts
+            ]
+            if progress.broken_at is not None:
+                events.insert(0, f"{progress.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' broke")
+            for event in events:
+                if event not in shown:
+                    shown.add(event)
+                    bar.console.print(event, markup=False, highlight=False)
 
-        yield show
+        yield update
 
 
-def _events(moment: Moment) -> list[str]:
-    fault = [] if moment.broken_at is None else [f"{moment.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' went wrong"]
-    return fault + [f"{alert.at:4.0f} s  alert {alert.state}: {harmless(alert.message)}" for alert in moment.alerts]
+def _serve_dashboard(database: str) -> None:
+    """Serve the dashboard for the captured data until a shutdown signal arrives."""
+    from germane.dashboard import DashboardServer, create_app
+    from germane.demo.run import RULE, SCORER
+    from germane.settings import load_settings
+
+    settings = load_settings(database=database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])
+    with handle_shutdown_signals() as shutdown:
+        server = DashboardServer(create_app(settings), host="127.0.0.1", port=0)
+        with server.running():
+            url = f"{server.address}/?window=24h"
+            click.echo(f"\nDashboard: {url}\nPress Ctrl-C to stop.")
+            open_in_browser(url)
+            while server.is_serving and not shutdown.wait(1.0):
+                pass
+
+
+def _wrap(text: str) -> str:
+    return click.wrap_text(" ".join(text.split()), shutil.get_terminal_size().columns)

@@ -1,45 +1,35 @@
-"""``germane forget``: one person's exchanges go, with all that is said of them."""
+"""``germane forget``: delete all data of one person."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.core.output import as_json, database, harmless, print_json
-from germane.cli.core.store import opened
-from germane.sanitize import counted
+from germane import sanitize
+from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json
+from germane.cli.core.params import NameValue
+from germane.cli.core.store import open_store
 
 if TYPE_CHECKING:
-    from germane.storage import Removed, Store
+    from germane.storage import PruneResult
 
-WHAT_STAYS = """What stays: counts, which name nobody; spans, alerts and exports that have left; backups; for a while,
-bytes in the database's log, which 'germane db vacuum' empties on SQLite. What a process has captured and not
-written yet comes within seconds: run this again then."""
-
-
-class Pair(click.ParamType[tuple[str, str]]):
-    """A name and a value: ``tenant=acme``."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes what is converted already
-        name, sign, wanted = value.partition("=")
-        if not (name and sign):
-            self.fail(f"{value!r} is not like tenant=acme", param, ctx)
-        return name, wanted
+REMAINING_DATA: Final = """\
+Not deleted: counts, which identify nobody; exported spans, sent alerts and exported files; backups; and, for some time,
+bytes in the database's log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
+yet written arrive within seconds: run this command again then."""
 
 
 @click.command("forget")
-@click.option("--user", help="As the exchanges have it; labels that this user gave go too.")
-@click.option("--session", help="As the exchanges have it.")
-@click.option("--attribute", type=Pair(), help="Such as tenant=acme; flags are true and false.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
+@click.option("--user", help="User id of the exchanges. Also deletes the labels that this user gave.")
+@click.option("--session", help="Session id of the exchanges.")
+@click.option(
+    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Flags are true or false."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @database
 @as_json
 @click.pass_context
@@ -53,49 +43,40 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Delete all of one user, session or attribute. Exchanges go with their scores and labels."""
-    person: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
-    given = [value for value in person.values() if value is not None]
-    if len(given) != 1 or not all(given):
-        raise click.UsageError("name one of --user, --session and --attribute")
-    asks = not (yes or dry_run)
-    if asks and (as_json or not sys.stdin.isatty()):
-        raise click.UsageError("nobody can be asked here: say --yes, or --dry-run to see what would go")
-    with opened(database) as store:
-        if asks and not _confirmed(store, person):
-            context.exit(1)
-        removed, name = store.forget(**person, dry_run=dry_run), store.name
+    """Delete all exchanges of a user, a session or an attribute.
+
+    Their scores and labels are deleted too.
+    """
+    selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
+    given = {name: value for name, value in selector.items() if value is not None}
+    if len(given) != 1 or not all(given.values()):
+        raise click.UsageError("give exactly one of --user, --session and --attribute")
+    must_confirm = not (yes or dry_run)
+    if must_confirm and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")
+    ((kind, value),) = given.items()
+    who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
+    with open_store(database) as store:
+        if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):
+            click.echo(f"{store.name} contains for {who}: {_format_counts(preview)}")
+            if not click.confirm("Delete permanently?"):
+                click.echo("Nothing was deleted.")
+                context.exit(EXIT_ERROR)
+        removed, name = store.retention.forget(**selector, dry_run=dry_run), store.name
     if as_json:
         print_json({"database": name, "dry_run": dry_run, "removed": asdict(removed)})
     elif not removed:
-        click.echo(f"{name} has nothing of {_named(person)}.")
+        click.echo(f"{name} contains nothing for {who}.")
     else:
-        click.echo(f"{'Would go' if dry_run else 'Gone'} from {name}: {_counted(removed)}.\n{WHAT_STAYS}")
+        action = "Would delete" if dry_run else "Deleted"
+        click.echo(f"{action} from {name}: {_format_counts(removed)}.\n{REMAINING_DATA}")
 
 
-def _confirmed(store: Store, person: dict[str, Any]) -> bool:
-    """Return whether to go on, after a look at what there is; where there is nothing, nobody is asked."""
-    found = store.forget(**person, dry_run=True)
-    if not found:
-        return True
-    click.echo(f"{store.name} has of {_named(person)}: {_counted(found)}")
-    confirmed = click.confirm("Delete all of it for good?")
-    if not confirmed:
-        click.echo("Nothing was deleted.")
-    return confirmed
-
-
-def _named(person: dict[str, Any]) -> str:
-    """Return whom it is about, such as "user u1"."""
-    name, value = next((name, value) for name, value in person.items() if value is not None)
-    return f"{name} {harmless(value if isinstance(value, str) else '='.join(value), 80)}"
-
-
-def _counted(removed: Removed) -> str:
+def _format_counts(removed: PruneResult) -> str:
     counts = {
         "exchange": removed.exchanges,
         "score": removed.scores,
         "label": removed.feedback,
-        "waiting task": removed.expired,
+        "pending task": removed.expired,
     }
-    return ", ".join(counted(count, name) for name, count in counts.items() if count)
+    return ", ".join(sanitize.count_noun(count, noun) for noun, count in counts.items() if count)

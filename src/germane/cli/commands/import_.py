@@ -1,4 +1,4 @@
-"""``germane import``: brings back what was exported, or takes in a data set to be scored."""
+"""``germane import``: restore an export, or add a data set to be scored."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from germane.annotation import Mark
-from germane.cli.commands.score import Columns
-from germane.cli.core.output import database, harmless
-from germane.cli.core.store import opened, settings_for
+from germane import sanitize
+from germane.annotation import Marker
+from germane.cli.core.output import database
+from germane.cli.core.params import ColumnNames
+from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
-from germane.exchange import draw_of
+from germane.exchange import sampling_key_for
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
-    from germane.storage import Dropped, Record, Store
+    from germane.storage import DroppedCount, ExchangeRecord, TrackingStore
 
-STDIN = Path("-")
-PAGE = 500
-"""Exchanges in one transaction, at most."""
-LARGE = 4_000_000
-"""Bytes of lines after which a transaction ends before that: whoever captures waits for it on SQLite."""
-LONGEST = 64_000_000
-"""Bytes of one line."""
-_LINES = {".jsonl", ".ndjson"}
+STDIN: Final = Path("-")
+MAX_ITEMS_PER_TRANSACTION: Final = 500
+MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
+"""On SQLite, capturing applications wait for the transaction."""
+MAX_LINE_BYTES: Final = 64_000_000
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--skip-bad", is_flag=True, help="Leave out broken lines of an export, and say which.")
-@click.option("--columns", type=Columns(), help="Your names of a data set's columns, such as question=q,answer=a.")
+@click.option("--skip-bad", is_flag=True, help="Skip invalid lines of an export, and report them.")
+@click.option("--columns", type=ColumnNames(), help="Names of a data set's columns, such as question=q,answer=a.")
 @database
 def command(
     file: Path,
@@ -45,21 +43,26 @@ def command(
     columns: dict[str, str] | None,
     database: str | None,
 ) -> None:
-    """Bring back what `germane export` wrote. Once, however often the file is imported: it is JSONL.
+    """Restore a JSONL export, or add a data set to be scored.
 
-    Of other files each row is a new exchange, which is scored as if an application had captured it.
+    Importing an export is idempotent: items that exist already are skipped. Each row of another file becomes a new
+    exchange and is sampled and scored as if an application had captured it.
     """
-    exported = file == STDIN or (file.suffix.lower() in _LINES and _is_export(file))
-    if exported and columns:
-        raise click.UsageError("--columns is for data sets: an export has its own names")
-    if skip_bad and not exported:
-        raise click.UsageError("--skip-bad is for exports: of a data set each row needs a question and an answer")
-    with opened(database) as store:
-        if exported:
-            _restore(store, file, skip_bad=skip_bad)
+    is_export = file == STDIN or (file.suffix.lower() in {".jsonl", ".ndjson"} and _is_export(file))
+    if is_export and columns:
+        raise click.UsageError("--columns applies to data sets, not to exports")
+    if skip_bad and not is_export:
+        raise click.UsageError("--skip-bad applies to exports; each row of a data set needs a question and an answer")
+    with open_store(database) as store:
+        if is_export:
+            _restore_export(store, file, skip_bad=skip_bad)
             return
-        count = _take_in(store, _new_exchanges(file, columns, settings_for(database).service))
-    click.echo(f"exchanges read from {file}: {count}; those that are new wait to be scored")
+        exchanges = _read_data_set(file, columns, load_settings_for(database).service)
+        count = 0
+        while page := list(islice(exchanges, MAX_ITEMS_PER_TRANSACTION)):
+            store.exchanges.add(page)
+            count += len(page)
+    click.echo(f"Read {sanitize.count_noun(count, 'exchange')} from {file}. New ones will be sampled and scored.")
 
 
 def _is_export(file: Path) -> bool:
@@ -67,69 +70,71 @@ def _is_export(file: Path) -> bool:
         try:
             first = json.loads(next(lines, b""))
         except (ValueError, RecursionError):
-            return True  # where the line is called broken
-    return (
-        isinstance(first, dict) and "version" in first and not first.keys().isdisjoint({"exchange", "dropped", "mark"})
-    )
+            return True  # restoring reports the invalid line
+    if not isinstance(first, dict) or "version" not in first:
+        return False
+    return not first.keys().isdisjoint({"exchange", "dropped", "marker"})
 
 
-def _restore(store: Store, file: Path, *, skip_bad: bool) -> None:
-    taken = _Taken(store)
-    with _source(file) as lines:
-        for number, line in enumerate(_lines(lines), 1):
+def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None:
+    batch = _RestoreBatch(store)
+    with _open_input(file) as source:
+        # Reading at most MAX_LINE_BYTES keeps longer lines out of memory.
+        lines = iter(lambda: source.readline(MAX_LINE_BYTES), b"")
+        for number, line in enumerate(lines, 1):
             try:
-                taken.add(_read(line), len(line))
+                batch.add(_parse_line(line), len(line))
             except UsageError as error:
                 place = f"{'standard input' if file == STDIN else file}, line {number}"
                 if not skip_bad:
-                    taken.flush()
+                    batch.flush()
                     raise UsageError(
-                        f"{place} {error}. The lines before it are in; mend it and import again: nothing comes twice. "
-                        "Or leave such lines out with --skip-bad"
+                        f"{place} {error}. The lines before it were imported; fix the line and import again, or skip "
+                        "such lines with --skip-bad"
                     ) from None
-                click.echo(f"left out: {place} {harmless(str(error))}", err=True)
-    taken.flush()
-    click.echo(f"exchanges read: {taken.seen}, of them new: {taken.exchanges}; new tasks: {taken.tasks}")
+                click.echo(f"skipped: {place} {sanitize.line(str(error))}", err=True)
+    batch.flush()
+    click.echo(f"exchanges read: {batch.read}, new: {batch.new_exchanges}; new tasks: {batch.new_tasks}")
 
 
-class _Taken:
-    """Writes what comes in by pages, and counts."""
+class _RestoreBatch:
+    """Writes restored items in transactions of limited size, and counts them."""
 
-    def __init__(self, store: Store) -> None:
-        self.seen = self.exchanges = self.tasks = 0
+    def __init__(self, store: TrackingStore) -> None:
+        self.read = self.new_exchanges = self.new_tasks = 0
         self._store = store
-        self._records: list[Record] = []
-        self._dropped: list[Dropped] = []
-        self._marks: list[Mark] = []
+        self._records: list[ExchangeRecord] = []
+        self._dropped: list[DroppedCount] = []
+        self._markers: list[Marker] = []
         self._bytes = 0
 
-    def add(self, one: Record | Dropped | Mark | None, size: int) -> None:
-        """Take what one line of so many bytes says; None for an empty line."""
-        from germane.storage import Record
+    def add(self, item: ExchangeRecord | DroppedCount | Marker | None, size: int) -> None:
+        """Add the item of a line of ``size`` bytes; None for an empty line."""
 
-        if isinstance(one, Record):
-            self._records.append(one)
-        elif isinstance(one, Mark):
-            self._marks.append(one)
-        elif one is not None:
-            self._dropped.append(one)
+        if isinstance(item, ExchangeRecord):
+            self._records.append(item)
+        elif isinstance(item, Marker):
+            self._markers.append(item)
+        elif item is not None:
+            self._dropped.append(item)
         self._bytes += size
-        if len(self._records) + len(self._dropped) + len(self._marks) >= PAGE or self._bytes >= LARGE:
+        count = len(self._records) + len(self._dropped) + len(self._markers)
+        if count >= MAX_ITEMS_PER_TRANSACTION or self._bytes >= MAX_BYTES_PER_TRANSACTION:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is there."""
-        restored = self._store.restore(self._records)
-        self._store.restore_dropped(self._dropped)
-        self._store.add_marks(self._marks)
-        self.seen += len(self._records)
-        self.exchanges += restored.exchanges
-        self.tasks += restored.tasks
-        self._records, self._dropped, self._marks, self._bytes = [], [], [], 0
+        """Write all added items."""
+        restored = self._store.transfer.restore_records(self._records)
+        self._store.transfer.restore_dropped(self._dropped)
+        self._store.trends.add_markers(self._markers)
+        self.read += len(self._records)
+        self.new_exchanges += restored.exchanges
+        self.new_tasks += restored.tasks
+        self._records, self._dropped, self._markers, self._bytes = [], [], [], 0
 
 
 @contextmanager
-def _source(file: Path) -> Iterator[IO[bytes]]:
+def _open_input(file: Path) -> Iterator[IO[bytes]]:
     if file == STDIN:
         yield sys.stdin.buffer
         return
@@ -137,40 +142,27 @@ def _source(file: Path) -> Iterator[IO[bytes]]:
         with file.open("rb") as lines:
             yield lines
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {file}: {error.strerror or error}") from None
 
 
-def _lines(source: IO[bytes]) -> Iterator[bytes]:
-    """Return lines, and of one that is too long its parts: it is never in memory as a whole."""
-    return iter(lambda: source.readline(LONGEST), b"")
+def _parse_line(line: bytes) -> ExchangeRecord | DroppedCount | Marker | None:
+    from germane.storage import parse_line
 
-
-def _read(line: bytes) -> Record | Dropped | Mark | None:
-    from germane.storage import read
-
-    if len(line) >= LONGEST:
-        raise UsageError(f"is longer than {LONGEST // 1_000_000} MB")
+    if len(line) >= MAX_LINE_BYTES:
+        raise UsageError(f"is longer than {MAX_LINE_BYTES // 1_000_000} MB")
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError("is not UTF-8") from None
-    return read(text) if text.strip() else None
+    return parse_line(text) if text.strip() else None
 
 
-def _new_exchanges(file: Path, columns: Mapping[str, str] | None, service: str) -> Iterator[Exchange]:
+def _read_data_set(file: Path, columns: Mapping[str, str] | None, service: str) -> Iterator[Exchange]:
     from germane.evaluation import read_rows
 
     for row in read_rows(file, columns):
-        if {"exchange_id", "fingerprint"} <= row.exchange.attributes.keys():
-            raise UsageError(f"{file} is a flat export, which cannot be brought back: export as JSONL")
-        found = row.exchange
-        route = file.stem if found.route == found.service else found.route
-        yield replace(found, service=service, route=route, draw=draw_of(found.id), traced=False)
-
-
-def _take_in(store: Store, exchanges: Iterator[Exchange]) -> int:
-    count = 0
-    while page := list(islice(exchanges, PAGE)):
-        store.add(page)
-        count += len(page)
-    return count
+        exchange = row.exchange
+        if {"exchange_id", "fingerprint"} <= exchange.attributes.keys():
+            raise UsageError(f"{file} is a flat export, which cannot be restored; export as JSONL")
+        route = file.stem if exchange.route == exchange.service else exchange.route
+        yield replace(exchange, service=service, route=route, sampling_key=sampling_key_for(exchange.id), traced=False)

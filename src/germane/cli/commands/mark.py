@@ -1,71 +1,62 @@
-"""``germane mark``: a moment under a name, which comparisons go by."""
+"""``germane mark``: record a marker, such as a deployment, for comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 import click
 
-from germane.annotation import Mark
-from germane.cli.core.output import as_json, database, harmless, print_json
-from germane.cli.core.params import Past
-from germane.cli.core.store import opened, settings_for
+from germane import sanitize
+from germane.annotation import Marker
+from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.params import NameValue, PastTime
+from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.render.comparison import marker_as_dict
 from germane.exchange import new_exchange_id
 
-LONGEST = 500
-"""Characters of a name."""
+MAX_NAME_LENGTH: Final = 500
 
 
 @click.command("mark")
 @click.argument("name")
-@click.option("--at", type=Past(), help="When it was: a moment, or a span up to now. By default now.")
-@click.option("--service", help="Of which service; by default that of the settings.")
-@click.option("--attribute", "attributes", multiple=True, metavar="NAME=VALUE", help="What else is to be known of it.")
+@click.option("--at", type=PastTime(), help="When it happened: a time, or a duration before now. Defaults to now.")
+@click.option("--service", help="Service that it concerns. Defaults to the `service` setting.")
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    type=NameValue(),
+    metavar="NAME=VALUE",
+    help="Additional information, such as commit=4f2a9c1. Repeatable.",
+)
 @database
 @as_json
 def command(
     name: str,
     at: datetime | None,
     service: str | None,
-    attributes: Sequence[str],
+    attributes: tuple[tuple[str, str], ...],
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Mark a moment: a deploy, a new index, another model.
+    """Record a marker, such as a deployment or a new index.
 
-    `germane report --since mark:NAME --compare` tells what changed with it.
+    `germane report --since mark:NAME --compare` shows what changed since then.
     """
-    if not name.strip() or len(name) > LONGEST:
-        raise click.UsageError(f"NAME must be text of at most {LONGEST} characters")
-    made = Mark(
+    if not name.strip() or len(name) > MAX_NAME_LENGTH:
+        raise click.UsageError(f"NAME must have 1 to {MAX_NAME_LENGTH} characters")
+    marker = Marker(
         id=new_exchange_id(),
         name=name.strip(),
-        service=service or settings_for(database).service,
+        service=service or load_settings_for(database).service,
         at=at or datetime.now(UTC),
-        attributes=dict(_pair(one) for one in attributes),
+        attributes=dict(attributes),
     )
-    with opened(database) as store:
-        store.add_marks([made])
+    with open_store(database) as store:
+        store.trends.add_markers([marker])
     if as_json:
-        print_json({"mark": as_dict(made)})
+        print_json({"marker": marker_as_dict(marker)})
     else:
-        click.echo(f"marked {harmless(made.name)!r} at {made.at:%Y-%m-%d %H:%M:%S} UTC, {harmless(made.service, 40)}")
-
-
-def _pair(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
-    if not name or not equals:
-        raise click.UsageError(f"--attribute {given!r}: say NAME=VALUE, such as commit=4f2a9c1")
-    return name, value
-
-
-def as_dict(mark: Mark) -> dict[str, object]:
-    """Return it ready for JSON."""
-    return {
-        "id": mark.id,
-        "name": mark.name,
-        "service": mark.service,
-        "at": mark.at,
-        "attributes": dict(mark.attributes),
-    }
+        name, service = sanitize.line(marker.name), sanitize.line(marker.service, 40)
+        click.echo(f"Added marker {name!r} at {marker.at:%Y-%m-%d %H:%M:%S} UTC for service {service}.")

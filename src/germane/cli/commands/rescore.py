@@ -1,66 +1,62 @@
-"""``germane rescore``: answers are scored again, by the judge of today or after what stood in the way is mended."""
+"""``germane rescore``: score answers again, with the current judge or after an outage."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.core.output import Since, as_json, database, harmless, print_json
-from germane.cli.core.store import opened, settings_for
+from germane import sanitize
+from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.params import Since
+from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
-from germane.sanitize import counted
-from germane.score import Reason
+from germane.score import UnscoredReason
 
 if TYPE_CHECKING:
-    from germane.cli.commands.estimate.forecast import Forecast
+    from germane.cli.commands.estimate.forecast import ScorerForecast
     from germane.settings import Settings
-    from germane.storage import AnswerFilter, Rescored, Store
+    from germane.storage import AnswerFilter, RescoreResult, TrackingStore
 
-AT_ONCE: Final = 500
-"""Answers in one transaction."""
-SAMPLE: Final = 20
-"""Answers by which the requests are forecast."""
-ANY: Final = "any"
-FAILURES: Final = sorted(reason.value for reason in Reason if reason.state == "failed")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be scored again."""
-
-    pairs: Sequence[tuple[str, str]]
-    """Exchanges, each with a scorer."""
-    scorers: Mapping[str, str]
-    """Fingerprints in force."""
-    from_workers: bool
-    """Whether a process that scores told of them."""
-    more: bool
-    """Whether there are more than the limit lets through."""
+ANSWERS_PER_TRANSACTION: Final = 500
+SAMPLE_SIZE: Final = 20
+"""Answers from which requests are estimated."""
+ANY_REASON: Final = "any"
+FAILURE_REASONS: Final = sorted(reason.value for reason in UnscoredReason if reason.state == "failed")
+_OUTCOMES: Final = {
+    "ready": "queued for scoring",
+    "waiting": "already queued or in progress",
+    "erased": "skipped: the text was erased",
+    "left_out": "skipped: not selected by sampling or budget before",
+    "unknown": "skipped: deleted, or their scorer is unknown",
+}
 
 
 @click.command("rescore")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since then.")
-@click.option("--until", type=Since(), help="Answers given before then.")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since this time.")
+@click.option("--until", type=Since(), help="Answers given before this time.")
 @click.option("--route", help="Only this route.")
-@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer; again for more than one.")
-@click.option("--below", type=click.FloatRange(-1, 1), help="Only scores below this.")
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer. Repeatable.")
+@click.option("--below", type=click.FloatRange(-1, 1), help="Only scores below this value.")
 @click.option(
     "--failed",
-    type=click.Choice([ANY, *FAILURES]),
+    type=click.Choice([ANY_REASON, *FAILURE_REASONS]),
     is_flag=False,
-    flag_value=ANY,
-    help="Only what failed, for this reason where one is given.",
+    flag_value=ANY_REASON,
+    help="Only failures, optionally only for this reason.",
     metavar="[REASON]",
 )
-@click.option("--limit", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True, help="At most so many.")
-@click.option("--dry-run", is_flag=True, help="Say what would be scored and what it takes, and change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask first, on a terminal.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True, help="Maximum number of scores."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be scored, and the estimated cost.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @database
 @as_json
 def command(
@@ -76,171 +72,166 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Have answers scored again. With the judge and the prompts that are in force.
+    """Queue answers to be scored again.
 
-    A score of the same fingerprint stands until the new one takes its place; one of another fingerprint stays beside
-    the new one. Whoever scores does it next, within budget and limits; what has no text any more is left out.
+    They are scored with the current judge and prompts. A score with the same fingerprint is kept until the new score
+    replaces it. Scores with other fingerprints are kept. The workers score queued answers first, within budget and rate
+    limits. Answers whose text was erased are skipped.
     """
     if below is not None and failed is not None:
-        raise click.UsageError("--below picks scores, and --failed what has none: give one of them")
-    from germane.storage import AnswerFilter
+        raise click.UsageError("--below selects scores and --failed selects failures; use one of them")
+    from germane.storage import AnswerFilter, RescoreResult
 
-    settings = settings_for(database)
-    chosen = AnswerFilter(since=since, until=until, route=route, below=below)
-    with opened(database) as store:
-        plan = _plan(store, settings, _filters(chosen, failed), scorers, limit)
+    settings = load_settings_for(database)
+    scores = AnswerFilter(since=since, until=until, route=route, below=below)
+    failures = replace(scores, state="failed", reason=None if failed in {None, ANY_REASON} else failed)
+    filters = [failures] if failed is not None else [scores] if below is not None else [scores, failures]
+    with open_store(database) as store:
+        plan = _create_plan(store, settings, filters, scorers, limit)
         forecasts = _forecast(store, settings, plan) if plan.pairs else []
         if not as_json:
-            _print_plan(plan, forecasts, picked_by_value=below is not None)
-            _ask(plan, needed=not (dry_run or yes))
-        found = None if dry_run else _rescore(store, settings, plan)
+            _print_plan(plan, forecasts, is_selected_by_value=below is not None)
+            is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+            if plan.pairs and is_terminal and not (dry_run or yes):
+                click.confirm("Score these again?", default=True, abort=True)
+        outcome = None
+        if not dry_run:
+            outcome = RescoreResult()
+            for start in range(0, len(plan.pairs), ANSWERS_PER_TRANSACTION):
+                pairs = plan.pairs[start : start + ANSWERS_PER_TRANSACTION]
+                outcome += store.queue.rescore(pairs, plan.fingerprints, budgeted=settings.budget is not None)
     if as_json:
-        print_json(_as_dict(plan, forecasts, found))
-    elif found is not None:
-        _print_outcome(plan, found)
+        print_json(_as_dict(plan, forecasts, outcome))
+    elif outcome is not None:
+        for name, count in asdict(outcome).items():
+            if count:
+                click.echo(f"{count:,} {_OUTCOMES[name]}")
+        if outcome.ready and not plan.has_workers:
+            click.echo("note: no process scores at the moment; start one with: germane worker")
 
 
-def _ask(plan: Plan, *, needed: bool) -> None:
-    """Ask whoever sits at a terminal; a program is not asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescorePlan:
+    """What to score again."""
+
+    pairs: Sequence[tuple[str, str]]
+    """Exchange ids, each with a scorer."""
+    fingerprints: Mapping[str, str]
+    """Current fingerprints by scorer."""
+    has_workers: bool
+    """Whether the fingerprints are those of running processes; otherwise, of the settings."""
+    is_limited: bool
+    """Whether there are more than the limit allows."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Answers by scorer."""
+        return dict(sorted(Counter(scorer for _, scorer in self.pairs).items()))
+
+
+def _create_plan(
+    store: TrackingStore,
+    settings: Settings,
+    filters: Sequence[AnswerFilter],
+    requested: Sequence[str],
+    limit: int,
+) -> RescorePlan:
+    """Select answers and scorers.
 
     Raises:
-        click.Abort: they do not want it.
+        UsageError: A requested scorer does not run here.
     """
-    if needed and plan.pairs and sys.stdin.isatty() and sys.stdout.isatty():
-        click.confirm("Score these again?", default=True, abort=True)
-
-
-def _filters(chosen: AnswerFilter, failed: str | None) -> list[AnswerFilter]:
-    """Return what is looked for: what failed, or scores, and without either both."""
-    from dataclasses import replace
-
-    reason = None if failed in {None, ANY} else failed
-    of_failures = replace(chosen, state="failed", reason=reason)
-    if failed is not None:
-        return [of_failures]
-    return [chosen] if chosen.below is not None else [chosen, of_failures]
-
-
-def _plan(store: Store, settings: Settings, filters: Sequence[AnswerFilter], asked: Sequence[str], limit: int) -> Plan:
-    """Return which answers of which scorers.
-
-    Raises:
-        UsageError: a scorer is asked for that does not score here.
-    """
-    in_force, from_workers = _in_force(store, settings)
-    if unknown := [name for name in asked if name not in in_force]:
-        known = ", ".join(sorted(in_force)) or "none"
-        raise UsageError(f"{unknown[0]!r:.60} does not score here: in force are {known}")
-    names = list(asked) or sorted(in_force)
-    pairs: dict[tuple[str, str], None] = {}
-    for pair in _pairs(store, filters, names):
-        if len(pairs) == limit and pair not in pairs:
-            return Plan(pairs=list(pairs), scorers=in_force, from_workers=from_workers, more=True)
-        pairs[pair] = None
-    return Plan(pairs=list(pairs), scorers=in_force, from_workers=from_workers, more=False)
-
-
-def _in_force(store: Store, settings: Settings) -> tuple[dict[str, str], bool]:
-    """Return fingerprints by scorer: those of the processes that score, else those of the settings here."""
-    found: dict[str, str] = {}
-    for worker in store.workers():
+    fingerprints: dict[str, str] = {}
+    for worker in store.workers.list_workers():
         for name, fingerprint in worker.scorers.items():
-            found.setdefault(name, fingerprint)
-    if found:
-        return found, True
-    from germane.scorers import build
+            fingerprints.setdefault(name, fingerprint)
+    has_workers = bool(fingerprints)
+    if not has_workers:
+        from germane.scorers import build_scorers
 
-    return {scorer.name: scorer.fingerprint for scorer in build(settings).scorers}, False
-
-
-def _pairs(store: Store, filters: Sequence[AnswerFilter], names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Go through the answers, the newest first."""
-    from dataclasses import replace
-
-    for chosen in filters:
-        for name in names:
-            after, more = None, True
-            while more:
-                page = store.answers(replace(chosen, scorer=name), sort="newest", after=after, limit=AT_ONCE)
-                yield from ((one.exchange.id, name) for one in page.answers)
-                after = page.after
-                more = after is not None
+        fingerprints = {scorer.name: scorer.fingerprint for scorer in build_scorers(settings).scorers}
+    if unknown := [name for name in requested if name not in fingerprints]:
+        known = ", ".join(sorted(fingerprints)) or "none"
+        raise UsageError(f"scorer {unknown[0]!r:.60} is not running; running: {known}")
+    pairs: dict[tuple[str, str], None] = {}
+    is_limited = False
+    for pair in _iter_pairs(store, filters, list(requested) or sorted(fingerprints)):
+        if len(pairs) == limit and pair not in pairs:
+            is_limited = True
+            break
+        pairs[pair] = None
+    return RescorePlan(pairs=list(pairs), fingerprints=fingerprints, has_workers=has_workers, is_limited=is_limited)
 
 
-def _forecast(store: Store, settings: Settings, plan: Plan) -> list[Forecast]:
-    """Return what that takes, by a sample of it; nothing is sent to anybody."""
-    from germane.cli.commands.estimate.forecast import forecast, models_of
-    from germane.scorers import NAMES
+def _iter_pairs(
+    store: TrackingStore, filters: Sequence[AnswerFilter], scorers: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield matching answers with their scorer, newest first."""
+    for answer_filter in filters:
+        for scorer in scorers:
+            after, has_more = None, True
+            while has_more:
+                page = store.answers.search(
+                    replace(answer_filter, scorer=scorer), sort="newest", after=after, limit=ANSWERS_PER_TRANSACTION
+                )
+                yield from ((answer.exchange.id, scorer) for answer in page.answers)
+                after = page.next_cursor
+                has_more = after is not None
 
-    models, found = models_of(settings, at_server=settings.has_server), list[Any]()
-    for name in sorted({name for _, name in plan.pairs} & set(NAMES)):
+
+def _forecast(store: TrackingStore, settings: Settings, plan: RescorePlan) -> list[ScorerForecast]:
+    """Estimate the usage from a sample. Sends no request."""
+    from germane.cli.commands.estimate.forecast import find_model_prices, forecast_usage
+    from germane.scorers import BUILTIN_SCORER_NAMES
+
+    models = find_model_prices(settings, has_server=settings.has_server)
+    forecasts: list[ScorerForecast] = []
+    for name in sorted(plan.counts.keys() & set(BUILTIN_SCORER_NAMES)):
         ids = [exchange_id for exchange_id, scorer in plan.pairs if scorer == name]
-        sample = list(store.exchanges_of(ids[:: max(1, len(ids) // SAMPLE)][:SAMPLE]).values())
-        found += asyncio.run(forecast([name], settings, models, sample=sample, drawn=len(ids), usages={}))
-    return found
+        sample = store.answers.get_exchanges(ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE])
+        forecasts += asyncio.run(
+            forecast_usage(
+                [name], settings, models, sample=list(sample.values()), exchanges_per_day=len(ids), usages={}
+            )
+        )
+    return forecasts
 
 
-def _rescore(store: Store, settings: Settings, plan: Plan) -> Rescored:
-    from germane.storage import Rescored
-
-    total = Rescored()
-    for start in range(0, len(plan.pairs), AT_ONCE):
-        some = plan.pairs[start : start + AT_ONCE]
-        total += store.rescore(some, plan.scorers, budgeted=settings.budget is not None)
-    return total
-
-
-def _print_plan(plan: Plan, forecasts: Sequence[Forecast], *, picked_by_value: bool) -> None:
-    some = f"The newest {len(plan.pairs):,}" if plan.more else f"{len(plan.pairs):,}"
-    click.echo(f"{some} to score again:" if plan.pairs else "Nothing to score again.")
-    for name in sorted({name for _, name in plan.pairs}):
-        count = sum(scorer == name for _, scorer in plan.pairs)
-        click.echo(f"  {harmless(name, 40)}: {counted(count, 'answer')}{_taking(name, forecasts)}")
-    if picked_by_value and plan.pairs:
-        click.echo("note: only low scores are made anew, and some rise by chance: the mean rises a little with them.")
-
-
-def _taking(name: str, forecasts: Sequence[Forecast]) -> str:
-    one = next((one for one in forecasts if one.scorer == name), None)
-    if one is None:
-        return ", requests unknown"
-    dollars = "" if one.dollars is None else f", about ${one.dollars:,.4f}"
-    return f", about {counted(round(one.calls), 'request')}{dollars}"
+def _print_plan(plan: RescorePlan, forecasts: Sequence[ScorerForecast], *, is_selected_by_value: bool) -> None:
+    if not plan.pairs:
+        click.echo("Nothing to score again.")
+        return
+    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} to score again:")
+    by_scorer = {forecast.scorer: forecast for forecast in forecasts}
+    for name, count in plan.counts.items():
+        usage = ", unknown number of requests"
+        if name in by_scorer:
+            cost = by_scorer[name].cost_usd
+            usage = f", about {sanitize.count_noun(round(by_scorer[name].requests), 'request')}"
+            usage += "" if cost is None else f", about ${cost:,.4f}"
+        click.echo(f"  {sanitize.line(name, 40)}: {sanitize.count_noun(count, 'answer')}{usage}")
+    if is_selected_by_value:
+        click.echo(
+            "note: rescoring only low scores raises the mean slightly, because some scores rise by chance (regression "
+            "to the mean)"
+        )
 
 
-_SAID: Final = {
-    "ready": "are scored by whoever scores next",
-    "waiting": "wait already, or are being scored",
-    "erased": "have no text any more",
-    "left_out": "were left out by the draw or the budget, and stay so",
-    "unknown": "have gone, or nobody has their scorer",
-}
-
-
-def _print_outcome(plan: Plan, found: Rescored) -> None:
-    for name, count in asdict(found).items():
-        if count:
-            click.echo(f"{count:,} {_SAID[name]}")
-    if found.ready and not plan.from_workers:
-        click.echo("note: no process scores now. Start one: germane worker")
-
-
-def _as_dict(plan: Plan, forecasts: Sequence[Forecast], found: Rescored | None) -> dict[str, Any]:
-    names = sorted({name for _, name in plan.pairs})
-    by_name = {one.scorer: asdict(one) for one in forecasts}
+def _as_dict(plan: RescorePlan, forecasts: Sequence[ScorerForecast], outcome: RescoreResult | None) -> dict[str, Any]:
+    by_scorer = {forecast.scorer: forecast for forecast in forecasts}
     return {
-        "dry_run": found is None,
+        "dry_run": outcome is None,
         "answers": len(plan.pairs),
-        "more": plan.more,
+        "is_limited": plan.is_limited,
         "scorers": [
             {
                 "scorer": name,
-                "fingerprint": plan.scorers[name],
-                "answers": sum(scorer == name for _, scorer in plan.pairs),
-                "requests": by_name.get(name, {}).get("calls"),
-                "dollars": by_name.get(name, {}).get("dollars"),
+                "fingerprint": plan.fingerprints[name],
+                "answers": count,
+                "requests": by_scorer[name].requests if name in by_scorer else None,
+                "cost_usd": by_scorer[name].cost_usd if name in by_scorer else None,
             }
-            for name in names
+            for name, count in plan.counts.items()
         ],
-        "outcome": None if found is None else asdict(found),
+        "outcome": None if outcome is None else asdict(outcome),
     }

@@ -1,52 +1,49 @@
-"""``germane score``: a data set now, and whether it is good enough."""
+"""``germane score``: score a data set, and check it against thresholds."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.commands.report import NOT_ENOUGH_DATA, THRESHOLD_BROKEN
-from germane.cli.core.output import as_json, harmless, print_json, print_table
+from germane import sanitize
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, as_json, print_json, print_table
+from germane.cli.core.params import ColumnNames
 
 if TYPE_CHECKING:
-    from germane.evaluation import Check, Evaluation, Problem
+    from germane.evaluation import Evaluation, EvaluationCheck
+    from germane.settings import EvaluationSettingsArguments
 
-SHOWN = 5
-"""Rows that are shown as the worst."""
-_ENDINGS = {".md": "markdown", ".markdown": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-class Columns(click.ParamType[dict[str, str]]):
-    """Pairs such as ``question=q,answer=a``."""
-
-    name = "name=column"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        pairs = [pair.partition("=") for pair in str(value).split(",") if pair.strip()]
-        if not all(name.strip() and column.strip() for name, _, column in pairs):
-            self.fail(f"{value!r} is not of the form question=q,answer=a", param, ctx)
-        return {name.strip(): column.strip() for name, _, column in pairs}
+MAX_WORST_ROWS: Final = 5
+REPORT_SUFFIXES: Final = {".md": "markdown", ".markdown": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("score")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Which; again for more than one.")
-@click.option("--judge", metavar="MODEL", help="Judge, when it is not the one of the settings.")
-@click.option("--embedder", metavar="MODEL", help="Embedder, when it is not the one of the settings.")
-@click.option("--columns", type=Columns(), help="Your names of columns, such as question=q,answer=a.")
-@click.option("--cache", type=_FILE, help="A file that keeps each score: run again, only what is missing is asked.")
-@click.option("--retry-for", type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for a judge: 60.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
-@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a scorer's mean is lower.")
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
+@click.option("--judge", metavar="MODEL", help="Judge model. Overrides the setting.")
+@click.option("--embedder", metavar="MODEL", help="Embedding model. Overrides the setting.")
+@click.option("--columns", type=ColumnNames(), help="Names of your columns, such as question=q,answer=a.")
+@click.option("--cache", type=_FILE, help="Store scores in this file, and score only missing rows when run again.")
 @click.option(
-    "--min-coverage", type=click.FloatRange(0, 1), metavar="SHARE", help="Exit with 3 when fewer rows have a score."
+    "--retry-timeout",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long to retry an unavailable judge. The default is 60.",
 )
-@click.option("--report", "kind", type=click.Choice(["markdown", "json", "html"]), help="Write a report.")
-@click.option("--output", type=_FILE, help="Where to; by default the report is printed.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
+@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is lower.")
+@click.option(
+    "--min-coverage",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Exit with 3 if a smaller share of rows has a score.",
+)
+@click.option("--report", "report_format", type=click.Choice(["markdown", "json", "html"]), help="Create a report.")
+@click.option("--output", type=_FILE, help="Write the report to this file instead of printing it.")
 @as_json
 @click.pass_context
 def command(
@@ -57,128 +54,140 @@ def command(
     embedder: str | None,
     columns: dict[str, str] | None,
     cache: Path | None,
-    retry_for: float | None,
+    retry_timeout: float | None,
     limit: int | None,
     fail_under: float | None,
     min_coverage: float | None,
-    kind: str | None,
+    report_format: str | None,
     output: Path | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Score the rows of FILE: JSONL, JSON, CSV or Parquet.
 
-    Columns are question, answer and contexts, or Ragas' user_input, response and retrieved_contexts. With thresholds it
-    exits with 3 when one is broken, and with 5 when a scorer has fewer than 20 scores; with 5 also when no row at all
-    could be scored.
+    Columns are question, answer and contexts, or user_input, response and retrieved_contexts as in Ragas. With
+    thresholds, exits with 3 if one is violated, and with 5 if a scorer has fewer than 20 scores. Also exits with 5 if
+    no row could be scored.
     """
     from germane.evaluation import Evaluation, evaluate
 
-    Evaluation(()).check(fail_under, min_coverage)  # a wrong threshold is told before anything is paid for
-    kind = _kind(kind, output, [file, *([cache] if cache else [])], as_json=as_json)
-    given = {"judge": judge, "embedder": embedder, "retry_for": retry_for}
-    settings = {name: value for name, value in given.items() if value is not None}
+    # Check options before scoring, which may cost money.
+    Evaluation(()).check(fail_under, min_coverage)
+    report_format = _check_report_options(report_format, output, inputs=[file, cache], as_json=as_json)
+    overrides: EvaluationSettingsArguments = {}
+    if judge is not None:
+        overrides["judge"] = judge
+    if embedder is not None:
+        overrides["embedder"] = embedder
+    if retry_timeout is not None:
+        overrides["retry_timeout"] = retry_timeout
     try:
-        evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **settings)
+        evaluation = evaluate(file, list(scorers) or None, columns=columns, cache=cache, limit=limit, **overrides)
     except KeyboardInterrupt:
-        kept = f"what was scored is in {cache}: run again to go on" if cache else "nothing was kept: --cache would have"
-        click.echo(f"germane: interrupted; {kept}", err=True)
+        hint = (
+            f"the scores so far are in {cache}; run again to continue" if cache else "scores are lost without --cache"
+        )
+        click.echo(f"germane: interrupted; {hint}", err=True)
         raise
-    check = evaluation.check(fail_under, min_coverage)
-    thresholds = fail_under is not None or min_coverage is not None
-    if kind is not None:
-        _write(evaluation.report(kind), output)  # type: ignore[arg-type]  # one of click's choices
+    has_thresholds = fail_under is not None or min_coverage is not None
+    check = evaluation.check(fail_under, min_coverage) if has_thresholds else None
+    if report_format is not None:
+        report = evaluation.report(report_format)  # type: ignore[arg-type]  # one of click's choices
+        if output is None:
+            click.echo(report, nl=False)
+        else:
+            try:
+                output.write_text(report, encoding="utf-8")
+            except OSError as error:
+                raise click.ClickException(f"cannot write {output}: {error.strerror or error}") from None
     if as_json:
-        print_json(_as_dict(evaluation, check if thresholds else None))
-    elif kind is None or output is not None:
-        _print(evaluation, check if thresholds else None)
-    context.exit(_code(evaluation, check, thresholds=thresholds))
+        print_json(_as_dict(evaluation, check))
+    elif report_format is None or output is not None:
+        _print(evaluation, check)
+    if check is not None and check.failed:
+        context.exit(EXIT_THRESHOLD_VIOLATED)
+    has_scores = any(score.value is not None for score in evaluation.scores)
+    context.exit(0 if has_scores and (check is None or check.has_min_samples) else EXIT_NOT_ENOUGH_DATA)
 
 
-def _kind(kind: str | None, output: Path | None, read: list[Path], *, as_json: bool) -> str | None:
-    """Return the kind of the report. What is wrong is said before anything is paid for."""
+def _check_report_options(
+    report_format: str | None, output: Path | None, *, inputs: list[Path | None], as_json: bool
+) -> str | None:
+    """Return the format of the report, derived from the output file if needed; None for no report."""
     if output is None:
-        if kind is not None and as_json:
-            raise click.UsageError("--json and --report would both print: name a file with --output")
-        return kind
-    kind = kind or _ENDINGS.get(output.suffix.lower())
-    if kind is None:
-        raise click.UsageError(f"--output {output} ends in none of {', '.join(_ENDINGS)}: say which with --report")
+        if report_format is not None and as_json:
+            raise click.UsageError("--json and --report both print to standard output; add --output FILE")
+        return report_format
+    report_format = report_format or REPORT_SUFFIXES.get(output.suffix.lower())
+    if report_format is None:
+        raise click.UsageError(
+            f"cannot tell the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
+        )
     if not output.parent.is_dir():
-        raise click.UsageError(f"--output: there is no folder {output.parent}")
-    if output.resolve() in {path.resolve() for path in read}:
-        raise click.UsageError(f"--output {output} would overwrite what is read")
-    return kind
+        raise click.UsageError(f"--output: the directory {output.parent} does not exist")
+    if output.resolve() in {path.resolve() for path in inputs if path is not None}:
+        raise click.UsageError(f"--output {output} would overwrite an input file")
+    return report_format
 
 
-def _code(evaluation: Evaluation, check: Check, *, thresholds: bool) -> int:
-    if thresholds and check.broken:
-        return THRESHOLD_BROKEN
-    nothing = not any(score.value is not None for score in evaluation.scores)
-    return NOT_ENOUGH_DATA if nothing or (thresholds and not check.enough_data) else 0
+def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
+    from germane.evaluation import (
+        SUMMARY_HEADINGS,
+        group_problems,
+        problems_heading,
+        similar_rows,
+        summary_cells,
+        unscored_rows,
+        usage_sentence,
+    )
 
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{output} cannot be written: {error.strerror or error}") from None
-
-
-def _print(evaluation: Evaluation, check: Check | None) -> None:
-    from germane.evaluation.report import HEADINGS, absences, said_once, summary_cells, took, worst_title
-
-    summaries = evaluation.summary()
-    if summaries:
-        rows = [summary_cells(found, summaries) for found in summaries]
-        print_table(HEADINGS, [tuple(harmless(cell, 60) for cell in row) for row in rows])
-    if missing := absences(evaluation):
+    if summaries := evaluation.summary():
+        rows = [summary_cells(summary, summaries) for summary in summaries]
+        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+    if missing := unscored_rows(evaluation.rows):
         click.echo("\nWithout a score:")
-    for scorer, count, reason, why in missing:
-        click.echo(f"  {harmless(scorer, 60)}: {count} {reason}{f', mostly: {harmless(why)}' if why else ''}")
+    for scorer, count, reason, explanation in missing:
+        mostly = f", mostly: {sanitize.line(explanation)}" if explanation else ""
+        click.echo(f"  {sanitize.line(scorer, 60)}: {count} {reason}{mostly}")
     problems = evaluation.problems()
-    worst = said_once(problems)[:SHOWN]
-    if worst:
-        click.echo(f"\n{worst_title(worst, problems)}:")
-    for problem, more in worst:
-        click.echo("\n".join(_described(problem, more)))
-    click.echo(f"\n{took(evaluation)}")
+    if worst := group_problems(problems)[:MAX_WORST_ROWS]:
+        click.echo(f"\n{problems_heading(worst, problems)}:")
+    for problem, similar in worst:
+        score, exchange = problem.score, problem.row.exchange
+        value = "    -" if score.value is None else f"{score.value:5.2f}"
+        label = score.reason if score.value is None else score.label
+        scorer, place = sanitize.line(score.scorer, 60), sanitize.line(problem.row.location)
+        click.echo(f"{value}  {sanitize.line(label)}  {scorer}  {place}")
+        click.echo(f"       question  {sanitize.line(exchange.question)}")
+        click.echo(f"       answer    {sanitize.line(exchange.answer)}")
+        if score.explanation:
+            click.echo(f"       reason    {sanitize.line(score.explanation)}")
+        if similar:
+            click.echo(f"       also      {similar_rows(similar)}")
+    click.echo(f"\n{usage_sentence(len(evaluation.rows), evaluation.usage)}")
     if check is not None:
-        click.echo("\n" + "\n".join(harmless(line, 1000) for line in str(check).splitlines()))
+        click.echo("\n" + "\n".join(sanitize.line(line, 1000) for line in str(check).splitlines()))
 
 
-def _described(problem: Problem, more: int) -> list[str]:
-    from germane.evaluation.report import likewise
-
-    score, exchange = problem.score, problem.row.exchange
-    value = "    -" if score.value is None else f"{score.value:5.2f}"
-    told = score.reason if score.value is None else score.label
-    return [
-        f"{value}  {harmless(told)}  {harmless(score.scorer, 60)}  {harmless(problem.row.place)}",
-        f"       asked     {harmless(exchange.question)}",
-        f"       answered  {harmless(exchange.answer)}",
-        *([f"       because   {harmless(score.explanation)}"] if score.explanation else []),
-        *([f"       and       {likewise(more)}"] if more else []),
-    ]
-
-
-def _as_dict(evaluation: Evaluation, check: Check | None) -> dict[str, Any]:
-    from germane.evaluation.report import problem_dict, summary_dict
+def _as_dict(evaluation: Evaluation, check: EvaluationCheck | None) -> dict[str, Any]:
+    from germane.evaluation import problem_to_dict, summary_to_dict
 
     problems = evaluation.problems()
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "rows": len(evaluation.rows),
-        "summary": [summary_dict(summary) for summary in evaluation.summary()],
+        "summary": list(map(summary_to_dict, evaluation.summary())),
         "problems": len(problems),
-        "worst": [problem_dict(problem) for problem in problems[:SHOWN]],
-        "spending": asdict(evaluation.spending),
+        "worst": list(map(problem_to_dict, problems[:MAX_WORST_ROWS])),
+        "usage": asdict(evaluation.usage),
     }
     if check is not None:
         findings = [
-            {"scorer": each.scorer, "broken": each.broken, "enough": each.enough_data, "sentence": each.sentence}
-            for each in check.findings
+            {
+                "scorer": finding.scorer,
+                "violated": finding.failed,
+                "has_min_samples": finding.has_min_samples,
+                "message": finding.message,
+            }
+            for finding in check.results
         ]
-        found["check"] = {"passed": check.passed, "enough": check.enough_data, "findings": findings}
-    return found
+        content["check"] = {"passed": check.passed, "has_min_samples": check.has_min_samples, "findings": findings}
+    return content

@@ -1,45 +1,45 @@
-"""``germane trend``: how a score develops, drawn in the terminal."""
+"""``germane trend``: scores over time, drawn in the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.commands.mark import as_dict as mark_as_dict
-from germane.cli.core.output import as_json, database, harmless, print_json
-from germane.cli.core.params import Past, Span
-from germane.cli.core.store import opened
-from germane.cli.core.terminal import terminal
-from germane.cli.render import coverage as covered
+from germane import sanitize
+from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.params import Duration, PastTime
+from germane.cli.core.store import open_store
+from germane.cli.core.terminal import detect_terminal
 from germane.cli.render import trend_chart
-from germane.cli.render.baseline import usual_mean
-from germane.cli.render.comparison import ENOUGH
+from germane.cli.render.baseline import find_baseline_mean
+from germane.cli.render.comparison import MIN_SAMPLES, marker_as_dict
+from germane.cli.render.coverage import coverage_as_dict
 
 if TYPE_CHECKING:
     from germane.alert import Alert
-    from germane.annotation import Mark
-    from germane.storage import Bucket, Store
+    from germane.annotation import Marker
+    from germane.storage import Bucket, TrackingStore
 
-POINTS: Final = 30
-"""Stretches at most where the length of one is not given."""
-MOST: Final = 1000
-_OF_ALERT: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
-_BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
+DEFAULT_MAX_BUCKETS: Final = 30
+"""Most buckets if their length is not given."""
+MAX_BUCKETS: Final = 1000
+BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
+_ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
 
 
 @click.command("trend")
 @click.argument("scorer", required=False)
-@click.option("--since", type=Past(), default="7d", show_default=True, help="Answers given since then.")
-@click.option("--until", type=Past(), help="Answers given before then; by default until now.")
-@click.option("--bucket", type=Span(), help="How much time one line stands for; by default as fits on a screen.")
+@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Answers given since this time.")
+@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--bucket", type=Duration(), help="Duration per line. Defaults to one that fits the screen.")
 @click.option("--service", help="Only this service.")
 @click.option("--route", help="Only this route.")
 @click.option(
-    "--by", metavar="DIMENSION", help="A line for each route, service, model, prompt_version or attributes.NAME."
+    "--by", metavar="DIMENSION", help="One line per route, service, model, prompt_version or attributes.NAME."
 )
 @database
 @as_json
@@ -54,21 +54,32 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Draw the means of SCORER over time. With intervals, gaps, baseline and marks."""
-    with opened(database) as store:
+    """Draw the mean of SCORER over time.
+
+    Each line shows a mean with its 95 % interval. Markers, alerts, changes of the judge and the baseline are drawn in.
+    SCORER defaults to the one that the dashboard's overview shows.
+    """
+    with open_store(database) as store:
         end = until or store.now()
         if until is not None and until <= since:
-            raise click.BadParameter("it is not after --since", param_hint="--until")
-        asked = _Asked(scorer, since, end, bucket or _fitting(end - since), service, route, by)
-        found = _read(store, asked)
+            raise click.BadParameter("must be after --since", param_hint="--until")
+        if bucket is None:
+            lengths = (length for length in BUCKET_LENGTHS if end - since <= length * DEFAULT_MAX_BUCKETS)
+            bucket = next(lengths, BUCKET_LENGTHS[-1])
+        if (end - since) / bucket > MAX_BUCKETS:
+            raise click.UsageError(f"--bucket is too short for this window: more than {MAX_BUCKETS} lines")
+        query = ScoreTrendQuery(scorer, since, end, bucket, service, route, by)
+        trend = load_score_trend(store, query)
     if as_json:
-        print_json(_as_dict(found))
+        print_json(_as_dict(trend))
     else:
-        click.echo("\n".join(_lines(found)))
+        click.echo("\n".join(_format_lines(trend)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class ScoreTrendQuery:
+    """Which trend to show."""
+
     scorer: str | None
     since: datetime
     until: datetime
@@ -76,142 +87,139 @@ class _Asked:
     service: str | None
     route: str | None
     by: str | None
+    """Dimension by which scores are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    asked: _Asked
-    """With the scorer and the service that are shown."""
+class ScoreTrend:
+    """A trend with the events in its window."""
+
+    query: ScoreTrendQuery
+    """With the scorer and service that are shown."""
     buckets: list[Bucket]
     baseline: float | None
-    marks: list[Mark]
+    markers: list[Marker]
     alerts: list[Alert]
 
 
-def _fitting(span: timedelta) -> timedelta:
-    return next((one for one in _BUCKETS if span <= one * POINTS), _BUCKETS[-1])
+def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend:
+    """Load a trend. Scorer and service default to those of the dashboard's overview."""
+    from germane.insights import alert_concerns_route, choose_scorer, choose_service
 
-
-def _read(store: Store, asked: _Asked) -> _Found:
-    if (asked.until - asked.since) / asked.bucket > MOST:
-        raise click.UsageError(f"--bucket is too short for that time: more than {MOST} lines")
-    asked = _on_show(store, asked)
-    if asked.scorer is None:
-        return _Found(asked, [], None, [], [])
-    window: dict[str, Any] = {"since": asked.since, "until": asked.until}
-    of: dict[str, Any] = {"scorer": asked.scorer, "service": asked.service, "route": asked.route}
-    buckets = store.trend(**of, **window, bucket=asked.bucket, by=asked.by, histograms=False)
-    marks = store.marks(**window, service=asked.service)
-    alerts = [one for one in store.alerts(since=asked.since) if _is_of(one, asked)]
-    return _Found(asked, buckets, _baseline(store, asked, buckets), marks, alerts)
-
-
-def _on_show(store: Store, asked: _Asked) -> _Asked:
-    """Return what is asked for, with the scorer and the service of the overview where none is named."""
-    from germane.insights.defaults import scorer_on_show, service_on_show
-
-    found = store.summary(since=asked.since, until=asked.until, histograms=False)
-    scorer = scorer_on_show([one for one in found if asked.service in {None, one.service}], asked.scorer)
-    if asked.by == "service":
-        return replace(asked, scorer=scorer)
-    service = service_on_show([one for one in found if one.scorer == scorer], asked.service)
-    return replace(asked, scorer=scorer, service=service)
-
-
-def _is_of(alert: Alert, asked: _Asked) -> bool:
-    from germane.insights.events import concerns
-
-    if alert.scorer not in {None, asked.scorer} or asked.service not in {None, alert.service}:
-        return False
-    return asked.route is None or concerns(alert, asked.service, asked.route)
-
-
-def _baseline(store: Store, asked: _Asked, buckets: Sequence[Bucket]) -> float | None:
-    if not buckets or asked.by is not None:
-        return None
-    newest = max(buckets, key=lambda one: one.start).fingerprint
-    return usual_mean(store, asked.scorer, newest, service=asked.service, route=asked.route)
-
-
-def _lines(found: _Found) -> Iterator[str]:
-    asked = found.asked
-    if not found.buckets:
-        scorer = f", by {harmless(asked.scorer, 60)}" if asked.scorer else ""
-        yield f"No scores since {asked.since:%Y-%m-%d %H:%M} UTC{scorer}{_of(asked)}."
-        return
-    where = terminal()
-    picture = trend_chart.Picture(
-        terminal=where, since=asked.since, until=asked.until, bucket=asked.bucket, baseline=found.baseline
+    summaries = store.trends.summary(since=query.since, until=query.until, histograms=False)
+    of_service = [summary for summary in summaries if query.service in {None, summary.service}]
+    query = replace(query, scorer=choose_scorer(of_service, query.scorer))
+    if query.by != "service":
+        of_scorer = [summary for summary in summaries if summary.scorer == query.scorer]
+        query = replace(query, service=choose_service(of_scorer, query.service))
+    if query.scorer is None:
+        return ScoreTrend(query, [], None, [], [])
+    window: dict[str, Any] = {"since": query.since, "until": query.until}
+    buckets = store.trends.over_time(
+        scorer=query.scorer,
+        service=query.service,
+        route=query.route,
+        **window,
+        bucket=query.bucket,
+        by=query.by,
+        histograms=False,
     )
-    of = where.styled(harmless(asked.scorer, 60), bold=True)
-    yield f"{of}{_of(asked)}, since {asked.since:%b %d %H:%M} UTC, by {_span(asked.bucket)}"
+    alerts = [
+        alert
+        for alert in store.alerts.search(since=query.since)
+        if alert.scorer in {None, query.scorer} and query.service in {None, alert.service}
+        if query.route is None or alert_concerns_route(alert, query.service, query.route)
+    ]
+    baseline = None
+    if buckets and query.by is None:
+        fingerprint = max(buckets, key=lambda bucket: bucket.start).fingerprint
+        baseline = find_baseline_mean(store, query.scorer, fingerprint, service=query.service, route=query.route)
+    return ScoreTrend(query, buckets, baseline, store.trends.list_markers(**window, service=query.service), alerts)
+
+
+def _format_lines(trend: ScoreTrend) -> Iterator[str]:
+    query, buckets = trend.query, trend.buckets
+    filters = f", service {sanitize.line(query.service, 40)}" if query.service else ""
+    filters += f", route {sanitize.line(query.route, 40)}" if query.route else ""
+    filters += f", by {sanitize.line(query.by, 40)}" if query.by else ""
+    if not buckets:
+        scorer = f", scorer {sanitize.line(query.scorer, 60)}" if query.scorer else ""
+        yield f"No scores since {query.since:%Y-%m-%d %H:%M} UTC{scorer}{filters}."
+        return
+    terminal = detect_terminal()
+    picture = trend_chart.ChartLayout(
+        terminal=terminal, since=query.since, until=query.until, bucket=query.bucket, baseline=trend.baseline
+    )
+    scorer = terminal.style(sanitize.line(query.scorer, 60), bold=True)
+    yield f"{scorer}{filters}, since {query.since:%b %d %H:%M} UTC, per {_format_duration(query.bucket)}"
     yield ""
-    if asked.by is not None:
-        yield from trend_chart.by_group(picture, found.buckets)
+    if query.by is not None:
+        yield from trend_chart.draw_groups(picture, buckets)
     else:
-        yield from trend_chart.over_time(picture, found.buckets, _notes(found))
+        yield from trend_chart.draw_trend(picture, buckets, _annotations(trend))
     yield ""
-    if corrected := [one for one in found.buckets if one.correlation is not None]:
-        yield f"{len(corrected)} of {len(found.buckets)} means are corrected by a free local score of all answers"
-    if sum(one.enough for one in found.buckets) * 2 < len(found.buckets):
-        yield f"Most have fewer than {ENOUGH} scores; longer stretches tell more: --bucket {_longer(asked.bucket)}"
-    for line in trend_chart.legend(picture, groups=asked.by is not None):
-        yield where.styled(line, dim=True)
+    if corrected := sum(bucket.correlation is not None for bucket in buckets):
+        yield f"{corrected} of {len(buckets)} means are corrected by a free local score of all answers."
+    if sum(bucket.has_min_samples for bucket in buckets) * 2 < len(buckets):
+        hours = max(1, round(4 * query.bucket / timedelta(hours=1)))
+        longer = f"{hours}h" if hours % 24 else f"{hours // 24}d"
+        yield f"Most buckets have fewer than {MIN_SAMPLES} scores. Try longer ones: --bucket {longer}"
+    for line in trend_chart.format_legend(picture, is_grouped=query.by is not None):
+        yield terminal.style(line, dim=True)
 
 
-def _of(asked: _Asked) -> str:
-    parts = [f"of {harmless(asked.service, 40)}"] if asked.service else []
-    parts += [f"route {harmless(asked.route, 40)}"] if asked.route else []
-    parts += [f"by {harmless(asked.by, 40)}"] if asked.by else []
-    return "".join(f", {part}" for part in parts)
-
-
-def _span(span: timedelta) -> str:
-    for unit, length in (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, rest = divmod(round(span.total_seconds()), length)
+def _format_duration(duration: timedelta) -> str:
+    for unit, seconds in (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        count, rest = divmod(round(duration.total_seconds()), seconds)
         if count and not rest:
             return unit if count == 1 else f"{count} {unit}s"
-    return str(span)
+    return str(duration)
 
 
-def _longer(bucket: timedelta) -> str:
-    """Return four times as much, as the option takes it."""
-    hours = max(1, round(4 * bucket / timedelta(hours=1)))
-    return f"{hours}h" if hours % 24 else f"{hours // 24}d"
+def _annotations(trend: ScoreTrend) -> list[trend_chart.ChartAnnotation]:
+    """Return markers and alerts. An alert is placed at its onset, or at the start of the window if that is later."""
+    annotations = [
+        trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}")
+        for marker in trend.markers
+    ]
+    for alert in trend.alerts:
+        onset, since = alert.onset or alert.starts_at, trend.query.since
+        earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
+        text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"
+        annotations.append(trend_chart.ChartAnnotation(max(onset, since), text))
+    return annotations
 
 
-def _notes(found: _Found) -> list[trend_chart.Note]:
-    """Return marks and alerts; an alert stands where what it is about began."""
-    marks = [trend_chart.Note(one.at, f"mark {harmless(one.name, 60)}") for one in found.marks]
-    return marks + [_alert(one, found.asked.since) for one in found.alerts]
-
-
-def _alert(one: Alert, since: datetime) -> trend_chart.Note:
-    at, text = one.onset or one.starts_at, harmless(one.message or one.rule, 120)
-    earlier = f", since {at:%b %d %H:%M}" if at < since else ""
-    return trend_chart.Note(max(at, since), f"alert{earlier}: {text}")
-
-
-def _as_dict(found: _Found) -> dict[str, Any]:
-    asked = found.asked
+def _as_dict(trend: ScoreTrend) -> dict[str, Any]:
+    query = trend.query
     return {
-        "scorer": asked.scorer,
-        "service": asked.service,
-        "route": asked.route,
-        "by": asked.by,
-        "since": asked.since,
-        "until": asked.until,
-        "bucket_seconds": asked.bucket.total_seconds(),
-        "enough": ENOUGH,
-        "baseline": found.baseline,
-        "buckets": [_bucket(one) for one in found.buckets],
-        "marks": [mark_as_dict(one) for one in found.marks],
-        "alerts": [{name: getattr(one, name) for name in _OF_ALERT} for one in found.alerts],
+        "scorer": query.scorer,
+        "service": query.service,
+        "route": query.route,
+        "by": query.by,
+        "since": query.since,
+        "until": query.until,
+        "bucket_seconds": query.bucket.total_seconds(),
+        "min_samples": MIN_SAMPLES,
+        "baseline": trend.baseline,
+        "buckets": list(map(_bucket_as_dict, trend.buckets)),
+        "markers": list(map(marker_as_dict, trend.markers)),
+        "alerts": [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in trend.alerts],
     }
 
 
-def _bucket(one: Bucket) -> dict[str, Any]:
-    names = ("start", "group", "fingerprint", "begins", "n", "enough", "mean", "interval", "low_share")
-    more = {"noncommittal_share": one.noncommittal_share, "correlation": one.correlation}
-    coverage = None if one.coverage is None else covered.as_dict(one.coverage)
-    return {**{name: getattr(one, name) for name in names}, **more, "coverage": coverage}
+def _bucket_as_dict(bucket: Bucket) -> dict[str, Any]:
+    return {
+        "start": bucket.start,
+        "group": bucket.group,
+        "fingerprint": bucket.fingerprint,
+        "begins": bucket.judge_changed,
+        "n": bucket.n,
+        "has_min_samples": bucket.has_min_samples,
+        "mean": bucket.mean,
+        "interval": bucket.interval,
+        "low_share": bucket.low_share,
+        "noncommittal_share": bucket.noncommittal_share,
+        "correlation": bucket.correlation,
+        "coverage": None if bucket.coverage is None else coverage_as_dict(bucket.coverage),
+    }

@@ -1,65 +1,61 @@
-"""``germane worker``: scores in the background, beside applications that only capture."""
+"""``germane worker``: score in a separate process."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Final
 
 import click
 
 from germane.cli.core.output import database
-from germane.cli.core.params import Address, Listening
-from germane.cli.core.signals import listening
+from germane.cli.core.params import ListenAddress, ListenAddressType
+from germane.cli.core.signals import handle_shutdown_signals
 
-GRACE = 30.0
-"""Seconds that a stop may take: as long as Kubernetes waits, less what it takes to notice."""
+SHUTDOWN_TIMEOUT: Final = 30.0
+"""Seconds. The default termination grace period of Kubernetes."""
 
 
 @click.command("worker")
-@click.option("--once", is_flag=True, help="One round: sample, score what is ready, watch; then exit.")
-@click.option("--until-empty", is_flag=True, help="Exit once nothing waits for a decision or a score.")
-@click.option("--concurrency", type=click.IntRange(1, 1024), help="Judge requests in flight, instead of the setting.")
-@click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import your scorers first; repeatable.")
+@click.option("--once", is_flag=True, help="Sample, score what is ready, evaluate rules once, then exit.")
+@click.option("--drain", is_flag=True, help="Exit when the backlog is empty.")
+@click.option("--concurrency", type=click.IntRange(1, 1024), help="Concurrent judge requests. Overrides the setting.")
+@click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import custom scorers first. Repeatable.")
 @click.option(
-    "--grace", default=GRACE, show_default=True, type=click.FloatRange(0), help="Seconds that a stop may take."
+    "--shutdown-timeout",
+    default=SHUTDOWN_TIMEOUT,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Seconds that a graceful shutdown may take.",
 )
 @click.option(
     "--metrics",
-    type=Listening(),
-    help="Show what is measured at /metrics there, for Prometheus; 127.0.0.1 unless told, and port 0 takes a free one.",
+    "metrics_address",
+    type=ListenAddressType(),
+    help="Serve /metrics for Prometheus on this address. The default host is 127.0.0.1; port 0 picks a free port.",
 )
 @database
 @click.pass_context
 def command(
     context: click.Context,
     once: bool,  # noqa: FBT001 - click passes it by name
-    until_empty: bool,  # noqa: FBT001
+    drain: bool,  # noqa: FBT001
     concurrency: int | None,
     modules: tuple[str, ...],
-    grace: float,
-    metrics: Address | None,
+    shutdown_timeout: float,
+    metrics_address: ListenAddress | None,
     database: str | None,
 ) -> None:
-    """Score what applications capture, until SIGTERM or SIGINT.
+    """Score captured exchanges until SIGTERM or SIGINT.
 
-    It takes no more work then, finishes what it holds or hands it back, and exits with 0, after SIGINT with 130. A
-    second signal ends it at once.
+    The worker samples, scores and evaluates alert rules, whatever the `role` setting is. On SIGTERM or SIGINT it stops
+    claiming tasks, finishes or releases the tasks in progress, and exits with 0, or with 130 after SIGINT. A second
+    signal ends it immediately.
     """
-    if once and until_empty:
-        raise click.UsageError("--once and --until-empty exclude one another")
-    with listening() as ending:
+    if once and drain:
+        raise click.UsageError("--once and --drain are mutually exclusive")
+    given = {"database": database, "concurrency": concurrency, "imports": modules or None}
+    overrides = {"role": "all"} | {name: value for name, value in given.items() if value is not None}
+    with handle_shutdown_signals() as shutdown:
         from germane.cli.worker import Worker
 
-        worker = Worker(_arguments(database, concurrency, modules), ending, grace=grace, metrics=metrics)
-        context.exit(worker.run(_how_long(once=once, until_empty=until_empty)))
-
-
-def _how_long(*, once: bool, until_empty: bool) -> Literal["once", "until empty", "for ever"]:
-    if once:
-        return "once"
-    return "until empty" if until_empty else "for ever"
-
-
-def _arguments(database: str | None, concurrency: int | None, modules: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings that the options stand for. A worker scores, also where the environment says otherwise."""
-    given = {"database": database, "concurrency": concurrency, "imports": modules or None}
-    return {"role": "all"} | {name: value for name, value in given.items() if value is not None}
+        worker = Worker(overrides, shutdown, shutdown_timeout=shutdown_timeout, metrics_address=metrics_address)
+        context.exit(worker.run("once" if once else "drain" if drain else "forever"))

@@ -1,29 +1,28 @@
-"""``germane worst``: the answers with the lowest scores, and why they are low."""
+"""``germane worst``: the answers with the lowest scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.core.output import Since, as_json, database, harmless, print_json
-from germane.cli.core.store import opened
-from germane.cli.core.terminal import terminal
+from germane import sanitize
+from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.params import Since
+from germane.cli.core.store import open_store
+from germane.cli.core.terminal import detect_terminal
 
 if TYPE_CHECKING:
-    from germane.score import Score
-    from germane.storage import Scored
+    from germane.storage import ScoredExchange
 
-
-_INDENT: Final = 17
+TEXT_INDENT: Final = 17
 """Columns before a text."""
 
 
 @click.command("worst")
-@click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many.")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since then.")
+@click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="Number of answers.")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer.")
 @database
@@ -37,58 +36,53 @@ def command(
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Show the answers with the lowest scores."""
-    with opened(database) as store:
-        found = store.worst(since=since, route=route, scorer=scorer, limit=limit)
+    with open_store(database) as store:
+        answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=limit)
     if as_json:
-        print_json({"since": since, "answers": [_as_dict(scored) for scored in found]})
+        print_json({"since": since, "answers": [_as_dict(answer) for answer in answers]})
         return
-    where = terminal()
-    if not found:
-        of = f", by {harmless(scorer, 60)}" if scorer else ""
-        of += f", route {harmless(route, 40)}" if route else ""
-        click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{of}.")
-    for scored in found:
-        click.echo("\n".join(where.folded(line, _INDENT) for line in describe(scored)) + "\n")
+    if not answers:
+        filters = f", scorer {sanitize.line(scorer, 60)}" if scorer else ""
+        filters += f", route {sanitize.line(route, 40)}" if route else ""
+        click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{filters}.")
+    terminal = detect_terminal()
+    for answer in answers:
+        click.echo("\n".join(terminal.wrap_line(line, TEXT_INDENT) for line in describe_answer(answer)) + "\n")
 
 
-def describe(scored: Scored) -> list[str]:
-    """Return the lines that show one answer and what its score was made from."""
-    exchange, score = scored.exchange, scored.score
-    source = f"{harmless(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
+def describe_answer(answer: ScoredExchange) -> list[str]:
+    """Return the lines that show an answer, its score and what the score was made from."""
+    exchange, score = answer.exchange, answer.score
+    calibrated = score.details.get("calibrated")
+    calibration = f" (calibrated {calibrated:.2f})" if isinstance(calibrated, float) else ""
+    where = f"{sanitize.line(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:5.2f}  {harmless(score.label)}{_calibrated(score)}  {source}",
-        f"       asked     {_text(exchange.question)}",
-        f"       answered  {_text(exchange.answer)}",
+        f"{score.value:5.2f}  {sanitize.line(score.label)}{calibration}  {where}",
+        f"       question  {_format_text(exchange.question)}",
+        f"       answer    {_format_text(exchange.answer)}",
     ]
-    lines += [f"       reads as  {_text(one.get('text'))}  ({one['similarity']:.2f})" for one in _questions(score)]
-    return [*lines, f"       scored    by {harmless(score.scorer)}, exchange {harmless(exchange.id)}"]
+    generated = score.details.get("questions")  # scorers other than answer_relevancy may store anything here
+    rows = generated if isinstance(generated, list) else []
+    lines += [
+        f"       reads as  {_format_text(row.get('text'))}  ({row['similarity']:.2f})"
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("similarity"), (int, float))
+    ]
+    return [*lines, f"       scorer    {sanitize.line(score.scorer)}, exchange {sanitize.line(exchange.id)}"]
 
 
-def _text(kept: Any) -> str:
-    return "(erased, or never kept)" if kept is None else harmless(str(kept))
+def _format_text(captured: Any) -> str:
+    return "(erased or not stored)" if captured is None else sanitize.line(str(captured))
 
 
-def _calibrated(score: Score) -> str:
-    """Return the value that the label stands for, where that is not the raw one."""
-    value = score.details.get("calibrated")
-    return f" (calibrated {value:.2f})" if isinstance(value, float) else ""
-
-
-def _questions(score: Score) -> list[Mapping[str, Any]]:
-    """Return the judge's questions. Another scorer may keep anything under that name."""
-    found = score.details.get("questions")
-    rows = found if isinstance(found, list) else []
-    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("similarity"), (int, float))]
-
-
-def _as_dict(scored: Scored) -> dict[str, Any]:
-    exchange, score = scored.exchange, scored.score
+def _as_dict(answer: ScoredExchange) -> dict[str, Any]:
+    exchange, score = answer.exchange, answer.score
     return {
         "exchange_id": exchange.id,
         "trace_id": exchange.trace_id,
         "service": exchange.service,
         "route": exchange.route,
-        "started_at": exchange.started_at.isoformat(),
+        "started_at": exchange.started_at,
         "question": exchange.question,
         "answer": exchange.answer,
         "scorer": score.scorer,

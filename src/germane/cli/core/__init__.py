@@ -1,3 +1,3 @@
-"""What all commands share: options, output, signals and opening the database."""
+"""Options, parameter types, output, signals and database access shared by all commands."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A group of verbs: each is imported when it is called, so that ``--help`` and the light ones stay quick."""
+"""A click group that imports each command when it is called, which keeps ``--help`` fast."""
 
 from __future__ import annotations
 
@@ -9,55 +9,53 @@ from typing import Any
 
 import click
 
-Places = Mapping[str, str]
-"""Where each verb is: a module, whose ``command`` it is, or ``module:name``."""
-Sections = Mapping[str, Sequence[str]]
-"""Verbs by the heading that they are listed under."""
-_OTHERS = "Commands"
+CommandPaths = Mapping[str, str]
+"""Import path of each command: a module with an attribute ``command``, or ``module:attribute``."""
+HelpSections = Mapping[str, Sequence[str]]
+"""Command names by help heading."""
 
 
-class Verbs(click.Group):
-    """A group whose verbs are found by their modules, and listed under headings.
+class LazyGroup(click.Group):
+    """A group whose commands are imported on demand and listed under headings.
 
     Args:
-        places: Where they are.
-        sections: In which order they are listed, and under which headings; those in none come last.
-        given: As of the base class.
+        paths: Import path of each command.
+        sections: Headings in order, with their commands. Commands without a heading come last, under "Commands".
     """
 
-    def __init__(self, *given: Any, places: Places, sections: Sections | None = None, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self._places = places
-        self._sections = sections or {}
+    def __init__(self, *args: Any, paths: CommandPaths, sections: HelpSections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._paths = paths
+        self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is the base class's
-        return list(self._places)
+        return list(self._paths)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        module, _, name = self._places.get(cmd_name, "").partition(":")
-        command: Any = getattr(import_module(module), name or "command") if module else None
-        return command  # type: ignore[no-any-return]  # each place's is one
+        module, _, attribute = self._paths.get(cmd_name, "").partition(":")
+        command: Any = getattr(import_module(module), attribute or "command") if module else None
+        return command  # type: ignore[no-any-return]  # every path leads to a command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        close = [] if name in self._places else get_close_matches(name, self._places, n=1)
-        if close and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
+        similar = [] if name in self._paths else get_close_matches(name, self._paths, n=1)
+        if similar and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {similar[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         listed = {name for names in self._sections.values() for name in names}
-        others = [name for name in self._places if name not in listed]
-        width = max(map(len, self._places))
-        for heading, names in {**self._sections, _OTHERS: others}.items():
-            known = [name for name in names if name in self._places]
-            rows = [(name.ljust(width), self._short(ctx, name, formatter.width - 6 - width)) for name in known]
+        others = [name for name in self._paths if name not in listed]
+        width = max(map(len, self._paths))
+        for heading, names in {**self._sections, "Commands": others}.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (name.ljust(width), command.get_short_help_str(formatter.width - 6 - width))
+                for name, command in commands
+                if command is not None
+            ]
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
-
-    def _short(self, ctx: click.Context, name: str, limit: int) -> str:
-        command = self.get_command(ctx, name)
-        return "" if command is None else command.get_short_help_str(limit)

@@ -1,113 +1,187 @@
-"""Where a process listens, as it is given on the command line."""
+"""Types of option values: times, durations, listen addresses, sizes and pairs."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from germane.cli.core.output import UNITS, Since, harmless
+from germane import sanitize
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
-    from germane.annotation import Mark
-    from germane.storage import Store
+    from germane.annotation import Marker
+    from germane.storage import TrackingStore
+
+UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MAX_DURATION: Final = timedelta(days=36_525)
+"""A century. Subtracting more from now may leave the range of dates."""
+LOCALHOST: Final = "127.0.0.1"
+_MARKER: Final = "mark"
 
 
-HERE = "127.0.0.1"
+class Since(click.ParamType[datetime | None]):
+    """A duration before now, such as ``24h``, or an ISO 8601 time, local if it has no zone."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # click passes converted values again
+        try:
+            if value[-1:] in UNIT_SECONDS and value[:-1].isdecimal():
+                return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * UNIT_SECONDS[value[-1]])
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is neither a duration such as 24h or 7d nor an ISO 8601 time", param, ctx)
 
 
-class Address(NamedTuple):
-    """A host and a port; port 0 stands for any that is free."""
+class PastTime(Since):
+    """A duration before now, or an ISO 8601 time in the past."""
 
-    host: str
-    port: int
-
-
-class Listening(click.ParamType[Address]):
-    """``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``: this machine alone where no host is named."""
-
-    name = "[HOST:]PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        if isinstance(value, Address):
-            return value
-        host, colon, port = str(value).rpartition(":")
-        bare = host.removeprefix("[").removesuffix("]")
-        readable = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536
-        if not readable or (colon and not bare) or (":" in bare and bare == host):
-            self.fail(f"{value!r:.100} is no address such as 9464, 0.0.0.0:9464 or [::1]:9464", param, ctx)
-        return Address(bare or HERE, int(port))
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        time = super().convert(value, param, ctx)
+        if time is not None and time > datetime.now(UTC):
+            self.fail(f"{value!r} is in the future", param, ctx)
+        return time
 
 
-MARK = "mark"
+class Age(PastTime):
+    """A duration such as ``90d`` or ``12h``, or an ISO 8601 time in the past. Minutes are ambiguous and rejected."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
+        if isinstance(value, str) and value[-1:] == "m":
+            self.fail(f"{value!r} is ambiguous (minutes or months); use 90d, 12h or an ISO 8601 time", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """The newest mark, or the newest of that name."""
+class MarkerName:
+    """The newest marker, or the newest marker with this name."""
 
     name: str | None = None
 
 
-class SinceMark(click.ParamType["datetime | Marked"]):
-    """A moment or a span as :class:`Since` takes it, or ``mark``, or ``mark:NAME``."""
+class SinceMarker(click.ParamType["datetime | MarkerName"]):
+    """A time as :class:`PastTime` accepts it, ``mark`` (the newest marker) or ``mark:NAME``."""
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | Marked:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | MarkerName:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes what is converted already
+            return value  # type: ignore[no-any-return]  # click passes converted values again
         head, colon, name = value.partition(":")
-        if head == MARK and (name or not colon):
-            return Marked(name or None)
-        moment = Since().convert(value, param, ctx)
-        return moment or self.fail(f"{value!r} is no moment", param, ctx)
+        if head == _MARKER and (name or not colon):
+            return MarkerName(name or None)
+        return Since().convert(value, param, ctx) or self.fail(f"{value!r} is not a time", param, ctx)
 
 
-class Past(Since):
-    """A moment that is over, or a span up to now."""
+def resolve_since(
+    store: TrackingStore, since: datetime | MarkerName, service: str | None
+) -> tuple[datetime, Marker | None]:
+    """Return the start of a window, and the marker if one was given.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        moment = super().convert(value, param, ctx)
-        if moment is not None and moment > datetime.now(UTC):
-            self.fail(f"{value!r} is still to come", param, ctx)
-        return moment
+    Raises:
+        UsageError: The marker does not exist.
+    """
+    if isinstance(since, datetime):
+        return since, None
+    markers = store.trends.list_markers(name=since.name, service=service, limit=1)
+    if not markers:
+        name = "" if since.name is None else f" named {sanitize.line(since.name, 100)!r}"
+        where = "" if service is None else f" for service {sanitize.line(service, 40)!r}"
+        raise UsageError(f"no marker{name}{where} in {store.name}; add one with germane.mark() or 'germane mark'")
+    return markers[0].at, markers[0]
 
 
-CENTURY = timedelta(days=36_525)
-"""Further back there is no answer, and soon no date."""
+class Duration(click.ParamType[timedelta]):
+    """A duration such as ``24h`` or ``7d``, at most a century."""
 
-
-class Span(click.ParamType[timedelta]):
-    """A span such as ``24h`` or ``7d``, of a century at most."""
-
-    name = "span"
+    name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         if isinstance(value, timedelta):
             return value
         text = str(value)
-        if text[-1:] in UNITS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
-            span = timedelta(seconds=int(text[:-1]) * UNITS[text[-1]])
-            if span <= CENTURY:
-                return span
-        return self.fail(f"{text!r} is no span such as 24h or 7d", param, ctx)
+        if text[-1:] in UNIT_SECONDS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
+            duration = timedelta(seconds=int(text[:-1]) * UNIT_SECONDS[text[-1]])
+            if duration <= MAX_DURATION:
+                return duration
+        return self.fail(f"{text!r} is not a duration such as 24h or 7d", param, ctx)
 
 
-def moment_of(store: Store, since: datetime | Marked, service: str | None) -> tuple[datetime, Mark | None]:
-    """Return the moment, and the mark that it is of.
+class ListenAddress(NamedTuple):
+    """A host and a port. Port 0 means any free port."""
 
-    Raises:
-        UsageError: there is no such mark.
-    """
-    if isinstance(since, datetime):
-        return since, None
-    found = store.marks(name=since.name, service=service, limit=1)
-    if not found:
-        called = "" if since.name is None else f" called {harmless(since.name, 100)!r}"
-        place = "" if service is None else f" of the service {harmless(service, 40)!r}"
-        raise UsageError(f"{store.name} has no mark{called}{place}: make one with germane.mark() or 'germane mark'")
-    return found[0].at, found[0]
+    host: str
+    port: int
+
+
+class ListenAddressType(click.ParamType[ListenAddress]):
+    """``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
+
+    name = "[HOST:]PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenAddress:
+        if isinstance(value, ListenAddress):
+            return value
+        host, colon, port = str(value).rpartition(":")
+        bare_host = host.removeprefix("[").removesuffix("]")
+        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536
+        if not is_port or (colon and not bare_host) or (":" in bare_host and bare_host == host):
+            self.fail(f"{value!r:.100} is not an address such as 9464, 0.0.0.0:9464 or [::1]:9464", param, ctx)
+        return ListenAddress(bare_host or LOCALHOST, int(port))
+
+
+class ByteSizeType(click.ParamType[int]):
+    """A number of bytes, such as ``5GB``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from pydantic import ByteSize, TypeAdapter, ValidationError
+
+        try:
+            size = int(TypeAdapter(ByteSize).validate_python(value))
+        except ValidationError:
+            size = 0
+        return size if size > 0 else self.fail(f"{value!r} is not a size such as 500MB or 5GB", param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A finite number in a range. ``FloatRange`` alone accepts NaN."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not finite", param, ctx)
+
+
+class NameValue(click.ParamType[tuple[str, str]]):
+    """A pair such as ``tenant=acme``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # click passes converted values again
+        name, equals, text = value.partition("=")
+        if not (name and equals):
+            self.fail(f"{value!r} does not have the form NAME=VALUE, such as tenant=acme", param, ctx)
+        return name, text
+
+
+class ColumnNames(click.ParamType[dict[str, str]]):
+    """Comma-separated pairs such as ``question=q,answer=a``."""
+
+    name = "name=column"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        pairs = [pair.partition("=") for pair in str(value).split(",") if pair.strip()]
+        if not all(name.strip() and column.strip() for name, _, column in pairs):
+            self.fail(f"{value!r} does not have the form question=q,answer=a", param, ctx)
+        return {name.strip(): column.strip() for name, _, column in pairs}

@@ -1,4 +1,4 @@
-"""Being told to stop."""
+"""Graceful shutdown on SIGTERM and SIGINT."""
 
 from __future__ import annotations
 
@@ -8,59 +8,57 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
-INTERRUPTED = 130
-"""Exit code after SIGINT."""
+from germane.cli.core.output import EXIT_INTERRUPTED
+
+SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-class Ending:
-    """Whether this process was told to stop. The second time it ends at once, whatever it does.
+class ShutdownSignal:
+    """Whether this process received SIGTERM or SIGINT. A second signal ends it immediately.
 
-    A signal may reach any thread, and Python handles it on the main one once that runs again: waiting for a lock it
-    would not. So the main thread waits for a byte that is written wherever the signal arrives.
+    A signal may reach any thread, but Python runs handlers on the main thread only, and not while that thread waits
+    for a lock. Therefore the main thread waits for the byte that Python writes to the wakeup socket instead.
 
     Args:
-        heard: Whence the numbers of signals can be read.
+        wakeup: Socket from which signal numbers can be read.
     """
 
-    def __init__(self, heard: socket.socket) -> None:
-        self.code = 0
-        """What to exit with when the stop is a clean one."""
-        self.told = False
-        """Whether a signal has come."""
-        self._heard = heard
+    def __init__(self, wakeup: socket.socket) -> None:
+        self.exit_code = 0
+        """Exit code after a clean shutdown: 0, or 130 after SIGINT."""
+        self.received = False
+        self._wakeup = wakeup
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal, for so many seconds at most; return whether one has come."""
-        while not self.told and select.select([self._heard], [], [], seconds)[0]:
-            number = self._heard.recv(1)[0]
-            if number in _SIGNALS:  # modules of the user's may handle others
-                self.tell(number)
-        return self.told
+        """Wait for a signal, at most this long; return whether one was received."""
+        while not self.received and select.select([self._wakeup], [], [], seconds)[0]:
+            number = self._wakeup.recv(1)[0]
+            if number in SHUTDOWN_SIGNALS:  # imported modules may handle other signals
+                self.handle(number)
+        return self.received
 
-    def tell(self, number: int, _frame: FrameType | None = None) -> None:
-        """Take note of a signal."""
-        self.code = INTERRUPTED if number == signal.SIGINT else 0
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
-        self.told = True
-
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+    def handle(self, number: int, _frame: FrameType | None = None) -> None:
+        """Record a signal, and restore the default handlers for a second one."""
+        self.exit_code = EXIT_INTERRUPTED if number == signal.SIGINT else 0
+        for shutdown_signal in SHUTDOWN_SIGNALS:
+            signal.signal(shutdown_signal, signal.SIG_DFL)
+        self.received = True
 
 
 @contextmanager
-def listening() -> Iterator[Ending]:
-    """Listen for SIGTERM and SIGINT, on the main thread."""
-    heard, said = socket.socketpair()
-    with heard, said:
-        said.settimeout(0)
-        ending = Ending(heard)
-        earlier = signal.set_wakeup_fd(said.fileno(), warn_on_full_buffer=False)
-        before = [(number, signal.signal(number, ending.tell)) for number in _SIGNALS]
+def handle_shutdown_signals() -> Iterator[ShutdownSignal]:
+    """Handle SIGTERM and SIGINT within the block. Call on the main thread."""
+    wakeup, sender = socket.socketpair()
+    with wakeup, sender:
+        sender.settimeout(0)
+        shutdown = ShutdownSignal(wakeup)
+        previous_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        previous = [(number, signal.signal(number, shutdown.handle)) for number in SHUTDOWN_SIGNALS]
         try:
-            yield ending
+            yield shutdown
         finally:
-            for number, handler in before:
+            for number, handler in previous:
                 signal.signal(number, handler)
-            signal.set_wakeup_fd(earlier)
+            signal.set_wakeup_fd(previous_fd)

@@ -1,4 +1,4 @@
-"""Opening the database that the settings, or an option, name."""
+"""Opening the database that the settings or ``--database`` name."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from germane.settings import Settings, load
+from germane.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from germane.storage import Store
+    from germane.storage import TrackingStore
 
 
-def settings_for(database: str | None) -> Settings:
-    """Read the settings, with another database when one is named."""
-    return load() if database is None else load(database=database)
+def load_settings_for(database: str | None) -> Settings:
+    """Load the settings; a given database URL overrides theirs."""
+    return load_settings() if database is None else load_settings(database=database)
 
 
 @contextmanager
-def opened(database: str | None) -> Iterator[Store]:
-    """Open the database and look whether its tables are the ones expected.
+def open_store(database: str | None) -> Iterator[TrackingStore]:
+    """Open the database and check its schema version.
 
     Raises:
-        StorageError: it cannot be reached, or its tables are older or newer than this code.
+        StorageError: The database is unreachable, or its schema is older or newer than this code.
     """
-    from germane.storage import Store
+    from germane.storage import TrackingStore
 
-    settings = settings_for(database)
-    store = Store(settings.database, erase_after_scoring=settings.erase_after_scoring)
+    settings = load_settings_for(database)
+    store = TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
     try:
         store.check()
         yield store

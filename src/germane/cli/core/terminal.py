@@ -1,4 +1,4 @@
-"""Where text goes: a terminal that a person looks at, or a file, a pipe, a log."""
+"""Capabilities of standard output, and fitting text to its width."""
 
 from __future__ import annotations
 
@@ -11,60 +11,68 @@ from typing import Any, Final
 
 import click
 
-_WIDTH: Final = 80
-"""Columns where nobody looks."""
-_NARROWEST, _WIDEST = 60, 120
+DEFAULT_WIDTH: Final = 80
+"""Columns if standard output is not a terminal."""
+MIN_WIDTH: Final = 60
+MAX_WIDTH: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """How text may look."""
+    """How text is displayed."""
 
-    width: int = _WIDTH
+    width: int = DEFAULT_WIDTH
     """Columns."""
-    fancy: bool = False
-    """Whether lines may be drawn and coloured; else plain ASCII."""
-    watched: bool = False
-    """Whether a person looks: long lines are folded, and tables made to fit."""
+    has_unicode: bool = False
+    """Whether to use colors and Unicode drawing characters instead of plain ASCII."""
+    is_interactive: bool = False
+    """Whether output goes to a terminal: wrap long lines and fit tables to the width."""
 
-    def styled(self, text: str, **style: Any) -> str:
-        """Return text in a colour, or as it is."""
-        return click.style(text, **style) if self.fancy else text
+    def style(self, text: str, **style: Any) -> str:
+        """Style text with :func:`click.style` if the terminal supports it."""
+        return click.style(text, **style) if self.has_unicode else text
 
-    def folded(self, line: str, indent: int) -> str:
-        """Return a line as several, where a person looks and it is too long; ``indent`` is of all but the first."""
-        if not self.watched:
-            return line
-        first, *others = wrapped(line, self.width, " " * indent)
-        return "\n".join([first, *others])
+    def wrap_line(self, line: str, indent: int) -> str:
+        """Wrap a line to the width of an interactive terminal, indenting continuation lines by ``indent`` columns."""
+        return "\n".join(wrap(line, self.width, " " * indent)) if self.is_interactive else line
 
-    def chosen(self, drawn: str, plain: str) -> str:
-        """Return what is drawn, or what stands for it in ASCII."""
-        return drawn if self.fancy else plain
+    def symbol(self, unicode: str, ascii: str) -> str:  # noqa: A002 - names the alternative
+        """Return the Unicode symbol if the terminal supports it, otherwise the ASCII one."""
+        return unicode if self.has_unicode else ascii
 
 
-def terminal() -> Terminal:
-    """Return what standard output is: fancy is only a terminal that knows UTF-8, without NO_COLOR (no-color.org)."""
+def detect_terminal() -> Terminal:
+    """Detect what standard output supports. Honors ``NO_COLOR`` (no-color.org) and ``TERM=dumb``."""
     if not sys.stdout.isatty():
         return Terminal()
-    width = min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
+    width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    return Terminal(width, fancy=encoding == "utf8" and not plain, watched=True)
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Terminal(width, has_unicode=encoding == "utf8" and not is_plain, is_interactive=True)
 
 
-def fitted(text: str, width: int) -> str:
-    """Return text of exactly so many columns, cut or filled up: some letters take two columns, others none."""
+def fit(text: str, width: int) -> str:
+    """Truncate or pad text to exactly ``width`` columns. Some characters take two columns, others none."""
     from rich.cells import cell_len, set_cell_size
 
-    if cell_len(text) <= width:
+    if cell_len(text) <= width or width <= 3:
         return set_cell_size(text, width)
-    return set_cell_size(text, width - 3) + "..." if width > 3 else set_cell_size(text, width)
+    return set_cell_size(text, width - 3) + "..."
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return text in lines of at most so many columns; ``indent`` stands before all but the first."""
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Wrap text to lines of at most ``width`` columns, with ``indent`` before all lines but the first."""
     from rich.cells import chop_cells
 
     lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
     return [part for line in lines for part in chop_cells(line, width)] or [""]
+
+
+def open_in_browser(url: str) -> bool:
+    """Open a URL in a graphical browser, if there is one. Text browsers would take over the terminal."""
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform not in {"darwin", "win32"} and not has_display:
+        return False
+    import webbrowser
+
+    return webbrowser.open(url)

@@ -1,3 +1,3 @@
-"""Text rendering of read models for the terminal and for reports."""
+"""Read models as text and JSON."""
 
 from __future__ import annotations

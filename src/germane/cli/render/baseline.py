@@ -1,50 +1,52 @@
-"""What is normal for scores: the mean of the baseline that is gone by."""
+"""Baselines as text and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from germane.cli.core.output import harmless
+from germane import sanitize
 
 if TYPE_CHECKING:
-    from germane.storage import BaselineVersion, Store
+    from germane.storage import BaselineVersion, TrackingStore
+
+MIN_BASELINE_SCORES: Final = 30
+"""Scores that a baseline needs."""
 
 
-def usual_mean(
-    store: Store, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
+def find_baseline_mean(
+    store: TrackingStore, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
 ) -> float | None:
-    """Return it, of a route or of the service as a whole; None where there is none, or more than one."""
-    from germane.insights.baseline_level import level_of
+    """Return the active baseline's mean for a route, or for the service; None if there is not exactly one baseline."""
+    from germane.insights import baseline_level
 
-    found = [
-        one.baseline
-        for one in store.baselines()
-        if one.status == "active" and one.baseline is not None and not one.key.scope
-        if (one.key.scorer, one.key.fingerprint) == (scorer, fingerprint)
-        if service in {None, one.key.service}
+    baselines = [
+        version.baseline
+        for version in store.baselines.list_versions()
+        if version.status == "active" and version.baseline is not None and not version.key.scope
+        if (version.key.scorer, version.key.fingerprint) == (scorer, fingerprint)
+        if service in {None, version.key.service}
     ]
-    if len(found) != 1:
+    if len(baselines) != 1:
         return None
-    level = level_of(found[0], route)
+    level = baseline_level(baselines[0], route)
     return None if level is None else level[0]
 
 
-LEAST = 30
-"""Scores that it takes at least."""
-
-
-def line(version: BaselineVersion, now: datetime) -> str:
-    """Say until when a baseline is being learned; where that is over, nobody has looked since."""
-    what = "new routes of " if version.reason == "route_joined" else ""
-    about = f"{what}{harmless(version.key.scorer, 40)} of {harmless(version.key.service, 40)}"
+def describe_learning(version: BaselineVersion, now: datetime) -> str:
+    """Describe a baseline that is still being learned."""
+    new_routes = "new routes of " if version.reason == "route_joined" else ""
+    what = f"{new_routes}{sanitize.line(version.key.scorer, 40)} for {sanitize.line(version.key.service, 40)}"
     until = f"{version.until:%Y-%m-%d %H:%M} UTC"
     if version.until <= now:
-        return f"learning until {until}, and nobody has looked since: {about}; drops are noticed once something watches"
-    return f"learning until {until}: {about}; drops are noticed from then on, if {LEAST} scores have come"
+        return f"learning ended {until}, but no worker has evaluated {what} since; run a worker to detect drops"
+    return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
 
 
-def as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
-    """Return what is being learned ready for JSON."""
-    return [{**one.key._asdict(), "reason": one.reason, "since": one.since, "until": one.until} for one in versions]
+def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
+    """Return baselines that are being learned for JSON."""
+    return [
+        {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
+        for version in versions
+    ]

@@ -1,156 +1,157 @@
-"""Two stretches of time beside each other, for people, for JSON, and as an exit code."""
+"""Comparisons of two windows as tables, text, JSON and exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from germane.cli.commands.mark import as_dict as mark_as_dict
-from germane.cli.core.output import harmless, print_table
+from germane import sanitize
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from germane.annotation import Mark
+    from germane.annotation import Marker
     from germane.storage import Comparison, Comparisons, Estimate
 
-ENOUGH = 20
-"""Fewer scores than this are not enough data to judge by."""
-DROPPED = 3
-NOT_ENOUGH_DATA = 5
-HEADINGS = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "")
+MIN_SAMPLES: Final = 20
+"""Scores needed to report a mean."""
+COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
 
 
-def code(found: Comparisons) -> int:
-    """Return 3 when something dropped for sure, 5 when nothing could be compared, else 0."""
-    if found.dropped:
-        return DROPPED
-    return 0 if found.compared else NOT_ENOUGH_DATA
+def comparison_exit_code(comparisons: Comparisons) -> int:
+    """Return 3 after a significant drop, 5 if nothing could be compared, otherwise 0."""
+    if comparisons.dropped:
+        return EXIT_THRESHOLD_VIOLATED
+    return 0 if comparisons.is_comparable else EXIT_NOT_ENOUGH_DATA
 
 
-def show(found: Comparisons, mark: Mark | None) -> None:
-    """Print the table, and what it comes to."""
-    click.echo(f"\n{title(found, mark)}\n")
-    if lines := rows(found):
-        print_table(HEADINGS, lines)
-        click.echo()
-    click.echo("\n".join(verdict(found)))
+def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
+    """Name the two windows."""
+    before, after = (
+        f"{window[0]:%Y-%m-%d %H:%M} to {window[1]:%Y-%m-%d %H:%M} UTC"
+        for window in (comparisons.before, comparisons.after)
+    )
+    marked = f" (marker {sanitize.line(marker.name, 60)!r})" if marker is not None else ""
+    return f"Before: {before}; after: {after}{marked}"
 
 
-def title(found: Comparisons, mark: Mark | None) -> str:
-    """Say which stretches are beside each other."""
-    at = f" (mark {harmless(mark.name, 60)!r})" if mark is not None else ""
-    return f"Before: {_stretch(found.before)}; after: {_stretch(found.after)}{at}"
+def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
+    """Return the rows under :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals only."""
+    return [_row(comparison, comparisons) for comparison in (*comparisons.services, *comparisons.routes)]
 
 
-def rows(found: Comparisons) -> list[tuple[str, ...]]:
-    """Return the table under :data:`HEADINGS`; the names in it are harmless in a terminal, and nowhere else."""
-    return [_row(line, found) for line in (*found.services, *found.routes)]
+def describe_result(comparisons: Comparisons) -> Iterator[str]:
+    """Describe each significant drop, or that there is none."""
+    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    for drop in comparisons.dropped:
+        low, high = drop.interval or (0.0, 0.0)
+        effect = "" if drop.effect_name is None else f", a {drop.effect_name} effect"
+        names = f"{_route_name(drop, comparisons)}, {_scorer_name(drop, comparisons)}"
+        yield f"Significant drop: {names} by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
+    if not comparisons.is_comparable:
+        yield f"Not enough data: no route has {MIN_SAMPLES} scores of the same fingerprint in both windows."
+    elif not comparisons.dropped:
+        yield f"No significant drop{margin}."
 
 
-def _stretch(window: tuple[datetime, datetime]) -> str:
-    return " to ".join(f"{moment:%Y-%m-%d %H:%M}" for moment in window) + " UTC"
-
-
-def _row(line: Comparison, found: Comparisons) -> tuple[str, ...]:
-    names = _name(line, found), _scorer(line, found), _side(line.before), _side(line.after)
-    if line.difference is None or line.interval is None:
-        return *names, "-", "-", "-", _said(line, found)
-    effect = "-" if line.effect is None else f"{line.effect:+.2f} {line.effect_name}"
-    low, high = map(_signed, line.interval)
-    return *names, _signed(line.difference), f"{low} to {high}", effect, _said(line, found)
-
-
-def _signed(value: float) -> str:
-    """Return it with its sign; what is nothing has none of its own."""
-    return f"{round(value, 3) + 0.0:+.3f}"
-
-
-def _name(line: Comparison, found: Comparisons) -> str:
-    """Return the route, and its service where there are several; a service says how much of its traffic it is of."""
-    several = len({one.service for one in found.routes}) > 1
-    service = f" ({harmless(line.service, 40)})" if several else ""
-    if line.route is not None:
-        return harmless(line.route, 40) + service
-    part = "" if line.share is None or line.share > 0.995 else f", {line.share:.0%} of it"
-    return f"all routes, by traffic before{part}{service}"
-
-
-def _scorer(line: Comparison, found: Comparisons) -> str:
-    """Return the scorer, and its fingerprint where there are several."""
-    several = len({one.fingerprint for one in found.routes if one.scorer == line.scorer}) > 1
-    return harmless(line.scorer, 40) + (f" {harmless(line.fingerprint, 40)}" if several else "")
-
-
-def _side(one: Estimate | None) -> str:
-    if one is None:
-        return "-"
-    return f"{one.mean:.3f} (n={one.n})" if one.enough else f"- (n={one.n})"
-
-
-def _said(line: Comparison, found: Comparisons) -> str:
-    by = f" by more than {found.min_drop:g}" if found.min_drop else ""
+def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[str, Any]:
+    """Return a comparison for JSON."""
     return {
+        "marker": None if marker is None else marker_as_dict(marker),
+        "before": {"since": comparisons.before[0], "until": comparisons.before[1]},
+        "after": {"since": comparisons.after[0], "until": comparisons.after[1]},
+        "min_drop": comparisons.min_drop,
+        "compared": comparisons.is_comparable,
+        "dropped": bool(comparisons.dropped),
+        "services": list(map(_comparison_as_dict, comparisons.services)),
+        "routes": list(map(_comparison_as_dict, comparisons.routes)),
+    }
+
+
+def marker_as_dict(marker: Marker) -> dict[str, Any]:
+    """Return a marker for JSON."""
+    return {
+        "id": marker.id,
+        "name": marker.name,
+        "service": marker.service,
+        "at": marker.at,
+        "attributes": dict(marker.attributes),
+    }
+
+
+def _row(comparison: Comparison, comparisons: Comparisons) -> tuple[str, ...]:
+    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    result = {
         "dropped": "dropped",
-        "lower": f"lower, but not for sure{by}",
+        "lower": f"lower, not significantly{margin}",
         "higher": "higher",
-        "unclear": "",
-        "not_enough_data": f"not enough data (need {ENOUGH} on both sides)",
-        "judge_changed": "the judge changed: not comparable",
-    }[line.finding]
+        "unclear": "no significant change",
+        "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
+        "judge_changed": "judge changed: not comparable",
+    }[comparison.finding]
+    before, after = (
+        "-"
+        if estimate is None
+        else f"{estimate.mean:.3f} (n={estimate.n})"
+        if estimate.has_min_samples
+        else f"- (n={estimate.n})"
+        for estimate in (comparison.before, comparison.after)
+    )
+    names = _route_name(comparison, comparisons), _scorer_name(comparison, comparisons), before, after
+    if comparison.difference is None or comparison.interval is None:
+        return *names, "-", "-", "-", result
+    effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
+    low, high = map(_format_signed, comparison.interval)
+    return *names, _format_signed(comparison.difference), f"{low} to {high}", effect, result
 
 
-def verdict(found: Comparisons) -> Iterator[str]:
-    """Say what it comes to, a line for each drop."""
-    for line in found.dropped:
-        low, high = line.interval or (0.0, 0.0)
-        effect = "" if line.effect_name is None else f", a {line.effect_name} effect"
-        name = f"{_name(line, found)}, {_scorer(line, found)}"
-        yield f"Dropped for sure: {name} by {-(line.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
-    if not found.compared:
-        yield f"Nothing could be compared: nothing has {ENOUGH} scores of the same fingerprint on both sides."
-    elif not found.dropped:
-        more = f" by more than {found.min_drop:g}" if found.min_drop else ""
-        yield f"Nothing dropped for sure{more}."
+def _format_signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.3f}"  # adding 0.0 turns -0.0 into 0.0
 
 
-def as_dict(found: Comparisons, mark: Mark | None) -> dict[str, Any]:
-    """Return it ready for JSON."""
+def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:
+    """Return the route, with its service if there are several. A service states how much of its traffic is compared."""
+    has_services = len({route.service for route in comparisons.routes}) > 1
+    service = f" ({sanitize.line(comparison.service, 40)})" if has_services else ""
+    if comparison.route is not None:
+        return sanitize.line(comparison.route, 40) + service
+    is_partial = comparison.share is not None and comparison.share <= 0.995
+    share = f", {comparison.share:.0%} of traffic" if is_partial else ""
+    return f"all routes, weighted by traffic before{share}{service}"
+
+
+def _scorer_name(comparison: Comparison, comparisons: Comparisons) -> str:
+    """Return the scorer, with its fingerprint if there are several."""
+    fingerprints = {route.fingerprint for route in comparisons.routes if route.scorer == comparison.scorer}
+    fingerprint = f" {sanitize.line(comparison.fingerprint, 40)}" if len(fingerprints) > 1 else ""
+    return sanitize.line(comparison.scorer, 40) + fingerprint
+
+
+def _comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     return {
-        "mark": None if mark is None else mark_as_dict(mark),
-        "before": _window(found.before),
-        "after": _window(found.after),
-        "min_drop": found.min_drop,
-        "compared": found.compared,
-        "dropped": bool(found.dropped),
-        "services": [_line(line) for line in found.services],
-        "routes": [_line(line) for line in found.routes],
+        "service": comparison.service,
+        "route": comparison.route,
+        "scorer": comparison.scorer,
+        "fingerprint": comparison.fingerprint,
+        "finding": comparison.finding,
+        "difference": comparison.difference,
+        "interval": comparison.interval,
+        "effect_size": comparison.effect,
+        "effect_name": comparison.effect_name,
+        "share": comparison.share,
+        "before": _estimate_as_dict(comparison.before),
+        "after": _estimate_as_dict(comparison.after),
     }
 
 
-def _window(window: tuple[datetime, datetime]) -> Mapping[str, datetime]:
-    return {"since": window[0], "until": window[1]}
-
-
-def _line(line: Comparison) -> dict[str, Any]:
+def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
     return {
-        "service": line.service,
-        "route": line.route,
-        "scorer": line.scorer,
-        "fingerprint": line.fingerprint,
-        "finding": line.finding,
-        "difference": line.difference,
-        "interval": line.interval,
-        "effect": line.effect,
-        "effect_name": line.effect_name,
-        "share": line.share,
-        "before": _estimate(line.before),
-        "after": _estimate(line.after),
+        "n": estimate.n,
+        "has_min_samples": estimate.has_min_samples,
+        "mean": estimate.mean,
+        "interval": estimate.interval,
+        "deviation": estimate.deviation,
+        "low_share": estimate.low_share,
+        "noncommittal_share": estimate.noncommittal_share,
     }
-
-
-def _estimate(one: Estimate | None) -> dict[str, Any] | None:
-    names = ("n", "enough", "mean", "interval", "deviation", "low_share", "noncommittal_share")
-    return None if one is None else {name: getattr(one, name) for name in names}

@@ -1,77 +1,91 @@
-"""What became of the exchanges that were seen, in words and in JSON: for the report and the doctor."""
+"""Coverage and backlog as text and JSON: what became of the exchanges that were seen."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from germane.cli.core.output import harmless
+from germane import sanitize
 
 if TYPE_CHECKING:
-    from germane.storage import Coverage, Outstanding
+    from germane.storage import Coverage, OutstandingWork
 
-NO_SCORER = "before any scorer was known"
-
-
-def is_told(found: Coverage) -> bool:
-    """Whether there is something to tell; a route that was only declared has seen nothing."""
-    return bool(found.scorer or found.seen)
+NO_SCORER: Final = "before any scorer was known"
+"""In place of a scorer for exchanges dropped by processes that only capture."""
 
 
-def as_dict(found: Coverage) -> dict[str, Any]:
-    """Return it ready for JSON; the scorer is empty for what was dropped before one was known."""
+def has_data(coverage: Coverage) -> bool:
+    """Return whether anything was seen. Routes that were only declared have no data."""
+    return bool(coverage.scorer or coverage.seen)
+
+
+def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
+    """Return coverage for JSON. The scorer is empty for exchanges dropped before a scorer was known."""
     return {
-        "service": found.service,
-        "route": found.route,
-        "scorer": found.scorer,
-        "seen": found.seen,
-        "scored": found.scored,
-        "pending": found.pending,
-        "skipped": dict(found.skipped),
-        "failed": dict(found.failed),
+        "service": coverage.service,
+        "route": coverage.route,
+        "scorer": coverage.scorer,
+        "seen": coverage.seen,
+        "scored": coverage.scored,
+        "pending": coverage.pending,
+        "skipped": dict(coverage.skipped),
+        "failed": dict(coverage.failed),
     }
 
 
-def absences(found: Coverage) -> str:
-    """Return what has no score, by reason, such as "2 skipped (budget), 1 pending (waiting)"."""
-    groups = (("skipped", found.skipped), ("failed", found.failed), ("pending", {"waiting": found.pending}))
-    parts = [f"{count} {state} ({reason})" for state, reasons in groups for reason, count in reasons.items() if count]
-    return ", ".join(parts)
+def describe_unscored(coverage: Coverage) -> str:
+    """List exchanges without a score by reason, such as "2 skipped (budget), 1 pending"."""
+    parts = [
+        f"{count} {state} ({reason})"
+        for state, reasons in (("skipped", coverage.skipped), ("failed", coverage.failed))
+        for reason, count in reasons.items()
+        if count
+    ]
+    return ", ".join([*parts, *([f"{coverage.pending} pending"] if coverage.pending else [])])
 
 
-def line(found: Coverage) -> str:
-    """Return one line of the report; empty where nothing is missing."""
-    told, scorer = absences(found), harmless(found.scorer, 40) or NO_SCORER
-    return f"  {harmless(found.route, 40)}, {scorer}: {told}" if told else ""
+def describe_coverage(coverage: Coverage) -> str:
+    """Summarize coverage, such as "9 seen, 6 scored, 2 skipped (budget), 1 pending"."""
+    return ", ".join(filter(None, (f"{coverage.seen} seen", f"{coverage.scored} scored", describe_unscored(coverage))))
 
 
-def sentence(found: Coverage) -> str:
-    """Return all of it in one sentence: "9 seen, 6 scored, 2 skipped (budget), 1 pending (waiting)"."""
-    return ", ".join(filter(None, (f"{found.seen} seen", f"{found.scored} scored", absences(found))))
+def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingWork) -> list[str]:
+    """Return one line per route and scorer with unscored exchanges, then the exchanges waiting to be sampled."""
+    lines = [
+        f"{sanitize.line(coverage.route, 40)}, {sanitize.line(coverage.scorer, 40) or NO_SCORER}: {unscored}"
+        for coverage in coverages
+        if (unscored := describe_unscored(coverage))
+    ]
+    if backlog.undecided:
+        lines.append(f"exchanges not yet sampled: {backlog.undecided}")
+    return [*lines, *describe_candidates(backlog)]
 
 
-def waiting(left: Outstanding) -> dict[str, Any]:
-    """Return what waits now, by scorer and kind, ready for JSON: of all routes, and however old."""
+def describe_candidates(backlog: OutstandingWork) -> list[str]:
+    """Return one line per scorer with exchanges that the budget may select."""
+    counts: Counter[str] = Counter()
+    for tasks in backlog.tasks:
+        counts[tasks.scorer] += tasks.candidates
+    return [
+        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: the budget selects some at the "
+        "end of the interval"
+        for scorer, count in counts.items()
+        if count
+    ]
+
+
+def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
+    """Return the current backlog of all routes for JSON."""
     tasks = [
-        {"scorer": one.scorer, "fingerprint": one.fingerprint, "candidates": one.candidates, "ready": one.ready,
-         "postponed": one.postponed, "running": one.running}
-        for one in left.tasks
-    ]  # fmt: skip
-    return {"undecided": left.undecided, "tasks": tasks}
-
-
-def undecided(left: Outstanding) -> Iterable[str]:
-    """Say how many exchanges wait for a first look, and how many of each scorer for the end of an interval."""
-    if left.undecided:
-        yield f"exchanges that no process has looked at yet: {left.undecided}"
-    yield from candidates(left)
-
-
-def candidates(left: Outstanding) -> Iterable[str]:
-    """Say how many exchanges of each scorer wait in the pool that a budget picks from."""
-    counts: dict[str, int] = {}
-    for one in left.tasks:
-        counts[one.scorer] = counts.get(one.scorer, 0) + one.candidates
-    for scorer, count in counts.items():
-        if count:
-            yield f"{count} of {harmless(scorer, 40)} are candidates: when their interval ends, the budget picks some"
+        {
+            "scorer": tasks.scorer,
+            "fingerprint": tasks.fingerprint,
+            "candidates": tasks.candidates,
+            "ready": tasks.ready,
+            "retrying": tasks.postponed,
+            "running": tasks.running,
+        }
+        for tasks in backlog.tasks
+    ]
+    return {"unsampled": backlog.undecided, "tasks": tasks}

@@ -1,3 +1,3 @@
-"""Authentication: tokens, signed sessions and the login throttle."""
+"""Access control: tokens, signed sessions, host names and the login throttle."""
 
 from __future__ import annotations

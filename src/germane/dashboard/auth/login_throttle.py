@@ -1,4 +1,4 @@
-"""How often a wrong token may be shown."""
+"""The rate limit for wrong tokens."""
 
 from __future__ import annotations
 
@@ -9,43 +9,42 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Final
 
-WITHIN: Final = timedelta(minutes=1)
-EACH: Final = 10
-"""Wrong tokens that one address may show within a minute."""
-ALL: Final = 100
-"""Wrong tokens that all may show together."""
-ADDRESSES: Final = 1_000
-"""Whose are remembered, at most."""
+WINDOW: Final = timedelta(minutes=1)
+MAX_FAILURES_PER_ADDRESS: Final = 10
+MAX_FAILURES: Final = 100
+"""For all addresses together."""
+MAX_ADDRESSES: Final = 1_000
+"""Addresses that are remembered."""
 
 
-class Attempts:
-    """Wrong tokens of the last minute. Who showed too many is not listened to: not even the right one counts then.
+class LoginThrottle:
+    """Counts wrong tokens of the last minute. Clients over the limit are rejected even with the correct token.
 
-    Those who are signed in notice nothing of it.
+    Clients that are signed in are not affected.
 
     Args:
-        now: Tells the time, with its zone.
+        now: The clock; returns a time with a time zone.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._lock = Lock()
-        self._failed: OrderedDict[str, deque[datetime]] = OrderedDict()
-        self._all: deque[datetime] = deque(maxlen=ALL)
+        self._by_address: OrderedDict[str, deque[datetime]] = OrderedDict()
+        self._all: deque[datetime] = deque(maxlen=MAX_FAILURES)
 
-    def wait(self, address: str) -> int:
-        """Return for how many seconds nothing from an address is listened to; usually 0."""
+    def seconds_to_wait(self, address: str) -> int:
+        """Return how long an address is rejected; usually 0."""
         with self._lock:
-            limits = [(self._failed.get(address, ()), EACH), (self._all, ALL)]
-            ends = [moments[-most] + WITHIN for moments, most in limits if len(moments) >= most]
+            limits = [(self._by_address.get(address, ()), MAX_FAILURES_PER_ADDRESS), (self._all, MAX_FAILURES)]
+            ends = [failures[-limit] + WINDOW for failures, limit in limits if len(failures) >= limit]
         left = max((end - self._now() for end in ends), default=timedelta())
         return max(0, math.ceil(left.total_seconds()))
 
-    def note(self, address: str) -> None:
-        """Take note of a wrong token."""
+    def record_failure(self, address: str) -> None:
+        """Count a wrong token."""
         with self._lock:
-            self._failed.setdefault(address, deque(maxlen=EACH)).append(self._now())
-            self._failed.move_to_end(address)
+            self._by_address.setdefault(address, deque(maxlen=MAX_FAILURES_PER_ADDRESS)).append(self._now())
+            self._by_address.move_to_end(address)
             self._all.append(self._now())
-            while len(self._failed) > ADDRESSES:
-                self._failed.popitem(last=False)
+            while len(self._by_address) > MAX_ADDRESSES:
+                self._by_address.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Who may see and do what: asked of every request before a screen sees it."""
+"""Access control for every request, before a page handles it."""
 
 from __future__ import annotations
 
@@ -12,193 +12,192 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from germane.dashboard.auth.login_throttle import Attempts
-from germane.dashboard.auth.signing import LIFETIME, Seals
-from germane.dashboard.web.concurrency_limit import Crowd
-from germane.dashboard.web.cookies import ADMISSION, VISIT, cookie
-from germane.dashboard.web.error_pages import refused, wants_page
-from germane.dashboard.web.forms import NAME, Visit, already_read, arrive, read_form
-from germane.dashboard.web.hosts import ANY, comes_from_here, is_foreign, is_welcome, name_of
-from germane.dashboard.web.http_error import Refusal
-from germane.dashboard.web.urls import is_local, path_of, root_of
-from germane.insights.context import Desk
+from germane.dashboard.auth.hosts import (
+    ANY_HOST,
+    is_allowed_host,
+    is_cross_site,
+    is_from_this_machine,
+    parse_host,
+)
+from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.signing import (
+    SESSION_COOKIE,
+    SESSION_LIFETIME,
+    VISITOR_COOKIE,
+    Signer,
+)
+from germane.dashboard.web.concurrency_limit import ConcurrencyLimit
+from germane.dashboard.web.error_pages import accepts_html, error_response
+from germane.dashboard.web.forms import CSRF_FIELD, LoginSession, attach_session, read_form, without_body
+from germane.dashboard.web.http_error import http_error
+from germane.dashboard.web.preferences import set_cookie_header
+from germane.dashboard.web.urls import is_local_path, path_of, root_of
+from germane.insights import InsightContext
 
-LONGEST_QUERY: Final = 4_096
+MAX_QUERY_LENGTH: Final = 4_096
 """Bytes of a query string."""
-_READS: Final = frozenset({"GET", "HEAD"})
-_ALIVE: Final = "/healthz"
-_ENTRANCE: Final = frozenset({"/login", "/logout"})
-_VISIT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+_HEALTH_PATH: Final = "/healthz"
+_LOGIN_PATHS: Final = frozenset({"/login", "/logout"})
+_VISITOR_ID: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_BEARER: Final = {"WWW-Authenticate": "Bearer"}
+_LOCAL_HOSTS: Final = "Use http://localhost or http://127.0.0.1. Other names need a token and --host-name."
+_ALLOW_HOST: Final = "Add it with germane serve --host-name NAME, or to the setting allowed_hosts."
+_SET_TOKEN: Final = "Set a token: the setting dashboard_token, or create_app(token=...)."  # noqa: S105 - a hint
+_READ_ONLY: Final = "Use a dashboard that runs without --read-only, or the command line."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """Who is let in."""
+class AccessRules:
+    """Who may access the dashboard."""
 
     token: SecretStr | None = None
-    """What has to be shown; without one only this machine itself is let in."""
+    """The token that visitors must present; without one, only requests from this machine are answered."""
     hosts: Collection[str] = ()
-    """Names, besides localhost and addresses in numbers, under which pages are asked for; ``*`` for any."""
+    """Host names in addition to localhost and IP addresses; ``*`` for any."""
     trusted: bool = False
-    """Whether somebody else asks who comes: an application in which this one is mounted."""
+    """Whether an application that mounts this one controls access."""
 
 
-class Guard:
-    """Refuses what may not be, and reads the forms of what may."""
+class AccessMiddleware:
+    """Checks host, client, token and forms, and limits concurrency."""
 
-    def __init__(self, app: ASGIApp, *, desk: Desk, access: Access, seals: Seals, attempts: Attempts) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        context: InsightContext,
+        rules: AccessRules,
+        signer: Signer,
+        throttle: LoginThrottle,
+    ) -> None:
         self._app = app
-        self._desk = desk
-        self._seals = seals
-        self._attempts = attempts
-        self._crowd = Crowd()
-        self._alone = access.token is None and not access.trusted
-        self._hosts = frozenset(name.lower() for name in access.hosts) or frozenset([ANY] if access.trusted else ())
+        self._context = context
+        self._signer = signer
+        self._throttle = throttle
+        self._concurrency = ConcurrencyLimit()
+        self._local_only = rules.token is None and not rules.trusted
+        default = frozenset([ANY_HOST] if rules.trusted else ())
+        self._hosts = frozenset(name.lower() for name in rules.hosts) or default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        arrive(scope, Visit(""))
+        attach_session(scope, LoginSession(""))
         request = Request(scope, receive)
         try:
-            await self._let_in(request, receive, send)
-        except Refusal as refusal:
-            await self._refuse(request, refusal)(scope, receive, send)
+            await self._handle(request, receive, send)
+        except HTTPException as error:
+            await self._reject(request, error)(scope, receive, send)
 
-    async def _let_in(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _handle(self, request: Request, receive: Receive, send: Send) -> None:
         scope, path = request.scope, path_of(request.scope)
-        if path == _ALIVE:  # asked under any name, and tells nothing
+        if path == _HEALTH_PATH:  # probes use any host name, and the answer reveals nothing
             await self._app(scope, receive, send)
             return
-        self._check_whence(request)
-        by_token = self._shows_token(request, needed=not _is_open(path))
-        visit, is_new = self._visit(request)
-        arrive(scope, visit)
-        if request.method not in _READS:
-            await self._check_write(request, visit, receive, by_token=by_token)
-            receive = already_read(receive)
+        self._check_origin(request)
+        is_public = path == "/login" or path.startswith("/static/")
+        has_token = self._check_token(request, required=not is_public)
+        session, is_new = self._load_session(request)
+        attach_session(scope, session)
+        if request.method not in _SAFE_METHODS:
+            await self._check_form(request, session, receive, has_token=has_token)
+            receive = without_body(receive)
         if is_new:
-            send = self._remembering(request, visit, send)
-        async with nullcontext(send) if _is_open(path) else self._crowd.turn(send) as send_in_turn:
-            await self._app(scope, receive, send_in_turn)
+            send = self._with_visitor_cookie(request, session, send)
+        async with nullcontext(send) if is_public else self._concurrency.slot(send) as send_in_slot:
+            await self._app(scope, receive, send_in_slot)
 
-    def _check_whence(self, request: Request) -> None:
-        """Refuse names that are not ours, and without a token everybody but this machine."""
-        hosts = request.headers.getlist("host")
-        name = name_of(hosts[0]) if len(hosts) == 1 else None
-        if name is None or not is_welcome(name, self._hosts, alone=self._alone):
-            raise Refusal(403, "These pages are not shown under the name in the address.", self._on_names())
-        if self._alone and not comes_from_here(_client(request), request.scope["headers"]):
-            raise Refusal(403, "Without a token these pages are shown on their own machine only.", _SET_A_TOKEN)
-        if len(request.scope["query_string"]) > LONGEST_QUERY:
-            raise Refusal(414, "The address is longer than any that a page here makes.", "Take fewer filters.")
+    def _check_origin(self, request: Request) -> None:
+        """Refuse unknown host names and, without a token, other machines."""
+        headers = request.headers.getlist("host")
+        host = parse_host(headers[0]) if len(headers) == 1 else None
+        if host is None or not is_allowed_host(host, self._hosts, local_only=self._local_only):
+            step = _LOCAL_HOSTS if self._local_only else _ALLOW_HOST
+            raise http_error(403, "The dashboard is not available under this host name.", step)
+        client = None if request.client is None else (request.client.host, request.client.port)
+        if self._local_only and not is_from_this_machine(client, request.scope["headers"]):
+            raise http_error(403, "Without a token, the dashboard is available on its own machine only.", _SET_TOKEN)
+        if len(request.scope["query_string"]) > MAX_QUERY_LENGTH:
+            raise http_error(414, "The URL is too long.", "Use fewer filters.")
 
-    def _on_names(self) -> str:
-        if self._alone:
-            return "Ask for them as http://localhost or http://127.0.0.1; another name needs a token and --host-name."
-        return "Name it where the dashboard is started: germane serve --host-name NAME, or the setting host_names."
-
-    def _shows_token(self, request: Request, *, needed: bool) -> bool:
-        """Return whether the token itself was shown, which no other site can have a browser do.
+    def _check_token(self, request: Request, *, required: bool) -> bool:
+        """Return whether the request itself carries the token, which other sites cannot make a browser do.
 
         Raises:
-            Refusal: it is needed, and neither it nor a session of somebody who gave it was shown.
+            HTTPException: The token is wrong, or it is required and there is neither a token nor a valid session.
         """
-        if not self._seals.asks or self._seals.admits(request.cookies.get(ADMISSION, ""), self._desk.now()):
+        session = request.cookies.get(SESSION_COOKIE, "")
+        if not self._signer.requires_token or self._signer.is_valid_session(session, self._context.now()):
             return False
-        scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+        scheme, _, presented = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            self._check_token(request, shown.strip())
+            address = client_address(request)
+            check_throttle(self._throttle, address)
+            if not self._signer.is_token(presented.strip()):
+                self._throttle.record_failure(address)
+                step = "Use the setting dashboard_token of the process that serves the dashboard."
+                raise http_error(401, "The token is wrong.", step, headers=_BEARER)
             return True
-        if needed:
-            step = "Programs send it as the header Authorization: Bearer; people sign in at /login."
-            raise Refusal(401, "These pages are shown to who has the token.", step, headers=_BEARER)
+        if required:
+            step = "Programs send the header Authorization: Bearer TOKEN. People sign in at /login."
+            raise http_error(401, "The dashboard requires a token.", step, headers=_BEARER)
         return False
 
-    def _check_token(self, request: Request, shown: str) -> None:
-        address = address_of(request)
-        check_attempts(self._attempts, address)
-        if not self._seals.fits(shown):
-            self._attempts.note(address)
-            raise Refusal(401, "That is not the token.", "It is the setting token of this process.", headers=_BEARER)
+    def _load_session(self, request: Request) -> tuple[LoginSession, bool]:
+        """Return the session that forms belong to, and whether the browser does not know it yet."""
+        cookie, visitor = request.cookies.get(SESSION_COOKIE, ""), request.cookies.get(VISITOR_COOKIE, "")
+        if self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now()):
+            return LoginSession(cookie, self._signer.create_form_token(cookie)), False
+        is_new = not _VISITOR_ID.fullmatch(visitor)
+        visitor = secrets.token_urlsafe(24) if is_new else visitor
+        return LoginSession(visitor, self._signer.create_form_token(visitor)), is_new
 
-    def _visit(self, request: Request) -> tuple[Visit, bool]:
-        """Return to what forms belong, and whether the browser does not know of it yet."""
-        session, name = request.cookies.get(ADMISSION, ""), request.cookies.get(VISIT, "")
-        if self._seals.asks and self._seals.admits(session, self._desk.now()):
-            return Visit(session, self._seals.form_seal(session)), False
-        if _VISIT_NAME.fullmatch(name):
-            return Visit(name, self._seals.form_seal(name)), False
-        name = secrets.token_urlsafe(24)
-        return Visit(name, self._seals.form_seal(name)), True
-
-    async def _check_write(self, request: Request, visit: Visit, receive: Receive, *, by_token: bool) -> None:
-        """Refuse what a page of ours cannot have sent, and what may not be written."""
-        if self._desk.read_only and path_of(request.scope) not in _ENTRANCE:
-            raise Refusal(403, "Nothing can be changed here: this dashboard is read only.", _NOT_READ_ONLY)
+    async def _check_form(self, request: Request, session: LoginSession, receive: Receive, *, has_token: bool) -> None:
+        """Read a form. Refuse forms that our pages did not send, and changes to a read-only dashboard."""
+        if self._context.read_only and path_of(request.scope) not in _LOGIN_PATHS:
+            raise http_error(403, "This dashboard is read-only.", _READ_ONLY)
         headers = request.headers
-        if is_foreign(headers.get("origin"), headers.get("sec-fetch-site"), headers.get("host", "")):
-            raise Refusal(403, "That form was sent by a page of another site.", "Do it on the page here.")
-        visit.form = await read_form(request.scope, receive)
-        seal = visit.form.pop(NAME, "")
-        if not by_token and not self._seals.is_form_seal(visit.name, seal):
-            raise Refusal(
-                403, "That form is too old, or is not of this page.", "Go back, reload the page, do it again."
-            )
+        if is_cross_site(headers.get("origin"), headers.get("sec-fetch-site"), headers.get("host", "")):
+            raise http_error(403, "The form was sent by a page of another site.", "Use the form on the page here.")
+        session.form = await read_form(request.scope, receive)
+        form_token = session.form.pop(CSRF_FIELD, "")
+        if not has_token and not self._signer.is_form_token(session.id, form_token):
+            raise http_error(403, "The form has expired.", "Go back, reload the page, and send the form again.")
 
-    def _remembering(self, request: Request, visit: Visit, send: Send) -> Send:
-        """Return a ``send`` that has the browser remember the visit, where a form was shown."""
+    def _with_visitor_cookie(self, request: Request, session: LoginSession, send: Send) -> Send:
+        """Return a ``send`` that sets the visitor cookie if the response contains a form."""
 
-        async def with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start" and visit.sealed:
-                made = cookie(request.scope, VISIT, visit.name, LIFETIME)
-                MutableHeaders(scope=message).append("Set-Cookie", made)
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start" and session.has_form:
+                header = set_cookie_header(request.scope, VISITOR_COOKIE, session.id, SESSION_LIFETIME)
+                MutableHeaders(scope=message).append("Set-Cookie", header)
             await send(message)
 
-        return with_cookie
+        return send_with_cookie
 
-    def _refuse(self, request: Request, refusal: Refusal) -> Response:
-        if refusal.status == 401 and request.method in _READS and wants_page(request):
-            return RedirectResponse(f"{root_of(request.scope)}/login{_and_back(request)}", 303)
-        return refused(request, self._desk, refusal)
-
-
-_BEARER: Final = {"WWW-Authenticate": "Bearer"}
-_SET_A_TOKEN: Final = "Give it one where it is started: the setting token, or create_app(token=...)."  # noqa: S105
-_NOT_READ_ONLY: Final = "Do it where germane serve runs without --read-only, or by the command line."
+    def _reject(self, request: Request, error: HTTPException) -> Response:
+        if error.status_code != 401 or request.method not in _SAFE_METHODS or not accepts_html(request):
+            return error_response(request, self._context, error)
+        query = request.scope["query_string"].decode("latin-1")
+        here = quote(path_of(request.scope)) + (f"?{query}" if query else "")
+        back = f"?next={quote(here, safe='')}" if here != "/" and is_local_path(here) else ""
+        return RedirectResponse(f"{root_of(request.scope)}/login{back}", 303)
 
 
-def address_of(request: Request) -> str:
-    """Return from where a request comes."""
-    client = _client(request)
-    return "" if client is None else client[0]
+def client_address(request: Request) -> str:
+    """Return the address of the client; empty if unknown."""
+    return "" if request.client is None else request.client.host
 
 
-def check_attempts(attempts: Attempts, address: str) -> None:
-    """Return unless too many wrong tokens were shown.
-
-    Raises:
-        Refusal: they were; says when to come again.
-    """
-    if seconds := attempts.wait(address):
-        step = f"Come again in {seconds} s."
-        raise Refusal(429, "Too many wrong tokens were shown.", step, headers={"Retry-After": str(seconds)})
-
-
-def _client(request: Request) -> tuple[str, int] | None:
-    return None if request.client is None else (request.client.host, request.client.port)
-
-
-def _is_open(path: str) -> bool:
-    return path == "/login" or path.startswith("/static/")
-
-
-def _and_back(request: Request) -> str:
-    query = request.scope["query_string"].decode("latin-1")
-    here = quote(path_of(request.scope)) + (f"?{query}" if query else "")
-    return f"?next={quote(here, safe='')}" if here != "/" and is_local(here) else ""
+def check_throttle(throttle: LoginThrottle, address: str) -> None:
+    """Raise 429 with ``Retry-After`` if an address presented too many wrong tokens."""
+    if seconds := throttle.seconds_to_wait(address):
+        headers = {"Retry-After": str(seconds)}
+        raise http_error(429, "Too many wrong tokens.", f"Try again in {seconds} s.", headers=headers)

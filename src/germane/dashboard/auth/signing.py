@@ -1,4 +1,8 @@
-"""Seals: values that go to a browser and must come back as they were, and those who were let in by a token."""
+"""Signed session cookies and form tokens.
+
+Starlette's SessionMiddleware is not used: it cannot limit cookies to the prefix of a mounted application, set Secure
+per request, or tell time by another clock.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,21 @@ from typing import Final
 
 from pydantic import SecretStr
 
-LIFETIME: Final = timedelta(days=7)
-"""For so long somebody who gave the token is let in without it."""
+SESSION_LIFETIME: Final = timedelta(days=7)
+SESSION_COOKIE: Final = "germane_session"
+"""Of a visitor who presented the token."""
+VISITOR_COOKIE: Final = "germane_visit"
+"""Ties forms to a browser if no token is required."""
 
 
-class Seals:
-    """Seals of one token; without a token of one process.
+class Signer:
+    """Signs with a key derived from the token; without a token, with a random key of this process.
 
-    With a token the key is made from it, so that any number of processes accept each other's seals, also after a
-    restart. What is sealed says nothing of the token.
+    Processes with the same token accept each other's signatures, also after a restart. Signatures do not reveal the
+    token.
 
     Args:
-        token: What machines and people show; None where nobody has to.
+        token: The token that visitors must present; None if none is required.
     """
 
     def __init__(self, token: SecretStr | None) -> None:
@@ -30,33 +37,33 @@ class Seals:
         self._key = hmac.digest(secret, b"germane dashboard", hashlib.sha256)
 
     @property
-    def asks(self) -> bool:
-        """Whether a token has to be shown."""
+    def requires_token(self) -> bool:
+        """Whether visitors must present a token."""
         return self._token is not None
 
-    def fits(self, shown: str) -> bool:
-        """Whether this is the token; takes as long for one wrong token as for another."""
-        return self._token is not None and hmac.compare_digest(shown.encode("utf-8", "replace"), self._token)
+    def is_token(self, presented: str) -> bool:
+        """Whether this is the token. Compares in constant time."""
+        return self._token is not None and hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
-    def admission(self, now: datetime) -> str:
-        """Return what a browser keeps of somebody who gave the token: when it ends, at random, sealed."""
-        said = f"{int((now + LIFETIME).timestamp())}.{secrets.token_urlsafe(12)}"
-        return f"{said}.{self._seal('admission', said)}"
+    def create_session(self, now: datetime) -> str:
+        """Return a session cookie's value: expiry, random id, signature."""
+        payload = f"{int((now + SESSION_LIFETIME).timestamp())}.{secrets.token_urlsafe(12)}"
+        return f"{payload}.{self._sign('admission', payload)}"
 
-    def admits(self, shown: str, now: datetime) -> bool:
-        """Whether it was made by :meth:`admission`, and has not ended."""
-        said, _, seal = shown.rpartition(".")
-        if not hmac.compare_digest(seal.encode("utf-8", "replace"), self._seal("admission", said).encode()):
+    def is_valid_session(self, cookie: str, now: datetime) -> bool:
+        """Whether a cookie's value was made by :meth:`create_session` and has not expired."""
+        payload, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign("admission", payload).encode()):
             return False
-        return now.timestamp() < int(said.partition(".")[0])
+        return now.timestamp() < int(payload.partition(".")[0])
 
-    def form_seal(self, visit: str) -> str:
-        """Return what the forms of a visit carry, so that no other site can have made them."""
-        return self._seal("form", visit)
+    def create_form_token(self, session_id: str) -> str:
+        """Return the CSRF token of a session's forms."""
+        return self._sign("form", session_id)
 
-    def is_form_seal(self, visit: str, shown: str) -> bool:
-        """Whether a form came from a page that was shown on this visit."""
-        return hmac.compare_digest(shown.encode("utf-8", "replace"), self.form_seal(visit).encode())
+    def is_form_token(self, session_id: str, presented: str) -> bool:
+        """Whether a CSRF token belongs to a session. Compares in constant time."""
+        return hmac.compare_digest(presented.encode("utf-8", "replace"), self.create_form_token(session_id).encode())
 
-    def _seal(self, purpose: str, said: str) -> str:
-        return hmac.new(self._key, f"{purpose}\n{said}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    def _sign(self, purpose: str, payload: str) -> str:
+        return hmac.new(self._key, f"{purpose}\n{payload}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.exposition import ROUTES, exposition_of
+from germane.dashboard.metrics.collector import DatabaseCollector
+from germane.dashboard.metrics.exposition import ROUTES, metrics_exposition
 
-__all__ = ["ROUTES", "exposition_of"]
+__all__ = ["ROUTES", "DatabaseCollector", "metrics_exposition"]

@@ -1,4 +1,4 @@
-"""The gauges of a database in the terms of Prometheus: names, help and labels."""
+"""Prometheus metric families: names, help texts, labels, and limits on the number of series."""
 
 from __future__ import annotations
 
@@ -10,274 +10,277 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 
-from germane.baseline import OTHER
-from germane.dashboard.metrics.snapshot import Readings
+from germane.baseline import POOLED_ROUTE
 
 if TYPE_CHECKING:
-    from germane.storage import Coverage, Estimate, Overall, RouteSummary, ServiceSummary
+    from germane.alert import Alert
+    from germane.storage import (
+        Backlog,
+        BaselineVersion,
+        BudgetDay,
+        Coverage,
+        Estimate,
+        RouteSummary,
+        ServiceSummary,
+        WindowSummary,
+    )
 
+MAX_ROUTES: Final = 200
+"""Of all services together: those with the most exchanges in the longest window."""
+MAX_SCORERS: Final = 20
+"""Those with the most exchanges in the longest window."""
+MAX_ROUTE_SCORERS: Final = 600
+"""Pairs of route and scorer, each with about fifty series."""
+MAX_FINGERPRINTS: Final = 2
+"""Per route, scorer and window: the newest, and the one before."""
+MAX_NAME_LENGTH: Final = 500
+"""Longer names are dropped, because truncated they could equal another one."""
+MAX_ALERT_GROUPS: Final = 200
+"""Groups of open alerts, oldest first."""
+RouteScorer = tuple[str, str, str]
+"""Service, route and scorer. The scorer is empty for exchanges dropped before any scorer was known."""
+Sample = tuple[Sequence[str], float]
+"""Label values and value."""
+_Name = TypeVar("_Name", bound=tuple[str, ...])
+_Summary = TypeVar("_Summary", "RouteSummary", "ServiceSummary")
 
-ROUTES: Final = 200
-"""Of all services together: those with most exchanges in the longest window."""
-SCORERS: Final = 20
-"""Those with most exchanges in the longest window."""
-LINES: Final = 600
-"""Routes of scorers, each with some fifty samples."""
-FINGERPRINTS: Final = 2
-"""Of one line in one window: the newest, and the one before."""
-LONGEST: Final = 500
-"""Characters of a name: a longer one is left out, for cut short it might be another's."""
-ALERTS: Final = 200
-"""Groups of open alerts: those that began first."""
-Place = tuple[str, str]
-"""Service and route."""
-Line = tuple[str, str, str]
-"""Service, route and scorer; an empty scorer where exchanges were dropped before one was known."""
-
-
-Name = TypeVar("Name", bound=tuple[str, ...])
-Summary = TypeVar("Summary", "RouteSummary", "ServiceSummary")
+_ROUTE_LABELS: Final = ("service", "route", "scorer", "fingerprint", "newest", "window")
+_SERVICE_LABELS: Final = ("service", "scorer", "fingerprint", "newest", "window")
+_COUNT_LABELS: Final = ("service", "route", "scorer", "window")
+_ALERT_LABELS: Final = ("service", "route", "scorer", "rule", "severity", "state")
+_BY_ANSWER_TIME: Final = "by the time of the answer, weighted by sampling probability"
+_AT_SCORING_TIME: Final = "The histogram germane_evaluation_score counts at scoring time, unweighted."
+_MIN_SAMPLES: Final = "No sample below 20 scores."
+_ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
+    "score_mean": (
+        f"Mean score{{scope}} in [-1, 1], {_BY_ANSWER_TIME}. {_AT_SCORING_TIME} {_MIN_SAMPLES}",
+        lambda estimate: estimate.mean,
+    ),
+    "score_mean_ci_lower": (
+        f"Lower end of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        lambda estimate: estimate.interval and estimate.interval[0],
+    ),
+    "score_mean_ci_upper": (
+        f"Upper end of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        lambda estimate: estimate.interval and estimate.interval[1],
+    ),
+    "score_correlation": (
+        "Correlation of scores and local scores{scope}, used to correct the mean. No sample without a correction.",
+        lambda estimate: estimate.correlation,
+    ),
+    "low_ratio": (
+        f"Share of answers in the lowest band{{scope}} in [0, 1], {_BY_ANSWER_TIME}. {_MIN_SAMPLES}",
+        lambda estimate: estimate.low_share,
+    ),
+    "noncommittal_ratio": (
+        f"Share of refusals{{scope}} in [0, 1], {_BY_ANSWER_TIME}. {_MIN_SAMPLES}",
+        lambda estimate: estimate.noncommittal_share,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What is shown, and how much is not."""
+class MetricsSnapshot:
+    """The database at one moment."""
 
-    lines: frozenset[Line] = frozenset()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many, of routes, of scorers, and of routes of scorers."""
-
-    def hold(self, found: Coverage | RouteSummary) -> bool:
-        """Whether it is of a route and a scorer that are shown."""
-        return (found.service, found.route, found.scorer) in self.lines
-
-    def routes(self, found: Iterable[RouteSummary]) -> list[RouteSummary]:
-        """Return of each service, route and scorer that is shown the newest fingerprints."""
-        return _newest(filter(self.hold, found), lambda one: (one.service, one.route, one.scorer))
-
-    def services(self, found: Iterable[ServiceSummary]) -> list[ServiceSummary]:
-        """Return of each service and scorer that is shown the newest fingerprints."""
-        known = {(service, scorer) for service, _, scorer in self.lines}
-        shown = (one for one in found if (one.service, one.scorer) in known)
-        return _newest(shown, lambda one: (one.service, one.scorer))
+    windows: Mapping[str, WindowSummary]
+    """By name, shortest first."""
+    backlog: Backlog
+    spent: BudgetDay
+    """Of the day in UTC."""
+    shares: Mapping[str, float]
+    """Shares of the day's budget, by limit; empty without one."""
+    alerts: tuple[Alert, ...]
+    """Open ones, oldest first."""
+    baselines: tuple[BaselineVersion, ...]
+    """Active ones of whole services."""
 
 
-def _newest(found: Iterable[Summary], named: Callable[[Summary], tuple[str, ...]]) -> list[Summary]:
-    groups: dict[tuple[str, ...], list[Summary]] = {}
-    for one in found:
-        groups.setdefault(named(one), []).append(one)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesLimits:
+    """The pairs of route and scorer that have series, and the number of those that were dropped."""
+
+    route_scorers: frozenset[RouteScorer] = frozenset()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """By dimension: routes, scorers, and pairs of both."""
+
+    def includes(self, group: Coverage | RouteSummary) -> bool:
+        """Whether a group's route and scorer have series."""
+        return (group.service, group.route, group.scorer) in self.route_scorers
+
+    def routes(self, groups: Iterable[RouteSummary]) -> list[RouteSummary]:
+        """Return the newest fingerprints of each route and scorer with series."""
+        return _newest(filter(self.includes, groups), lambda group: (group.service, group.route, group.scorer))
+
+    def services(self, groups: Iterable[ServiceSummary]) -> list[ServiceSummary]:
+        """Return the newest fingerprints of each service and scorer with series."""
+        included = {(service, scorer) for service, _, scorer in self.route_scorers}
+        shown = (group for group in groups if (group.service, group.scorer) in included)
+        return _newest(shown, lambda group: (group.service, group.scorer))
+
+
+def _newest(summaries: Iterable[_Summary], key: Callable[[_Summary], tuple[str, ...]]) -> list[_Summary]:
+    groups: dict[tuple[str, ...], list[_Summary]] = {}
+    for summary in summaries:
+        groups.setdefault(key(summary), []).append(summary)
     ordered = (sorted(group, key=lambda one: (one.newest, one.latest), reverse=True) for group in groups.values())
-    return [one for group in ordered for one in islice(group, FINGERPRINTS)]
+    return [summary for group in ordered for summary in islice(group, MAX_FINGERPRINTS)]
 
 
-def bounds_of(readings: Readings) -> Bounds:
-    """Return what is shown of these readings; equally busy ones go by name, so that the next scrape shows the same."""
-    longest = list(readings.windows.values())[-1]
-    lines: Counter[Line] = Counter()
-    for one in filter(is_told, longest.coverage):
-        lines[one.service, one.route, one.scorer] += one.seen
-    for mean in longest.routes:  # also where exchanges are not counted
-        lines[mean.service, mean.route, mean.scorer] += 0
-    places = _most(_sums(lines, lambda line: line[:2]), ROUTES)
-    scorers = _most(_sums(lines, lambda line: line[2:]), SCORERS)
-    both = Counter({line: lines[line] for line in lines if line[:2] in places[0] and line[2:] in scorers[0]})
-    shown = _most(both, LINES)
-    out = {"routes": places[1], "scorers": scorers[1], "routes_of_scorers": len(lines) - len(shown[0])}
-    return Bounds(lines=shown[0], left_out=out)
+def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
+    """Return the busiest routes and scorers. Ties are broken by name, so that every scrape has the same series."""
+    longest = list(snapshot.windows.values())[-1]
+    seen: Counter[RouteScorer] = Counter()
+    for coverage in filter(_has_exchanges, longest.coverage):
+        seen[coverage.service, coverage.route, coverage.scorer] += coverage.seen
+    for mean in longest.routes:  # imported scores have no counted exchanges
+        seen[mean.service, mean.route, mean.scorer] += 0
+    by_route: Counter[tuple[str, str]] = Counter()
+    by_scorer: Counter[tuple[str]] = Counter()
+    for (service, route, scorer), count in seen.items():
+        by_route[service, route] += count
+        by_scorer[scorer,] += count
+    routes, routes_dropped = _busiest(by_route, MAX_ROUTES)
+    scorers, scorers_dropped = _busiest(by_scorer, MAX_SCORERS)
+    pairs = Counter({key: count for key, count in seen.items() if key[:2] in routes and key[2:] in scorers})
+    shown, _ = _busiest(pairs, MAX_ROUTE_SCORERS)
+    dropped = {"routes": routes_dropped, "scorers": scorers_dropped, "routes_of_scorers": len(seen) - len(shown)}
+    return SeriesLimits(route_scorers=shown, dropped=dropped)
 
 
-def is_told(found: Coverage) -> bool:
-    """Whether there is something to tell: a route that was only declared has seen nothing."""
-    return bool(found.scorer or found.seen)
+def _has_exchanges(coverage: Coverage) -> bool:
+    """Whether there is anything to count: a route that was only declared has no exchange."""
+    return bool(coverage.scorer or coverage.seen)
 
 
-def _sums(lines: Mapping[Line, int], named: Callable[[Line], Name]) -> Counter[Name]:
-    found: Counter[Name] = Counter()
-    for line, seen in lines.items():
-        found[named(line)] += seen
-    return found
-
-
-def _most(counts: Mapping[Name, int], limit: int) -> tuple[frozenset[Name], int]:
-    """Return the busiest, and how many are left out."""
-    short = [name for name in counts if len("".join(name)) <= LONGEST]
-    shown = sorted(short, key=lambda name: (-counts[name], name))[:limit]
+def _busiest(counts: Mapping[_Name, int], limit: int) -> tuple[frozenset[_Name], int]:
+    """Return the names with the highest counts, and the number of the others."""
+    usable = [name for name in counts if len("".join(name)) <= MAX_NAME_LENGTH]
+    shown = sorted(usable, key=lambda name: (-counts[name], name))[:limit]
     return frozenset(shown), len(counts) - len(shown)
 
 
-BY_ANSWER: Final = "by the time of the answer, weighted by how answers were sampled"
-AT_SCORING: Final = "the histogram rag_evaluation_score counts at scoring time, unweighted"
-ENOUGH: Final = "absent under 20 scores"
-OF_ROUTES: Final = ("service", "route", "scorer", "fingerprint", "newest", "window")
-OF_SERVICES: Final = ("service", "scorer", "fingerprint", "newest", "window")
-OF_COUNTS: Final = ("service", "route", "scorer", "window")
-OF_ALERTS: Final = ("service", "route", "scorer", "rule", "severity", "state")
-MEANS: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
-    "score_mean": (
-        f"Mean score{{of}}, in [-1, 1], {BY_ANSWER}; {AT_SCORING}; {ENOUGH}",
-        lambda one: one.mean,
-    ),
-    "score_mean_lower": (
-        f"Lower end of the 95 % interval of the mean score{{of}}; {ENOUGH}",
-        lambda one: one.interval and one.interval[0],
-    ),
-    "score_mean_upper": (
-        f"Upper end of the 95 % interval of the mean score{{of}}; {ENOUGH}",
-        lambda one: one.interval and one.interval[1],
-    ),
-    "score_correlation": (
-        "Correlation of score and free local score{of}, by which the mean is corrected; absent where it is not",
-        lambda one: one.correlation,
-    ),
-    "low_ratio": (
-        f"Share of answers in the lowest band{{of}}, in [0, 1], {BY_ANSWER}; {ENOUGH}",
-        lambda one: one.low_share,
-    ),
-    "noncommittal_ratio": (
-        f"Share of answers that did not answer{{of}}, in [0, 1], {BY_ANSWER}; {ENOUGH}",
-        lambda one: one.noncommittal_share,
-    ),
-}
-Row = tuple[Sequence[str], float]
-
-
-def families(readings: Readings) -> Iterator[GaugeMetricFamily]:
-    """Return all gauges of a database that answered; what is not known has no sample, and is never 0."""
-    bounds = bounds_of(readings)
-    yield from _of_windows(readings)
-    yield from _of_means(readings, bounds)
-    yield from _of_counts(readings, bounds)
-    yield _of_baselines(readings, bounds)
-    yield _of_alerts(readings)
-    yield from _of_the_queue(readings)
-    yield from _of_spending(readings)
+def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
+    """Yield all gauges of a database. Unknown values have no sample; they are never 0."""
+    limits = choose_series(snapshot)
+    for end, attribute in (("begin", "since"), ("end", "until")):
+        samples = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
+        help_text = f"Unix time of the {end} of a window: begin <= time of the answer < end."
+        yield _family(f"germane_window_{end}_timestamp_seconds", help_text, ("window",), samples)
+    yield from _mean_families(snapshot, limits)
+    yield from _count_families(snapshot, limits)
+    yield _baseline_family(snapshot, limits)
+    groups = Counter(
+        (alert.service, alert.route or "", alert.scorer or "", alert.rule, alert.severity, alert.state)
+        for alert in snapshot.alerts
+    )
+    help_text = "Open alerts by rule, severity and state. No sample without an open alert."
+    yield _family("germane_alerts_open", help_text, _ALERT_LABELS, islice(groups.items(), MAX_ALERT_GROUPS))
+    yield from _queue_families(snapshot)
+    yield from _usage_families(snapshot)
     yield _family(
-        "germane_left_out",
-        "What has no series, for there is too much: the least busy routes and scorers of the longest window",
+        "germane_series_dropped",
+        "Routes, scorers and pairs of both without series, because the number of series is limited to the busiest.",
         ("what",),
-        (((what,), number) for what, number in bounds.left_out.items()),
+        (((dimension,), number) for dimension, number in limits.dropped.items()),
     )
 
 
-def _family(name: str, said: str, labels: Sequence[str], rows: Iterable[Row]) -> GaugeMetricFamily:
-    made = GaugeMetricFamily(name, said, labels=labels)
-    for values, number in rows:
-        made.add_metric(values, number)
-    return made
+def _family(name: str, help_text: str, labels: Sequence[str], samples: Iterable[Sample]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, help_text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
 
 
-def _of_windows(readings: Readings) -> Iterator[GaugeMetricFamily]:
-    for end, of in (("begin", "since"), ("end", "until")):
-        rows = [((name,), getattr(window, of).timestamp()) for name, window in readings.windows.items()]
-        said = f"Where a window {end}s, in seconds since 1970: begin <= time of the answer < end"
-        yield _family(f"germane_window_{end}_timestamp_seconds", said, ("window",), rows)
+def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[GaugeMetricFamily]:
+    routes: list[tuple[Sequence[str], Estimate]] = []
+    services: list[tuple[Sequence[str], Estimate]] = []
+    for name, window in snapshot.windows.items():
+        for route in limits.routes(window.routes):
+            newest = str(route.newest).lower()
+            routes.append(((route.service, route.route, route.scorer, route.fingerprint, newest, name), route))
+        for service in limits.services(window.services):
+            newest = str(service.newest).lower()
+            services.append(((service.service, service.scorer, service.fingerprint, newest, name), service))
+    for prefix, scope, labels, estimates in (
+        ("germane_", "", _ROUTE_LABELS, routes),
+        ("germane_service_", " over all routes of a service", _SERVICE_LABELS, services),
+    ):
+        help_text = f"Number of scores behind a mean{scope}, by the time of the answer."
+        yield _family(f"{prefix}scores", help_text, labels, ((values, one.n) for values, one in estimates))
+        for name, (template, value_of) in _ESTIMATES.items():
+            numbers = [(values, value_of(one)) for values, one in estimates if one.has_min_samples]
+            samples = [(values, number) for values, number in numbers if number is not None]
+            yield _family(prefix + name, template.format(scope=scope), labels, samples)
 
 
-def _of_means(readings: Readings, bounds: Bounds) -> Iterator[GaugeMetricFamily]:
-    of_routes = [
-        ((one.service, one.route, *_of_judge(one), name), one)
-        for name, window in readings.windows.items()
-        for one in bounds.routes(window.routes)
-    ]
-    of_services = [
-        ((one.service, *_of_judge(one), name), one)
-        for name, window in readings.windows.items()
-        for one in bounds.services(window.services)
-    ]
-    yield from _judged("germane_", "", OF_ROUTES, of_routes)
-    yield from _judged("germane_service_", " over all routes of a service", OF_SERVICES, of_services)
+def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[GaugeMetricFamily]:
+    def covered(window: WindowSummary) -> Iterator[Coverage]:
+        return (one for one in window.coverage if _has_exchanges(one) and limits.includes(one))
 
-
-def _of_judge(found: RouteSummary | ServiceSummary) -> tuple[str, str, str]:
-    return found.scorer, found.fingerprint, str(found.newest).lower()
-
-
-def _judged(
-    prefix: str, of: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], Estimate]]
-) -> Iterator[GaugeMetricFamily]:
-    said = f"Scores that a mean is made from{of}, by the time of the answer"
-    yield _family(f"{prefix}scores", said, names, ((labels, one.n) for labels, one in found))
-    for name, (said, value) in MEANS.items():
-        values = [(labels, value(one)) for labels, one in found if one.enough]
-        rows = [(labels, number) for labels, number in values if number is not None]
-        yield _family(prefix + name, said.format(of=of), names, rows)
-
-
-def _of_counts(readings: Readings, bounds: Bounds) -> Iterator[GaugeMetricFamily]:
-    said = "Exchanges of a scorer by what became of them: scored, skipped, failed or pending, with the reason"
+    outcomes: list[Sample] = []
+    seen: list[Sample] = []
+    for name, window in snapshot.windows.items():
+        for counts in covered(window):
+            labels = (counts.service, counts.route, counts.scorer, name)
+            seen.append((labels, counts.seen))
+            outcomes += [((*labels, "scored", ""), counts.scored), ((*labels, "pending", ""), counts.pending)]
+            for outcome, reasons in (("skipped", counts.skipped), ("failed", counts.failed)):
+                outcomes += [((*labels, outcome, reason), number) for reason, number in reasons.items()]
     yield _family(
         "germane_exchanges",
-        f"{said}; they sum up to germane_exchanges_seen",
-        (*OF_COUNTS, "outcome", "reason"),
-        (row for name, window in readings.windows.items() for row in _ended(name, window, bounds)),
+        "Exchanges by outcome for a scorer: scored, skipped, failed or pending, with the reason. "
+        "They add up to germane_exchanges_seen.",
+        (*_COUNT_LABELS, "outcome", "reason"),
+        outcomes,
     )
     yield _family(
         "germane_exchanges_seen",
-        "Exchanges that a scorer was to score; without a scorer those that were dropped before one was known",
-        OF_COUNTS,
-        (
-            ((one.service, one.route, one.scorer, name), one.seen)
-            for name, window in readings.windows.items()
-            for one in _held(window, bounds)
-        ),
+        "Exchanges for a scorer. Without a scorer, exchanges dropped before any scorer was known.",
+        _COUNT_LABELS,
+        seen,
     )
 
 
-def _held(window: Overall, bounds: Bounds) -> Iterator[Coverage]:
-    return (one for one in window.coverage if is_told(one) and bounds.hold(one))
-
-
-def _ended(name: str, window: Overall, bounds: Bounds) -> Iterator[Row]:
-    for one in _held(window, bounds):
-        labels = (one.service, one.route, one.scorer, name)
-        yield (*labels, "scored", ""), one.scored
-        yield (*labels, "pending", ""), one.pending
-        for outcome, reasons in (("skipped", one.skipped), ("failed", one.failed)):
-            for reason, number in reasons.items():
-                yield (*labels, outcome, reason), number
-
-
-def _of_baselines(readings: Readings, bounds: Bounds) -> GaugeMetricFamily:
-    rows = [
-        ((one.key.service, route, one.key.scorer, one.key.fingerprint), known.mean)
-        for one in readings.baselines
-        if one.baseline is not None
-        for route, known in one.baseline.routes.items()
-        if route != OTHER and (one.key.service, route, one.key.scorer) in bounds.lines
+def _baseline_family(snapshot: MetricsSnapshot, limits: SeriesLimits) -> GaugeMetricFamily:
+    samples = [
+        ((version.key.service, route, version.key.scorer, version.key.fingerprint), level.mean)
+        for version in snapshot.baselines
+        if version.baseline is not None
+        for route, level in version.baseline.routes.items()
+        if route != POOLED_ROUTE and (version.key.service, route, version.key.scorer) in limits.route_scorers
     ]
-    said = "Mean of the baseline in force, of routes that it knows by themselves; in [0, 1]"
-    return _family("germane_baseline_mean", said, ("service", "route", "scorer", "fingerprint"), rows)
+    help_text = "Mean of the active baseline in [0, 1], for routes with a level of their own."
+    return _family("germane_baseline_mean", help_text, ("service", "route", "scorer", "fingerprint"), samples)
 
 
-def _of_alerts(readings: Readings) -> GaugeMetricFamily:
-    counts = Counter(
-        (one.service, one.route or "", one.scorer or "", one.rule, one.severity, one.state) for one in readings.alerts
-    )
-    said = "Alerts that are not over, by rule, severity and state; no sample without any"
-    return _family("germane_alerts_open", said, OF_ALERTS, islice(counts.items(), ALERTS))
+def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
+    backlog = snapshot.backlog
+    counts = Counter({("", "undecided"): backlog.outstanding.undecided})
+    for tasks in backlog.outstanding.tasks:
+        counts[tasks.scorer, "candidate"] += tasks.candidates
+        counts[tasks.scorer, "ready"] += tasks.ready
+        counts[tasks.scorer, "postponed"] += tasks.postponed
+        counts[tasks.scorer, "running"] += tasks.running
+    help_text = "Waiting exchanges: undecided, or per scorer candidate, ready, postponed or running."
+    yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
+    lag = [((), backlog.lag.total_seconds())]
+    yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has waited for a score.", (), lag)
+    help_text = "Workers with a heartbeat within the setting task_lease."
+    yield _family("germane_workers", help_text, (), [((), backlog.workers)])
 
 
-def _of_the_queue(readings: Readings) -> Iterator[GaugeMetricFamily]:
-    left, backlog = readings.backlog.left, readings.backlog
-    counts = Counter({("", "undecided"): left.undecided})
-    for one in left.tasks:
-        states = {"candidate": one.candidates, "ready": one.ready, "postponed": one.postponed, "running": one.running}
-        counts.update({(one.scorer, state): number for state, number in states.items()})
-    said = "Exchanges that wait: undecided, then for each scorer candidate, ready, postponed or running"
-    yield _family("germane_queue_depth", said, ("scorer", "state"), counts.items())
-    said = "How long the oldest exchange has waited for a score"
-    yield _family("germane_queue_lag_seconds", said, (), [((), backlog.lag.total_seconds())])
-    said = "Processes that score, and told of themselves within the setting lease"
-    yield _family("germane_workers", said, (), [((), backlog.workers)])
-
-
-def _of_spending(readings: Readings) -> Iterator[GaugeMetricFamily]:
-    said = "Share of the day's budget that is spent, in [0, 1] or a little more; no sample without a budget"
-    yield _family(
-        "germane_budget_used_ratio", said, ("limit",), (((name,), one) for name, one in readings.shares.items())
-    )
-    spent = readings.spent
-    rows: list[Row] = [((), 0.0)] if readings.shares or spent.calls else []
-    for name, value in (("requests", spent.calls), ("tokens", spent.tokens), ("dollars", spent.usd)):
-        said = f"What the judge took of the day (UTC) under a budget, in {name}: it falls to 0 at midnight"
-        yield _family(f"germane_spent_today_{name}", said, (), [(labels, value) for labels, _ in rows])
+def _usage_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
+    spent = snapshot.spent
+    help_text = "Share of the day's budget that is used, in [0, 1] or slightly more. No sample without a budget."
+    samples = [((limit,), share) for limit, share in snapshot.shares.items()]
+    yield _family("germane_budget_used_ratio", help_text, ("limit",), samples)
+    is_known = bool(snapshot.shares or spent.requests)
+    for name, noun, value in (
+        ("judge_requests_today", "Judge requests", spent.requests),
+        ("judge_tokens_today", "Judge tokens", spent.tokens),
+        ("judge_cost_today_usd", "Judge cost in US dollars", spent.usd),
+    ):
+        help_text = f"{noun} of the day (UTC) under a budget. Resets to 0 at midnight."
+        yield _family(f"germane_{name}", help_text, (), [((), value)] if is_known else [])

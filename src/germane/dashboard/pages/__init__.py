@@ -1,3 +1,3 @@
-"""Pages, one module or package per page."""
+"""Pages: each module parses requests, loads a read model and renders a template."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signing in with the token, and out again."""
+"""Signing in with the token, and out."""
 
 from __future__ import annotations
 
@@ -8,51 +8,62 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from germane.dashboard.auth.login_throttle import Attempts
-from germane.dashboard.auth.middleware import address_of, check_attempts
-from germane.dashboard.auth.signing import LIFETIME, Seals
-from germane.dashboard.web.cookies import ADMISSION, cookie
+from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.middleware import check_throttle, client_address
+from germane.dashboard.auth.signing import SESSION_COOKIE, SESSION_LIFETIME, Signer
 from germane.dashboard.web.forms import form
+from germane.dashboard.web.preferences import set_cookie_header
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import is_local, root_of, screen
-from germane.insights.context import Desk
-
-_SEE_OTHER: Final = 303
+from germane.dashboard.web.urls import is_local_path, page_route, root_of
+from germane.insights import InsightContext
 
 
-def login(request: Request, desk: Desk) -> Response:
-    """Ask for the token, or look at the one that was given."""
-    seals: Seals = request.app.state.seals
-    if not seals.asks:
-        return RedirectResponse(f"{root_of(request.scope)}/", _SEE_OTHER)
-    return _enter(request, desk, seals) if request.method == "POST" else _ask(request, desk, seals)
+def login(request: Request, context: InsightContext) -> Response:
+    """Show the form, or check the token that was sent."""
+    signer: Signer = request.app.state.signer
+    root = root_of(request.scope)
+    if not signer.requires_token:
+        return RedirectResponse(f"{root}/", 303)
+    if request.method != "POST":
+        return _login_page(request, context, request.query_params.get("next", ""))
+    throttle: LoginThrottle = request.app.state.login_throttle
+    address, next_path = client_address(request), form(request).get("next", "")
+    check_throttle(throttle, address)
+    if not signer.is_token(form(request).get("token", "").strip()):
+        throttle.record_failure(address)
+        return _login_page(request, context, next_path, status_code=401, problem="The token is wrong.")
+    response = RedirectResponse(f"{root}{next_path if is_local_path(next_path) else '/'}", 303)
+    session = signer.create_session(context.now())
+    header = set_cookie_header(request.scope, SESSION_COOKIE, session, SESSION_LIFETIME)
+    response.headers.append("Set-Cookie", header)
+    return response
 
 
-def logout(request: Request, desk: Desk) -> Response:  # noqa: ARG001 - as all screens
-    """Have the browser forget that it may enter."""
-    answer = RedirectResponse(f"{root_of(request.scope)}/login", _SEE_OTHER)
-    answer.headers.append("Set-Cookie", cookie(request.scope, ADMISSION, "", timedelta()))
-    return answer
+def _login_page(
+    request: Request, context: InsightContext, next_path: str, *, status_code: int = 200, problem: str = ""
+) -> Response:
+    signer: Signer = request.app.state.signer
+    return render(
+        request,
+        context,
+        None,
+        "login.html",
+        status_code=status_code,
+        with_status=False,
+        next_path=next_path if is_local_path(next_path) else "",
+        problem=problem,
+        is_signed_in=signer.is_valid_session(request.cookies.get(SESSION_COOKIE, ""), context.now()),
+    )
 
 
-def _ask(request: Request, desk: Desk, seals: Seals, *, status: int = 200, problem: str = "") -> Response:
-    onward = request.query_params.get("next", "") if status == 200 else form(request).get("next", "")
-    entered = seals.admits(request.cookies.get(ADMISSION, ""), desk.now())
-    told = {"onward": onward if is_local(onward) else "", "problem": problem, "entered": entered}
-    return render(request, desk, None, "login.html", status=status, framed=False, **told)
+def logout(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
+    """Delete the session cookie."""
+    response = RedirectResponse(f"{root_of(request.scope)}/login", 303)
+    response.headers.append("Set-Cookie", set_cookie_header(request.scope, SESSION_COOKIE, "", timedelta()))
+    return response
 
 
-def _enter(request: Request, desk: Desk, seals: Seals) -> Response:
-    attempts: Attempts = request.app.state.attempts
-    address = address_of(request)
-    check_attempts(attempts, address)
-    if not seals.fits(form(request).get("token", "").strip()):
-        attempts.note(address)
-        return _ask(request, desk, seals, status=401, problem="That is not the token.")
-    onward = form(request).get("next", "")
-    answer = RedirectResponse(f"{root_of(request.scope)}{onward if is_local(onward) else '/'}", _SEE_OTHER)
-    answer.headers.append("Set-Cookie", cookie(request.scope, ADMISSION, seals.admission(desk.now()), LIFETIME))
-    return answer
-
-
-ROUTES = (screen("/login", login, methods=("GET", "POST")), screen("/logout", logout, methods=("POST",)))
+ROUTES: Final = (
+    page_route("/login", login, methods=("GET", "POST")),
+    page_route("/logout", logout, methods=("POST",)),
+)

@@ -1,85 +1,90 @@
-"""The first screen: is it worse, where, and since when."""
+"""The overview, and the first steps while nothing has been captured."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from germane.dashboard.pages.start import is_first_run, start
+from germane.dashboard.web.preferences import parse_view_params
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import root_of, screen
-from germane.insights.charts import Trend, points_of, small_chart, trend_figure
-from germane.insights.context import Desk
-from germane.insights.defaults import called
-from germane.insights.overview import Card, Overview, read
-from germane.insights.sampling_summary import sampling_rule
-from germane.insights.sentences import before_named
-from germane.insights.text import plain
-from germane.insights.window import View, view_of
+from germane.dashboard.web.urls import page_route, root_of
+from germane.insights import (
+    InsightContext,
+    TrendChart,
+    chart_points,
+    describe_period,
+    describe_sampling,
+    has_exchanges,
+    humanize,
+    load_onboarding,
+    load_overview,
+    scorer_title,
+    sparkline_svg,
+    trend_figure,
+)
 
 
-def overview(request: Request, desk: Desk) -> Response:
-    """Answer with the verdict, the trend, the routes and the worst answers."""
-    if is_first_run(request, desk):
-        return start(request, desk)
-    view = view_of(request, desk.now())
-    found = read(desk, view)
-    floor = -1.0 if any(one.mean < 0 for one in found.buckets) else 0.0
-    content: dict[str, Any] = {
-        "found": found,
-        "recent": found.recent,
-        "called": called(found.recent.scorer),
-        "before": before_of(found, view),
-        "sampling": sampling_rule(desk.settings, found.coverage),
-        "trend": _trend(found, view, root_of(request.scope)),
-        "cards": [
-            (card, _small(card, view, number, floor, found.usual_name)) for number, card in enumerate(found.cards)
-        ],
-        "scorers": found.recent.scorers,
-        "scorer": found.recent.scorer,
-    }
-    return render(request, desk, view, "overview.html", framed=False, frame=found.frame, **content)
-
-
-def before_of(found: Overview, view: View) -> str:
-    """Return what the last day is compared with: "baseline 2, 13 Nov to 18 Nov"."""
-    return "" if found.recent.before is None else before_named(found.recent.before, view)
-
-
-def _trend(found: Overview, view: View, root: str) -> Markup:
-    usual = found.recent.usual
-    return trend_figure(
-        Trend(
-            points=points_of(found.buckets),
-            since=view.since,
-            until=view.until,
-            bucket=view.bucket,
-            zone=view.zone,
-            baseline=usual.mean if usual is not None and usual.enough else None,
-            baseline_name=before_of(found, view),
-            marks=found.marks,
-            title=f"{plain(found.recent.scorer or 'scores')} over time",
-            name="trend",
-            root=root,
-        )
+def overview(request: Request, context: InsightContext) -> Response:
+    """Show the verdict, the trend, the routes and the worst answers."""
+    # Once something was captured, the database is not asked again.
+    is_started = request.app.state.is_started = getattr(request.app.state, "is_started", False) or has_exchanges(
+        context
     )
-
-
-def _small(card: Card, view: View, number: int, floor: float, name: str) -> Markup:
-    return small_chart(
-        points_of(card.buckets),
+    if not is_started:
+        return start(request, context)
+    view = parse_view_params(request, context.now())
+    overview = load_overview(context, view)
+    last_day = overview.last_day
+    reference, period = last_day.reference, last_day.reference_period
+    period_name = "" if period is None else describe_period(period, view)
+    trend = TrendChart(
+        points=chart_points(overview.buckets),
         since=view.since,
         until=view.until,
         bucket=view.bucket,
-        baseline=card.usual,
-        baseline_name=name,
-        title=f"Scores of {card.route}",
-        name=f"route-{number}",
-        floor=floor,
+        zone=view.zone,
+        baseline=reference.mean if reference is not None and reference.has_min_samples else None,
+        baseline_name=period_name,
+        markers=overview.markers,
+        title=f"{humanize(last_day.scorer or 'scores')} over time",
+        name="trend",
+        root=root_of(request.scope),
     )
+    cards = []
+    for index, card in enumerate(overview.cards):
+        chart = sparkline_svg(
+            chart_points(card.buckets),
+            since=view.since,
+            until=view.until,
+            bucket=view.bucket,
+            baseline=card.reference_mean,
+            baseline_name=overview.reference_name,
+            title=f"Scores of {card.route}",
+            name=f"route-{index}",
+            floor=-1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0,
+        )
+        cards.append((card, chart))
+    content: dict[str, Any] = {
+        "overview": overview,
+        "last_day": last_day,
+        "scorer_title": scorer_title(last_day.scorer),
+        "period_name": period_name,
+        "sampling": describe_sampling(context.settings, overview.coverage),
+        "trend": trend_figure(trend),
+        "cards": cards,
+        "scorers": last_day.scorers,
+        "scorer": last_day.scorer,
+        "status": overview.status,
+    }
+    return render(request, context, view, "overview.html", with_status=False, **content)
 
 
-ROUTES = (screen("/", overview),)
+def start(request: Request, context: InsightContext) -> Response:
+    """Show the first steps."""
+    onboarding = load_onboarding(context)
+    return render(request, context, None, "start.html", with_status=onboarding.exists, onboarding=onboarding)
+
+
+ROUTES: Final = (page_route("/", overview), page_route("/start", start))

@@ -1,35 +1,35 @@
-// What a person likes on top of pages that work without it: a crosshair, the drawer, fresh numbers, the keyboard.
-// Nothing here writes text as HTML: what is put in place of a part of the page is what this server rendered, parsed.
+// Enhancements of pages that work without them: crosshair, drawer, live reload and keyboard shortcuts.
+// No text is inserted as HTML: parts of a page are replaced with parsed pages that the server rendered.
 "use strict";
 
 const page = document.documentElement;
 const root = page.dataset.root || "";
 const SVG = "http://www.w3.org/2000/svg";
-const EVERY = 1000 * page.dataset.refresh;
+const REFRESH_INTERVAL = 1000 * page.dataset.refresh;
 
-// --- cookies: the visitor's zone and theme ---
+// --- cookies: time zone and theme ---
 
 function cookie(name) {
   const found = document.cookie.split("; ").find((one) => one.startsWith(`${name}=`));
   return found === undefined ? null : found.slice(name.length + 1);
 }
 
-function remember(name, value) {
+function storeCookie(name, value) {
   document.cookie = `${name}=${value}; path=${root || "/"}; max-age=31536000; samesite=lax`;
   return cookie(name) === value; // false where cookies are off
 }
 
-// The server writes moments in the zone of a cookie. It is set at the first visit, and the page asked for once more:
-// only once in a session, for a server that does not know the zone would be asked forever.
-function tellZone() {
+// The server formats times in the time zone of a cookie. The first visit sets it and reloads the page, only once per
+// session: a server that does not know the time zone would otherwise cause endless reloads.
+function storeZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
   if (!/^[A-Za-z0-9_+/-]+$/.test(zone) || page.dataset.zone === undefined || page.dataset.zone === zone) return;
-  if (!remember("germane_zone", zone)) return;
+  if (!storeCookie("germane_zone", zone)) return;
   try {
     if (sessionStorage.getItem("germane_zone") === zone) return;
     sessionStorage.setItem("germane_zone", zone);
   } catch {
-    return; // without a place to note that it was tried, it is not tried
+    return; // without session storage, repeated reloads could not be prevented
   }
   location.reload();
 }
@@ -41,7 +41,7 @@ function switchTheme(event) {
   if (!form) return;
   const button = form.querySelector("button");
   const chosen = button.value;
-  if (!(chosen in THEMES) || !remember("germane_theme", chosen)) return; // the server does it, by the form
+  if (!(chosen in THEMES) || !storeCookie("germane_theme", chosen)) return; // the form sends it to the server
   event.preventDefault();
   if (chosen === "auto") delete page.dataset.theme;
   else page.dataset.theme = chosen;
@@ -51,14 +51,14 @@ function switchTheme(event) {
   button.querySelector(".hidden").textContent = text;
 }
 
-// --- charts: a crosshair with the numbers, by pointer and by arrow keys ---
+// --- charts: a crosshair with values, by pointer and arrow keys ---
 
-const said = document.createElement("p"); // read out, for who does not see the crosshair
-said.className = "hidden";
-said.setAttribute("role", "status");
+const announcement = document.createElement("p"); // announced by screen readers
+announcement.className = "hidden";
+announcement.setAttribute("role", "status");
 
 function points(svg) {
-  // From, to, x, y, mean, low, high, n, whether that is enough.
+  // from, to, x, y, mean, low, high, n, has_min_samples
   return (svg.points ??= JSON.parse(svg.dataset.points));
 }
 
@@ -68,8 +68,8 @@ function prepareCharts(within) {
     svg.setAttribute("tabindex", "0");
     const title = svg.querySelector("title");
     if (!title) continue;
-    // A title inside would pop up over the crosshair; as a label it is read out all the same.
-    svg.setAttribute("aria-label", `${title.textContent}. Arrow keys go through the values.`);
+    // A title element would pop up over the crosshair. Screen readers announce the label instead.
+    svg.setAttribute("aria-label", `${title.textContent}. Use arrow keys to read the values.`);
     svg.setAttribute("aria-describedby", svg.querySelector("desc").id);
     svg.removeAttribute("aria-labelledby");
     title.remove();
@@ -96,7 +96,7 @@ function number(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-function words([from, to, , , mean, low, high, n, enough]) {
+function describePoint([from, to, , , mean, low, high, n, enough]) {
   const interval = low === null ? "interval unknown" : `95 % interval ${number(low)} to ${number(high)}`;
   return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${enough ? "" : ": not enough data (need 20)"}`;
 }
@@ -116,7 +116,7 @@ function show(svg, index) {
   const figure = svg.closest(".chart");
   const readout = document.createElement("div");
   readout.className = "readout";
-  readout.textContent = words(found);
+  readout.textContent = describePoint(found);
   figure.append(readout);
   place(readout, svg, figure, found);
   return readout.textContent;
@@ -127,7 +127,7 @@ function place(readout, svg, figure, found) {
   const scale = inside.width / svg.viewBox.baseVal.width;
   const x = inside.left - around.left + found[2] * scale;
   const left = x + 12 + readout.offsetWidth > around.width ? x - 12 - readout.offsetWidth : x + 12;
-  const y = inside.top - around.top + found[3] * scale + 14; // under the line, where charts of scores are empty
+  const y = inside.top - around.top + found[3] * scale + 14; // below the line, where charts of scores are usually empty
   readout.style.left = `${Math.max(0, left)}px`;
   readout.style.top = `${Math.min(y, around.height - readout.offsetHeight)}px`;
 }
@@ -142,7 +142,7 @@ function nearest(svg, event) {
   const inside = svg.getBoundingClientRect();
   const scale = svg.viewBox.baseVal.width / inside.width;
   const [x, y] = [(event.clientX - inside.left) * scale, (event.clientY - inside.top) * scale];
-  const far = (one) => Math.abs(one[2] - x) * 1000 + Math.abs(one[3] - y); // two judges may share a moment
+  const far = (one) => Math.abs(one[2] - x) * 1000 + Math.abs(one[3] - y); // two fingerprints may share a bucket
   return points(svg).reduce((best, one, index, all) => (far(one) < far(all[best]) ? index : best), 0);
 }
 
@@ -162,34 +162,34 @@ function stepChart(svg, key) {
   const at = svg.chosen ?? (key === "ArrowLeft" ? last + 1 : -1);
   const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key];
   if (next === undefined) return false;
-  said.textContent = show(svg, Math.min(last, Math.max(0, next)));
+  announcement.textContent = show(svg, Math.min(last, Math.max(0, next)));
   return true;
 }
 
-// --- the drawer: an answer beside the list it was chosen from ---
+// --- the drawer: an answer next to its list ---
 
 let drawer = null;
 let opener = null;
 const home = location.pathname + location.search;
-const wasDrawer = Boolean(history.state?.depth); // loaded anew while the drawer was open: now it is a page of its own
+const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open: it is a full page now
 
-async function parsed(address) {
+async function fetchPage(address) {
   const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
   if (!response.ok) throw new Error(String(response.status));
   return { response, document: new DOMParser().parseFromString(await response.text(), "text/html") };
 }
 
-function partOf(address) {
+function drawerUrl(address) {
   const url = new URL(address, location.href);
   url.searchParams.set("part", "drawer");
   return url;
 }
 
 async function fillDrawer(address) {
-  const found = (await parsed(partOf(address))).document;
+  const found = (await fetchPage(drawerUrl(address))).document;
   drawer ??= makeDrawer();
   const content = found.querySelector("main") ?? found.body;
-  drawer.replaceChildren(closer(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
+  drawer.replaceChildren(closeButton(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
   prepareCharts(drawer);
   drawer.scrollTop = 0;
   if (!drawer.open) drawer.showModal();
@@ -201,17 +201,17 @@ function makeDrawer() {
   made.className = "drawer";
   made.setAttribute("aria-label", "Answer");
   made.addEventListener("cancel", (event) => {
-    event.preventDefault(); // Escape goes back, as the close button and the browser's own button do
+    event.preventDefault(); // Escape goes back in history, like the close button
     leaveDrawer();
   });
   made.addEventListener("click", (event) => {
-    if (event.target === made && event.offsetX < 0) leaveDrawer(); // beside it
+    if (event.target === made && event.offsetX < 0) leaveDrawer(); // a click on the backdrop
   });
   document.body.append(made);
   return made;
 }
 
-function closer() {
+function closeButton() {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "close";
@@ -225,7 +225,7 @@ async function openDrawer(link) {
   if (depth === 1) opener = link;
   try {
     await fillDrawer(link.href);
-    history.pushState({ depth }, "", link.href); // the address is that of the answer: it can be sent
+    history.pushState({ depth }, "", link.href); // the URL is that of the answer, so it can be shared
   } catch {
     location.assign(link.href);
   }
@@ -250,12 +250,12 @@ function followHistory(event) {
     return;
   }
   if (drawer?.open) closeDrawer();
-  if (!isHome) location.reload(); // what lies under the drawer is another page than the address says
+  if (!isHome) location.reload(); // the page below the drawer is not the one in the URL
 }
 
-// --- fresh numbers: parts that carry data-live are replaced by what the server says now ---
+// --- live reload: parts with data-live are replaced with their current version ---
 
-let late = null;
+let staleNotice = null;
 
 function isBusy(part) {
   return part.contains(document.activeElement) || part.contains(pointed) || part.contains(getSelection().anchorNode);
@@ -266,13 +266,13 @@ async function refresh() {
   const parts = [...document.querySelectorAll("[data-live][id]")];
   if (!parts.length) return;
   try {
-    const { response, document: fresh } = await parsed(location.href);
-    if (response.redirected) return; // to where one lets oneself in
+    const { response, document: fresh } = await fetchPage(location.href);
+    if (response.redirected) return; // to the login page
     for (const part of parts) replace(part, fresh.getElementById(part.id));
-    late?.remove();
-    late = null;
+    staleNotice?.remove();
+    staleNotice = null;
   } catch {
-    sayLate();
+    showStaleNotice();
   }
 }
 
@@ -285,33 +285,33 @@ function replace(part, fresh) {
   prepareCharts(fresh);
 }
 
-function sayLate() {
-  if (late) return;
-  late = document.createElement("p");
-  late.className = "warn";
-  late.textContent = `Not refreshed since ${timeAlone.format(new Date())}: the server did not answer.`;
-  document.querySelector(".foot")?.before(late);
+function showStaleNotice() {
+  if (staleNotice) return;
+  staleNotice = document.createElement("p");
+  staleNotice.className = "warn";
+  staleNotice.textContent = `Not refreshed since ${timeAlone.format(new Date())}: the server is unreachable.`;
+  document.querySelector(".foot")?.before(staleNotice);
 }
 
 // --- the keyboard ---
 
 const PLACES = { o: "/", a: "/answers", l: "/alerts", w: "/worker" };
 const HELP = [
-  ["j / k", "next / previous answer of the list"],
-  ["Enter", "open it"],
+  ["j / k", "next / previous answer"],
+  ["Enter", "open the answer"],
   ["Escape", "close the drawer"],
-  ["← →", "through the values of a chart that has the focus"],
-  ["/", "to the first field of a filter"],
-  ["g then o, a, l, w", "overview, answers, alerts, worker"],
-  ["?", "this help"],
+  ["← →", "values of the focused chart"],
+  ["/", "focus the filter"],
+  ["g then o, a, l, w", "go to overview, answers, alerts, worker"],
+  ["?", "show this help"],
 ];
-let went = false;
+let afterG = false;
 
 function isTyping(target) {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
-function pressed(event) {
+function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const svg = event.target.closest("svg[data-points]");
   const taken = (svg && stepChart(svg, event.key)) || goTo(event.key) || act(event.key);
@@ -319,8 +319,8 @@ function pressed(event) {
 }
 
 function goTo(key) {
-  const goes = went && key in PLACES;
-  went = key === "g";
+  const goes = afterG && key in PLACES;
+  afterG = key === "g";
   if (goes) location.assign(root + PLACES[key]);
   return goes;
 }
@@ -367,28 +367,28 @@ function help() {
   return true;
 }
 
-// --- all of it listens at the document, for parts of the page come and go ---
+// --- events: all listeners are on the document, because parts of the page are replaced ---
 
-function clicked(event) {
+function handleClick(event) {
   const link = event.target.closest?.("a[data-drawer]");
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   openDrawer(link);
 }
 
-function changed(event) {
+function handleChange(event) {
   event.target.closest("form[data-choice]")?.requestSubmit();
 }
 
 page.classList.add("scripted");
-document.body.append(said);
+document.body.append(announcement);
 prepareCharts(document);
-document.addEventListener("click", clicked);
-document.addEventListener("change", changed);
+document.addEventListener("click", handleClick);
+document.addEventListener("change", handleChange);
 document.addEventListener("submit", switchTheme);
-document.addEventListener("keydown", pressed);
+document.addEventListener("keydown", handleKey);
 document.addEventListener("pointermove", followPointer, { passive: true });
 document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-points]") && hideCross(event.target));
 window.addEventListener("popstate", followHistory);
-setInterval(refresh, EVERY);
-tellZone();
+setInterval(refresh, REFRESH_INTERVAL);
+storeZone();

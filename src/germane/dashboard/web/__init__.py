@@ -1,3 +1,3 @@
-"""HTTP building blocks: templates, forms, cookies, headers and errors."""
+"""Building blocks of pages: URLs, forms, templates, errors and cookies."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many pages are made at once: each reads the database, which also has applications to serve."""
+"""A limit of pages that are generated at once, because each of them queries the database that applications use."""
 
 from __future__ import annotations
 
@@ -9,72 +9,66 @@ from typing import Final
 import anyio
 from starlette.types import Message, Send
 
-from germane.dashboard.web.http_error import Refusal
+from germane.dashboard.web.http_error import http_error
 
-AT_ONCE: Final = 8
-PATIENCE: Final = 2.0
-"""Seconds that a request waits for its turn."""
+MAX_CONCURRENT: Final = 8
+MAX_WAIT: Final = 2.0
+"""Seconds that a request waits for a slot."""
 
 
-class Crowd:
-    """Lets in so many at once; others wait for a short while, and are then asked to come again.
+class ConcurrencyLimit:
+    """Runs a limited number of requests at once; others wait, and fail with 503 if they wait too long.
 
     Args:
-        at_once: How many.
-        patience: Seconds that others wait.
+        limit: The number of requests.
+        max_wait: Seconds that other requests wait.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, patience: float = PATIENCE) -> None:
-        self._turns = anyio.Semaphore(at_once)
-        self._patience = patience
+    def __init__(self, limit: int = MAX_CONCURRENT, max_wait: float = MAX_WAIT) -> None:
+        self._slots = anyio.Semaphore(limit)
+        self._max_wait = max_wait
 
     @asynccontextmanager
-    async def turn(self, send: Send) -> AsyncIterator[Send]:
-        """Wait for a turn, and have it; what is sent by the function returned waits for its reader out of turn.
-
-        Who takes a page slowly, or not at all, keeps nobody else from theirs.
+    async def slot(self, send: Send) -> AsyncIterator[Send]:
+        """Acquire a slot. The returned ``send`` releases it while a message is sent, so slow clients block no one.
 
         Raises:
-            Refusal: none came in time.
+            HTTPException: No slot became free in time.
         """
-        await self._wait()
-        turn = _Turn(self._turns, send)
-        try:
-            yield turn.send
-        finally:
-            turn.end()
-
-    async def _wait(self) -> None:
-        with anyio.move_on_after(self._patience) as waiting:
-            await self._turns.acquire()
+        with anyio.move_on_after(self._max_wait) as waiting:
+            await self._slots.acquire()
         if waiting.cancelled_caught:
-            step = "Come again in a few seconds. A shorter window is read faster."
-            raise Refusal(503, "Too many pages are being made at this moment.", step, headers={"Retry-After": "5"})
+            step = "Try again in a few seconds. Pages with a shorter window load faster."
+            raise http_error(503, "Too many pages are being loaded.", step, headers={"Retry-After": "5"})
+        slot = _Slot(self._slots, send)
+        try:
+            yield slot.send
+        finally:
+            slot.release()
 
 
-class _Turn:
-    """One that is had, and given back for as long as something is sent."""
+class _Slot:
+    """An acquired slot that is released while a message is sent."""
 
-    def __init__(self, turns: anyio.Semaphore, send: Send) -> None:
-        self._turns = turns
+    def __init__(self, slots: anyio.Semaphore, send: Send) -> None:
+        self._slots = slots
         self._send = send
-        self._waiting = list[Message]()
-        self._had = True
+        self._pending = list[Message]()
+        self._is_held = True
 
-    def end(self) -> None:
-        """Give it back."""
-        if self._had:
-            self._had = False
-            self._turns.release()
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()
 
     async def send(self, message: Message) -> None:
-        """Send, and take a turn again where more is to come. The head goes with the first of what follows it."""
-        self._waiting.append(message)
+        """Send a message, and acquire the slot again if more follow. The start is sent with the first body."""
+        self._pending.append(message)
         if message["type"] == "http.response.start":
             return
-        self.end()
-        while self._waiting:
-            await self._send(self._waiting.pop(0))
+        self.release()
+        while self._pending:
+            await self._send(self._pending.pop(0))
         if message.get("more_body", False):
-            await self._turns.acquire()
-            self._had = True
+            await self._slots.acquire()
+            self._is_held = True

@@ -1,4 +1,4 @@
-"""Pages in place of pages: why there is nothing to see, and what to do about it."""
+"""Error responses: the cause and the next step, as a page or as text."""
 
 from __future__ import annotations
 
@@ -11,100 +11,72 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ExceptionHandler
 
-from germane.dashboard.web.http_error import Refusal
+from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.templates import render
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
-from germane.insights.context import Desk
+from germane.insights import InsightContext
 
 _TITLES: Final[Mapping[int, str]] = {
-    400: "That cannot be read",
-    401: "A token is needed",
-    403: "Not allowed",
-    404: "There is no such page",
-    405: "That cannot be done here",
-    413: "Too much at once",
-    414: "That address is too long",
-    415: "That is no form",
+    400: "Invalid request",
+    401: "Token required",
+    403: "Access denied",
+    404: "Page not found",
+    405: "Method not allowed",
+    413: "Request too large",
+    414: "URL too long",
+    415: "Unsupported media type",
     429: "Too many attempts",
-    500: "Something went wrong",
-    503: "Not just now",
+    500: "Internal error",
+    503: "Temporarily unavailable",
 }
-_STEPS: Final[Mapping[int, str]] = {
-    404: "The address may be mistyped, or what it led to was erased when its time had come.",
-    405: "Go back to the page that you came from, and take one of its buttons.",
+_NEXT_STEPS: Final[Mapping[int, str]] = {
+    404: "Check the URL. What it referred to may have been deleted by the retention settings.",
+    405: "Go back and use one of the buttons on the page.",
 }
 _RETRY: Final = {"Retry-After": "5"}
 
 
-def refused(request: Request, desk: Desk, refusal: Refusal) -> Response:
-    """Answer with a page where somebody looks at it, with two lines of text where a program does."""
-    if not wants_page(request):
-        text = f"{refusal.cause}\n{refusal.next_step}\n"
-        return PlainTextResponse(text, refusal.status, refusal.headers)
-    title = _TITLES.get(refusal.status) or HTTPStatus(refusal.status).phrase
-    told = {"title": title, "cause": refusal.cause, "next_step": refusal.next_step, "again": _is_worth_trying(refusal)}
-    page = render(request, desk, None, "refused.html", status=refusal.status, framed=False, **told)
-    page.headers.update(refusal.headers)
+def error_response(request: Request, context: InsightContext, error: HTTPException) -> Response:
+    """Return a page for browsers, and two lines of text for programs."""
+    status = error.status_code
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    cause, _, next_step = error.detail.partition("\n")
+    if not next_step:  # raised by Starlette
+        cause, next_step = f"{title}.", _NEXT_STEPS.get(status, "Go back to the overview.")
+    headers = error.headers or {}
+    if not accepts_html(request):
+        return PlainTextResponse(f"{cause}\n{next_step}\n", status, headers)
+    content = {"title": title, "cause": cause, "next_step": next_step, "can_retry": status >= 500}
+    page = render(request, context, None, "error.html", status_code=status, with_status=False, **content)
+    page.headers.update(headers)
     return page
 
 
-def wants_page(request: Request) -> bool:
-    """Whether a browser asks."""
+def accepts_html(request: Request) -> bool:
+    """Whether the client is a browser."""
     return "text/html" in request.headers.get("accept", "")
 
 
-def _is_worth_trying(refusal: Refusal) -> bool:
-    return refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+def _handle(request: Request, error: Exception) -> Response:
+    context: InsightContext = request.app.state.context
+    if isinstance(error, HTTPException):
+        return error_response(request, context, error)
+    # The messages of other exceptions may quote what people asked.
+    if isinstance(error, DatabaseUnreachable):
+        cause = f"The database {context.store.name} cannot be reached."
+        step = "Reload this page once it works. Run germane doctor to find the cause."
+        return error_response(request, context, http_error(503, cause, step, headers=_RETRY))
+    if isinstance(error, DatabaseNotMigrated):
+        cause = f"The tables in {context.store.name} are missing or belong to another version of germane."
+        step = "Run germane db upgrade. Tables of a newer version need that version of germane."
+        return error_response(request, context, http_error(503, cause, step, headers=_RETRY))
+    if isinstance(error, StorageError):
+        step = "Go back and try another request. Run germane doctor to find the cause."
+        return error_response(request, context, http_error(503, "The database rejected the query.", step))
+    step = "See the log of this process for its location. Other pages still work."
+    return error_response(request, context, http_error(500, "This page failed because of a bug in germane.", step))
 
 
-def _not_found(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
-    headers = (error.headers if isinstance(error, HTTPException) else None) or {}
-    cause = f"{_TITLES.get(status) or HTTPStatus(status).phrase}."
-    return _answer(request, Refusal(status, cause, _STEPS.get(status, "Go back to the overview."), headers=headers))
-
-
-def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)  # noqa: S101 - starlette calls it with nothing else
-    return _answer(request, error)
-
-
-def _unreachable(request: Request, error: Exception) -> Response:  # noqa: ARG001 - it may quote what was asked for
-    cause = f"The database {_desk(request).store.name} cannot be reached, or does not work."
-    step = "This page comes back by itself once it does; germane doctor says what is wrong with it."
-    return _answer(request, Refusal(503, cause, step, headers=_RETRY))
-
-
-def _not_migrated(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    cause = f"The tables in {_desk(request).store.name} are missing, older or newer than this version expects."
-    step = "Bring them up to date: germane db upgrade. Newer ones need the newer germane that made them."
-    return _answer(request, Refusal(503, cause, step, headers=_RETRY))
-
-
-def _refused_by_database(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    cause = "The database refused what was asked of it."
-    return _answer(request, Refusal(503, cause, "Go back and ask for something else; germane doctor may say more."))
-
-
-def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 - it may quote what people wrote
-    step = "The log of this process says where. The other pages go on."
-    return _answer(request, Refusal(500, "This page could not be made: a fault of germane's own.", step))
-
-
-def _answer(request: Request, refusal: Refusal) -> Response:
-    return refused(request, _desk(request), refusal)
-
-
-def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
-
-
-HANDLERS: Final[Mapping[int | type[Exception], ExceptionHandler]] = {
-    HTTPException: _not_found,
-    Refusal: _refusal,
-    DatabaseUnreachable: _unreachable,
-    DatabaseNotMigrated: _not_migrated,
-    StorageError: _refused_by_database,
-    Exception: _failed,
-}
+EXCEPTION_HANDLERS: Final[Mapping[int | type[Exception], ExceptionHandler]] = dict.fromkeys(
+    (HTTPException, DatabaseUnreachable, DatabaseNotMigrated, StorageError, Exception), _handle
+)

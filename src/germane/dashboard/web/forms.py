@@ -1,4 +1,4 @@
-"""Forms: what was filled in, and the seal by which a page knows its own."""
+"""Forms: their fields, and the token that protects them from cross-site requests."""
 
 from __future__ import annotations
 
@@ -10,100 +10,89 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
 
-from germane.dashboard.web.http_error import Refusal
+from germane.dashboard.web.http_error import http_error
 
-LARGEST: Final = 65_536
-"""Bytes of a body."""
-FIELDS: Final = 200
-NAME: Final = "csrf"
-"""The field that carries the seal."""
-_KIND: Final = "application/x-www-form-urlencoded"
-_VISIT: Final = "germane.visit"
+MAX_BODY_SIZE: Final = 65_536
+"""Bytes."""
+MAX_FIELDS: Final = 200
+CSRF_FIELD: Final = "csrf"
+_MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
+_SCOPE_KEY: Final = "germane.session"
 
 
 @dataclass(slots=True, repr=False)
-class Visit:
-    """One request's place between the browser that sent it and the guard that let it in. It holds secrets."""
+class LoginSession:
+    """What ties a request to the browser that sent it. Contains secrets."""
 
-    name: str
-    """By which the browser knows it: a session, or what it was given with the first form."""
-    seal: str = ""
-    """What the forms of this visit carry."""
+    id: str
+    """The value of the session cookie or the visitor cookie."""
+    form_token: str = ""
+    """The CSRF token of this session's forms."""
     form: dict[str, str] = field(default_factory=dict)
-    sealed: bool = False
-    """Whether a page with a form was shown, so that the browser must remember the visit."""
+    """The fields that were sent."""
+    has_form: bool = False
+    """Whether the page contains a form, so that the browser must remember the session."""
 
 
-def arrive(scope: Scope, visit: Visit) -> None:
-    """Note the visit where screens find it."""
-    scope[_VISIT] = visit
+def attach_session(scope: Scope, session: LoginSession) -> None:
+    """Store the session where :func:`form` and :func:`csrf` find it."""
+    scope[_SCOPE_KEY] = session
 
 
 def form(request: Request) -> dict[str, str]:
-    """Return the fields of the form that was sent, of one that came twice the last; empty where none was sent."""
-    return dict(_visit(request).form)
+    """Return the fields of the form that was sent; empty without one. The last of several equal fields wins."""
+    session: LoginSession = request.scope[_SCOPE_KEY]
+    return dict(session.form)
 
 
 def csrf(request: Request) -> Markup:
-    """Return the hidden field that every form must hold, else it is refused."""
-    visit = _visit(request)
-    visit.sealed = True
-    return Markup('<input type="hidden" name="{}" value="{}">').format(NAME, visit.seal)
-
-
-def _visit(request: Request) -> Visit:
-    visit: Visit = request.scope[_VISIT]
-    return visit
+    """Return the hidden field that every form must contain."""
+    session: LoginSession = request.scope[_SCOPE_KEY]
+    session.has_form = True
+    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, session.form_token)
 
 
 async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
     """Read the fields of a form.
 
     Raises:
-        Refusal: the body is too large, or no form.
+        HTTPException: The body is too large, has too many fields, or is not a form.
     """
     headers = {name: value for name, value in scope["headers"] if name in {b"content-type", b"content-length"}}
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
     length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > LARGEST:
-        raise _too_large()
-    body = await _body(receive)
-    if body and kind != _KIND:
-        raise Refusal(415, "Only forms are accepted here.", f"Send it as {_KIND}.")
-    try:
-        fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=FIELDS)
-    except ValueError:
-        raise Refusal(400, "The form has too many fields.", "Go back, and send it again.") from None
-    return dict(fields)
-
-
-async def _body(receive: Receive) -> bytes:
+    too_large = http_error(413, "The form is too large.", f"Send at most {MAX_BODY_SIZE // 1024} kB.")
+    if length.isdigit() and int(length) > MAX_BODY_SIZE:
+        raise too_large
     parts, size, more = list[bytes](), 0, True
     while more:
         message = await receive()
-        if message["type"] != "http.request":  # whoever sent it has gone
-            return b""
+        if message["type"] != "http.request":  # the client disconnected
+            return {}
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > LARGEST:
-            raise _too_large()
+        if size > MAX_BODY_SIZE:
+            raise too_large
         more = message.get("more_body", False)
-    return b"".join(parts)
+    body = b"".join(parts)
+    if body and media_type != _MEDIA_TYPE:
+        raise http_error(415, "Only forms are accepted.", f"Send it as {_MEDIA_TYPE}.")
+    try:
+        fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise http_error(400, "The form has too many fields.", "Go back and send it again.") from None
+    return dict(fields)
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, "That is more than a form may hold.", f"{LARGEST // 1024} kB are accepted at once.")
+def without_body(receive: Receive) -> Receive:
+    """Return a ``receive`` that first reports an empty body, because the form has already been read."""
+    is_read = False
 
-
-def already_read(receive: Receive) -> Receive:
-    """Return a ``receive`` for what comes after the body: it says once that there is none."""
-    said = False
-
-    async def rest() -> Message:
-        nonlocal said
-        if said:
+    async def receive_rest() -> Message:
+        nonlocal is_read
+        if is_read:
             return await receive()
-        said = True
+        is_read = True
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    return rest
+    return receive_rest

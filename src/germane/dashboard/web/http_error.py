@@ -1,25 +1,19 @@
-"""What is answered in place of a page: the cause, and what to do about it."""
+"""HTTP errors that say what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from germane.errors import GermaneError
+from starlette.exceptions import HTTPException
 
 
-class Refusal(GermaneError):
-    """A request that is not answered as it was meant.
+def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> HTTPException:
+    """Return an exception for the error page.
 
     Args:
-        status: Of HTTP.
-        cause: A sentence of ours, without anything that the visitor sent.
-        next_step: A sentence: what to do now.
-        headers: To be sent with it.
+        status: The HTTP status.
+        cause: A sentence without anything that the client sent.
+        next_step: A sentence that says what to do.
+        headers: Headers of the response.
     """
-
-    def __init__(self, status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(cause)
-        self.status = status
-        self.cause = cause
-        self.next_step = next_step
-        self.headers = dict(headers or {})
+    return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))

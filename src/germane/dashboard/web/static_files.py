@@ -1,4 +1,4 @@
-"""Style and script: they may be kept for ever, under an address that changes with what is in them."""
+"""Static files, cached permanently under URLs that contain a hash of their content."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-FOLDER: Final = Path(__file__).parent.parent / "static"
-_FOR_EVER: Final = "public, max-age=31536000, immutable"
+STATIC_FOLDER: Final = Path(__file__).parent.parent / "static"
+_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 
 
-def asset(root: str, name: str) -> str:
-    """Return the address of a file of ``static/``."""
+def static_path(root: str, name: str) -> str:
+    """Return the URL of a static file, with its version."""
     return f"{root}/static/{name}?v={_version(name)}"
 
 
 @cache
 def _version(name: str) -> str:
-    return sha256((FOLDER / name).read_bytes()).hexdigest()[:12]
+    return sha256((STATIC_FOLDER / name).read_bytes()).hexdigest()[:12]
 
 
-class Assets(StaticFiles):
-    """The files of ``static/``."""
+class VersionedStaticFiles(StaticFiles):
+    """Serves the static files."""
 
     def __init__(self) -> None:
-        super().__init__(directory=FOLDER)
+        super().__init__(directory=STATIC_FOLDER)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Answer with a file; browsers ask again for one whose address does not name its version."""
-        answer = await super().get_response(path, scope)
-        named = answer.status_code < 400 and scope["query_string"] == f"v={_version(path)}".encode()
-        answer.headers["Cache-Control"] = _FOR_EVER if named else "no-cache"
-        return answer
+        """Return a file. Without the current version in the URL, browsers must revalidate it."""
+        response = await super().get_response(path, scope)
+        is_current = response.status_code < 400 and scope["query_string"] == f"v={_version(path)}".encode()
+        response.headers["Cache-Control"] = _CACHE_FOREVER if is_current else "no-cache"
+        return response

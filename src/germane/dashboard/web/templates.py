@@ -1,10 +1,9 @@
-"""Templates: everything is escaped but charts, whose builder takes no text of users."""
+"""Rendering of templates. Everything is escaped except charts, whose builders escape texts themselves."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from datetime import datetime, timedelta
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,99 +15,87 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from germane.dashboard.web import theme
 from germane.dashboard.web.forms import csrf
-from germane.dashboard.web.static_files import asset
+from germane.dashboard.web.preferences import theme_of
+from germane.dashboard.web.static_files import static_path
 from germane.dashboard.web.urls import path_of, root_of
-from germane.insights import text
-from germane.insights.context import Desk
-from germane.insights.health import frame_of
-from germane.insights.window import View
+from germane.insights import FILTERS, InsightContext, ViewParams, load_status_bar
 
-_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
+_CACHE_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
 
 
-class Compiled(FileSystemBytecodeCache):
-    """As Python does with modules: of each template by its text, and where nothing can be written without it."""
+class TemplateCache(FileSystemBytecodeCache):
+    """Compiled templates next to compiled modules. Without write access, nothing is cached."""
 
     def __init__(self) -> None:
-        super().__init__(str(_FOLDER), "template-%s.cache")
+        super().__init__(str(_CACHE_FOLDER), "template-%s.cache")
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep one."""
+        """Write a compiled template."""
         if not sys.dont_write_bytecode:
             with suppress(OSError):
-                _FOLDER.mkdir(exist_ok=True)
+                _CACHE_FOLDER.mkdir(exist_ok=True)
                 super().dump_bytecode(bucket)
 
 
-def render(
-    request: Request,
-    desk: Desk,
-    view: View | None,
-    template: str,
-    *,
-    status: int = 200,
-    framed: bool = True,
-    **content: Any,
-) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: What is answered.
-        desk: What screens work with.
-        view: What the visitor looks at; None where there is nothing to choose.
-        template: A file of ``templates/``.
-        status: Of HTTP.
-        framed: Whether the page shows navigation and what it tells of the database: not to who may not enter, and
-            not where the database is away.
-        content: What the template shows. ``scorers`` and ``services``, names to choose from, make a choice in the bar.
-    """
-    page = environment().get_template(template)
-    root = root_of(request.scope)
-    path = f"/{path_of(request.scope).lstrip('/')}"  # two slashes would lead elsewhere
-    frame = frame_of(desk) if framed else content.get("frame")
-    around = {
-        "request": request,
-        "desk": desk,
-        "view": view,
-        "root": root,
-        "path": path,
-        "here": quote(path),
-        "now": frame.health.now if frame else desk.now(),  # ages are by the clock that all processes share
-        "theme": theme.of(request),
-        "version": version(),
-        "frame": frame,
-    }
-    return HTMLResponse(page.render(around | content), status_code=status)
-
-
 @cache
-def version() -> str:
-    """Return which germane this is."""
-    return metadata.version("germane")
-
-
-@cache
-def environment() -> Environment:
-    """Return the templates, with their filters."""
-    made = Environment(
+def template_environment() -> Environment:
+    """Return the Jinja environment with its filters."""
+    environment = Environment(
         loader=PackageLoader("germane.dashboard"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        bytecode_cache=Compiled(),
+        bytecode_cache=TemplateCache(),
     )
-    made.filters |= {**text.FILTERS, "age": age}
-    made.globals |= {"csrf": csrf, "asset": asset}
-    return made
+    environment.filters |= FILTERS
+    environment.globals |= {"csrf": csrf, "static_path": static_path}
+    return environment
 
 
-def age(moment: datetime, now: datetime) -> str:
-    """Return "40 s", "3 min", "6 h" or "12 d"."""
-    passed = max(now - moment, timedelta())
-    for unit, seconds, up_to in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 172_800)):
-        if passed.total_seconds() < up_to:
-            return f"{int(passed.total_seconds() // seconds)} {unit}"
-    return f"{passed.days} d"
+@cache
+def germane_version() -> str:
+    """Return the version of germane."""
+    return metadata.version("germane")
+
+
+def render(
+    request: Request,
+    context: InsightContext,
+    view: ViewParams | None,
+    template: str,
+    *,
+    status_code: int = 200,
+    with_status: bool = True,
+    **content: Any,
+) -> HTMLResponse:
+    """Render a page.
+
+    Args:
+        request: The request.
+        context: The database and settings.
+        view: The selected view; None for pages without one.
+        template: A file in ``templates/``.
+        status_code: The HTTP status.
+        with_status: Whether to show navigation and the state of scoring: not to visitors without access, and not
+            if the database is unreachable. Pages that have loaded the state pass it as ``status``.
+        content: Variables of the template. ``scorers`` and ``services`` are names to choose from.
+    """
+    root = root_of(request.scope)
+    path = f"/{path_of(request.scope).lstrip('/')}"  # two slashes would lead to another host
+    status = load_status_bar(context) if with_status else content.get("status")
+    variables = {
+        "request": request,
+        "context": context,
+        "view": view,
+        "root": root,
+        "path": path,
+        "here": quote(path),
+        "now": status.health.now if status else context.now(),  # ages are relative to the database's clock
+        "theme": theme_of(request),
+        "version": germane_version(),
+        "status": status,
+    }
+    page = template_environment().get_template(template).render(variables | content)
+    return HTMLResponse(page, status_code=status_code)

@@ -1,4 +1,4 @@
-"""Where in the dashboard a request goes: its path without the prefix under which the dashboard is mounted."""
+"""URLs relative to the prefix under which the dashboard is mounted, and routes of pages."""
 
 from __future__ import annotations
 
@@ -11,34 +11,32 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from germane.insights.context import Desk
+from germane.insights import InsightContext
 
-_LOCAL: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+PageHandler = Callable[[Request, InsightContext], Response]
+_LOCAL_PATH: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 
 def root_of(scope: Scope) -> str:
-    """Return the prefix, without a slash at its end."""
+    """Return the prefix without a trailing slash."""
     return str(scope.get("root_path", "")).rstrip("/")
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path that routes go by."""
+    """Return the path without the prefix."""
     path, root = str(scope["path"]), root_of(scope)
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
-def is_local(address: str) -> bool:
-    """Whether an address leads nowhere but to one of our own pages: a path, and perhaps a query."""
-    return _LOCAL.fullmatch(address) is not None
+def is_local_path(url: str) -> bool:
+    """Whether a URL is a path of this host, optionally with a query."""
+    return _LOCAL_PATH.fullmatch(url) is not None
 
 
-Answer = Callable[[Request, Desk], Response]
-
-
-def screen(path: str, answer: Answer, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
-    """Return the route of a screen. ``answer`` runs on a thread of its own, for it reads a database."""
+def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
+    """Return the route of a page. The handler runs on a thread, because it queries a database."""
 
     def endpoint(request: Request) -> Response:
-        return answer(request, request.app.state.desk)
+        return handler(request, request.app.state.context)
 
-    return Route(path, endpoint, methods=list(methods), name=name or answer.__name__)
+    return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)

@@ -1,21 +1,20 @@
-"""Pictures, drawn on the server as SVG: they take plain values, and escape every text."""
+"""Charts, drawn on the server as SVG from plain values."""
 
 from __future__ import annotations
 
-from germane.insights.charts.distribution import histogram_chart
-from germane.insights.charts.figure import Trend, spread_figure, trend_figure
-from germane.insights.charts.point import ChartMark, Point, points_of
-from germane.insights.charts.small import small_chart
-from germane.insights.charts.trend import trend_chart
+from germane.insights.charts.figure import TrendChart, histogram_figure, trend_figure
+from germane.insights.charts.histogram import histogram_svg
+from germane.insights.charts.point import ChartMarker, Point, chart_points
+from germane.insights.charts.trend import sparkline_svg, trend_svg
 
 __all__ = [
-    "ChartMark",
+    "ChartMarker",
     "Point",
-    "Trend",
-    "histogram_chart",
-    "points_of",
-    "small_chart",
-    "spread_figure",
-    "trend_chart",
+    "TrendChart",
+    "chart_points",
+    "histogram_figure",
+    "histogram_svg",
+    "sparkline_svg",
     "trend_figure",
+    "trend_svg",
 ]

@@ -1,4 +1,4 @@
-"""What lies over one another in a chart of time: bands, baseline, lines, dots, bars, marks."""
+"""Layers of a chart over time: interval bands, baseline, lines, dots and bars."""
 
 from __future__ import annotations
 
@@ -8,106 +8,101 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from germane.insights.charts.frame import Plot
-from germane.insights.charts.point import Point, runs_of
-from germane.insights.charts.svg import joined, shown, tag
+from germane.insights.charts.point import Plot, Point, split_at_gaps
+from germane.insights.charts.svg import concat, format_attribute, tag
 
 
-def bands_of(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
-    """Return the 95 % intervals of all fingerprints: they lie under everything else."""
-    return joined(*(_bands(run, plot, bucket) for one in series for run in runs_of(one, bucket)))
+def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
+    """Return the 95 % intervals of all fingerprints, drawn below everything else."""
+    return concat(*(_draw_run(run, plot, bucket) for line in series for run in split_at_gaps(line, bucket)))
 
 
-def lines_of(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    """Return one line per fingerprint with its dots; all but the newest are set back."""
-    drawn = [_line_of(one, plot, bucket, radius) for one in series]
-    earlier = [tag("g", one, class_="earlier") for one in drawn[:-1]]
-    return joined(*earlier, *drawn[-1:])
-
-
-def _line_of(points: Sequence[Point], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    path = " ".join(_path(run, plot, bucket) for run in runs_of(points, bucket) if len(run) > 1)
-    line = tag("path", class_="line", d=path) if path else Markup("")
-    return joined(line, *(_dot(point, plot, bucket, radius) for point in points))
-
-
-def _path(points: Iterable[Point], plot: Plot, bucket: timedelta) -> str:
-    return "M" + " L".join(_at(plot.middle(one, bucket), plot.y(one.mean)) for one in points)
-
-
-def _at(x: float, y: float) -> str:
-    return f"{shown(x)} {shown(y)}"
-
-
-def _dot(point: Point, plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    kind = "dot" if point.enough else "dot thin"
-    return tag("circle", class_=kind, cx=plot.middle(point, bucket), cy=plot.y(point.mean), r=radius)
-
-
-def _bands(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
-    """Return the 95 % intervals: areas between neighbours, and a stroke for who has none that knows its own."""
+def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
+    """Return areas between neighboring points with intervals, and whiskers for isolated points."""
     areas: list[tuple[bool, list[Point]]] = []
     for first, second in pairwise(run):
-        thin = not (first.enough and second.enough)
-        if not (_known(first) and _known(second)):
+        if not (_has_interval(first) and _has_interval(second)):
             continue
-        if areas and areas[-1][0] == thin and areas[-1][1][-1] is first:
+        is_thin = not (first.has_min_samples and second.has_min_samples)
+        if areas and areas[-1][0] == is_thin and areas[-1][1][-1] is first:
             areas[-1][1].append(second)
         else:
-            areas.append((thin, [first, second]))
-    inside = {id(one) for _, points in areas for one in points}
-    alone = (one for one in run if _known(one) and id(one) not in inside)
-    drawn = (_area(points, plot, bucket, thin=thin) for thin, points in areas)
-    return joined(*drawn, *(_whisker(one, plot, bucket) for one in alone))
+            areas.append((is_thin, [first, second]))
+    parts = []
+    for is_thin, points in areas:
+        upper = [_coordinates(plot.middle(point, bucket), plot.y(point.high or 0.0)) for point in points]
+        lower = [_coordinates(plot.middle(point, bucket), plot.y(point.low or 0.0)) for point in reversed(points)]
+        parts.append(tag("path", class_="band thin" if is_thin else "band", d=f"M{' L'.join(upper + lower)}Z"))
+    covered = {id(point) for _, points in areas for point in points}
+    for point in run:
+        if _has_interval(point) and id(point) not in covered:
+            x = plot.middle(point, bucket)
+            css_class = "whisker" if point.has_min_samples else "whisker thin"
+            ends = {"y1": plot.y(point.high or 0.0), "y2": plot.y(point.low or 0.0)}
+            parts.append(tag("line", class_=css_class, x1=x, x2=x, **ends))
+    return concat(*parts)
 
 
-def _known(point: Point) -> bool:
+def _has_interval(point: Point) -> bool:
     return point.low is not None and point.high is not None
 
 
-def _area(points: Sequence[Point], plot: Plot, bucket: timedelta, *, thin: bool) -> Markup:
-    """Return a polygon: along the upper ends, and back along the lower ones."""
-    above = [_at(plot.middle(one, bucket), plot.y(one.high or 0.0)) for one in points]
-    below = [_at(plot.middle(one, bucket), plot.y(one.low or 0.0)) for one in reversed(points)]
-    return tag("path", class_="band thin" if thin else "band", d=f"M{' L'.join(above + below)}Z")
+def _coordinates(x: float, y: float) -> str:
+    return f"{format_attribute(x)} {format_attribute(y)}"
 
 
-def _whisker(point: Point, plot: Plot, bucket: timedelta) -> Markup:
-    x = plot.middle(point, bucket)
-    ends = {"y1": plot.y(point.high or 0.0), "y2": plot.y(point.low or 0.0)}
-    return tag("line", class_="whisker" if point.enough else "whisker thin", x1=x, x2=x, **ends)
+def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
+    """Return one line with dots per fingerprint. All but the newest are dimmed."""
+    lines = []
+    for points in series:
+        path = " ".join(
+            "M" + " L".join(_coordinates(plot.middle(point, bucket), plot.y(point.mean)) for point in run)
+            for run in split_at_gaps(points, bucket)
+            if len(run) > 1
+        )
+        dots = [
+            tag(
+                "circle",
+                class_="dot" if point.has_min_samples else "dot thin",
+                cx=plot.middle(point, bucket),
+                cy=plot.y(point.mean),
+                r=radius,
+            )
+            for point in points
+        ]
+        lines.append(concat(tag("path", class_="line", d=path) if path else Markup(""), *dots))
+    return concat(*(tag("g", line, class_="earlier") for line in lines[:-1]), *lines[-1:])
 
 
-def bars_of(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, int]:
-    """Return bars of how many were scored by bucket, and the largest number."""
+def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, int]:
+    """Return bars with the number of scores per bucket, and the largest number."""
     counts: dict[Point, int] = {}
-    at_start: dict[object, Point] = {}
+    first_at: dict[object, Point] = {}
     for point in points:
-        first = at_start.setdefault(point.start, point)
+        first = first_at.setdefault(point.start, point)
         counts[first] = counts.get(first, 0) + point.n
-    most = max(counts.values(), default=0)
-    return joined(*(_bar(one, count / most, plot, bucket) for one, count in counts.items() if most)), most
+    largest = max(counts.values(), default=0)
+    bars = []
+    for point, count in counts.items() if largest else ():
+        left, right = plot.sides(point, bucket)
+        inset, height = min((right - left) * 0.14, 6.0), max(1.0, (plot.bottom - plot.top) * (count / largest))
+        size = {"width": right - left - 2 * inset, "height": height}
+        bars.append(tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size))
+    return concat(*bars), largest
 
 
-def _bar(point: Point, share: float, plot: Plot, bucket: timedelta) -> Markup:
-    left, right = plot.sides(point, bucket)
-    inset, height = min((right - left) * 0.14, 6.0), max(1.0, (plot.bottom - plot.top) * share)
-    size = {"width": right - left - 2 * inset, "height": height}
-    return tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size)
-
-
-def grid_of(plot: Plot, levels: Iterable[float], digits: int = 1) -> Markup:
-    """Return lines across, each with its score."""
+def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
+    """Return horizontal lines, each labeled with its score."""
     parts = []
     for level in levels:
         y = plot.y(level)
         parts.append(tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y))
-        name = f"{level:g}" if level == int(level) else f"{level:.{digits}f}"
+        name = f"{level:g}" if level == int(level) else f"{level:.1f}"
         parts.append(tag("text", name.replace("-", "\u2212"), x=plot.left - 7, y=y + 4, text_anchor="end"))
-    return joined(*parts)
+    return concat(*parts)
 
 
-def baseline_of(plot: Plot, level: float) -> Markup:
+def draw_baseline(plot: Plot, level: float) -> Markup:
     """Return the dashed line."""
     y = plot.y(level)
     return tag("line", class_="baseline", x1=plot.left, x2=plot.right, y1=y, y2=y)

@@ -1,86 +1,128 @@
-"""What a chart is drawn from: plain values."""
+"""Data of charts over time: points, markers, and the plot area that maps them to coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from germane.storage import Bucket
 
-Kind = Literal["alert", "deploy", "judge"]
+MarkerKind = Literal["alert", "deploy", "judge"]
+MAX_MARKERS_DESCRIBED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The scores of one fingerprint and one bucket of time."""
+    """The scores of one fingerprint in one bucket."""
 
     start: datetime
-    """With its zone."""
+    """With a time zone."""
     mean: float
     """In [-1, 1]."""
     low: float | None
-    """95 % interval of the mean, lower end; None where it is unknown."""
+    """Lower end of the mean's 95 % interval; None if unknown."""
     high: float | None
     n: int
-    enough: bool
-    """Whether there are 20 scores or more."""
-    begins: bool = False
-    """Whether the judge changed here."""
+    has_min_samples: bool
+    judge_changed: bool = False
+    """Whether the judge changed in this bucket."""
     fingerprint: str = ""
-    """Points of different ones are never joined."""
+    """Points of different fingerprints are never connected."""
     seen: int | None = None
-    """Exchanges of the bucket, scored or not; None where they are not counted."""
+    """Exchanges of the bucket; None if they are not counted."""
     scored: int | None = None
-    """Of these, whatever the fingerprint."""
+    """Scored exchanges of the bucket, for all fingerprints."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChartMark:
-    """A moment to be seen on the line."""
+class ChartMarker:
+    """A labeled moment on a chart."""
 
     at: datetime
-    """With its zone."""
+    """With a time zone."""
     label: str
-    kind: Kind = "deploy"
+    kind: MarkerKind = "deploy"
     href: str = ""
-    """A path of this application."""
+    """A path of the dashboard."""
 
 
-def points_of(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
-    """Return what the trend query says, as points."""
-    return tuple(map(_point, buckets))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A rectangle in units of the view box, and the window and scores that it covers."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    since: datetime
+    until: datetime
+    floor: float = 0.0
+    """The score at the bottom. The top is 1."""
+
+    def x(self, moment: datetime) -> float:
+        """Return the x coordinate of a moment, clipped to the window."""
+        share = (moment - self.since) / max(self.until - self.since, timedelta(microseconds=1))
+        return self.left + (self.right - self.left) * min(1.0, max(0.0, share))
+
+    def y(self, value: float) -> float:
+        """Return the y coordinate of a score, clipped to the axis."""
+        share = (min(1.0, max(self.floor, value)) - self.floor) / (1 - self.floor)
+        return self.bottom - (self.bottom - self.top) * share
+
+    def sides(self, point: Point, bucket: timedelta) -> tuple[float, float]:
+        """Return left and right of a bucket, clipped to the window."""
+        return self.x(point.start), self.x(point.start + bucket)
+
+    def middle(self, point: Point, bucket: timedelta) -> float:
+        """Return the x coordinate of a point: the middle of the visible part of its bucket."""
+        return sum(self.sides(point, bucket)) / 2
+
+    def shows(self, point: Point, bucket: timedelta) -> bool:
+        """Whether any part of a bucket lies in the window."""
+        return point.start < self.until and point.start + bucket > self.since
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Scores with a grid line."""
+        return (0.0, 0.2, 0.4, 0.6, 0.8, 1.0) if self.floor == 0 else (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
-def _point(bucket: Bucket) -> Point:
-    low, high = bucket.interval or (None, None)
-    return Point(
-        start=bucket.start,
-        mean=bucket.mean,
-        low=low,
-        high=high,
-        n=bucket.n,
-        enough=bucket.enough,
-        begins=bucket.begins,
-        fingerprint=bucket.fingerprint,
-        seen=None if bucket.coverage is None else bucket.coverage.seen,
-        scored=None if bucket.coverage is None else bucket.coverage.scored,
-    )
+def chart_points(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
+    """Return the result of a trend query as points."""
+    points = []
+    for bucket in buckets:
+        low, high = bucket.interval or (None, None)
+        points.append(
+            Point(
+                start=bucket.start,
+                mean=bucket.mean,
+                low=low,
+                high=high,
+                n=bucket.n,
+                has_min_samples=bucket.has_min_samples,
+                judge_changed=bucket.judge_changed,
+                fingerprint=bucket.fingerprint,
+                seen=None if bucket.coverage is None else bucket.coverage.seen,
+                scored=None if bucket.coverage is None else bucket.coverage.scored,
+            )
+        )
+    return tuple(points)
 
 
-def series_of(points: Iterable[Point]) -> list[list[Point]]:
-    """Return one list per fingerprint, in the order in which they began; where the judge changed another one begins."""
-    found: dict[tuple[str, int], list[Point]] = {}
-    turn = 0
-    for point in sorted(points, key=lambda one: one.start):
-        turn += point.begins and not point.fingerprint
-        found.setdefault((point.fingerprint, turn), []).append(point)
-    return sorted(found.values(), key=lambda one: (one[0].start, one[0].begins))
+def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
+    """Return one series per fingerprint, in order of their first point. A change of judge starts a new series."""
+    series: dict[tuple[str, int], list[Point]] = {}
+    changes = 0
+    for point in sorted(points, key=lambda point: point.start):
+        changes += point.judge_changed and not point.fingerprint
+        series.setdefault((point.fingerprint, changes), []).append(point)
+    return sorted(series.values(), key=lambda line: (line[0].start, line[0].judge_changed))
 
 
-def runs_of(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
-    """Return stretches without a gap: a bucket in which there is no score breaks the line."""
+def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
+    """Return stretches without a gap. A bucket without scores interrupts the line."""
     runs: list[list[Point]] = []
     for point in series:
         if runs and point.start - runs[-1][-1].start <= bucket:
@@ -90,7 +132,32 @@ def runs_of(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
     return runs
 
 
-def floor_of(points: Iterable[Point], baseline: float | None = None) -> float:
-    """Return where the axis begins: at 0, or at -1 where a mean lies under 0."""
+def axis_floor(points: Iterable[Point], baseline: float | None = None) -> float:
+    """Return the lower end of the axis: 0, or -1 if a mean is negative."""
     means = [point.mean for point in points] + ([] if baseline is None else [baseline])
     return -1.0 if min(means, default=0.0) < 0 else 0.0
+
+
+def describe_points(
+    points: Sequence[Point], baseline: float | None, markers: Sequence[ChartMarker] = (), *, name: str = "baseline"
+) -> str:
+    """Return a text alternative of a chart of means."""
+
+    def describe(point: Point) -> str:
+        interval = (
+            "" if point.low is None or point.high is None else f"95 % interval {point.low:.2f} to {point.high:.2f}, "
+        )
+        return f"{point.mean:.2f} ({interval}n={point.n})"
+
+    newest = split_by_fingerprint(points)[-1:]
+    if not newest:
+        return "No scores in this window."
+    last, lowest = newest[0][-1], min(newest[0], key=lambda point: point.mean)
+    words = [f"{len(points)} means on a scale from {axis_floor(points, baseline):g} to 1.", f"Last: {describe(last)}."]
+    if lowest is not last:
+        words.append(f"Lowest: {describe(lowest)}.")
+    if baseline is not None:
+        words.append(f"{name.capitalize()}: {baseline:.2f}.")
+    if markers:
+        words.append(f"Markers: {'; '.join(marker.label for marker in markers[:MAX_MARKERS_DESCRIBED])}.")
+    return " ".join(words)

@@ -1,4 +1,4 @@
-"""The mean over time: line, 95 % band, baseline, how many were scored, and what happened."""
+"""Means over time as SVG: line, 95 % interval, baseline, number of scores, and markers; large or small."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from germane.insights.charts import layers
-from germane.insights.charts.axes import Placed, fitted, placed, ticks
-from germane.insights.charts.frame import Picture, Plot, described
-from germane.insights.charts.point import ChartMark, Point, floor_of, series_of
-from germane.insights.charts.svg import joined, tag
+from germane.insights.charts.axes import PlacedLabel, axis_ticks, fit_text, place_labels
+from germane.insights.charts.layers import draw_bands, draw_bars, draw_baseline, draw_grid, draw_lines
+from germane.insights.charts.point import (
+    ChartMarker,
+    Plot,
+    Point,
+    axis_floor,
+    describe_points,
+    split_by_fingerprint,
+)
+from germane.insights.charts.svg import Picture, concat, tag
 
-JUDGE: Final = "judge changed"
-_ROW: Final = 17
-"""Height of a row of labels."""
-_STRIP: Final = 34
-"""Height of the bars."""
-_FOOT: Final = 42
-"""Height of what is under them: moments, and the zone."""
-_FIRST: Final = {"alert": 0, "judge": 1, "deploy": 2}
-"""Who gets a label first; of one kind the newest."""
-Flag = tuple[float, ChartMark]
+JUDGE_CHANGED: Final = "judge changed"
+WIDE_FROM: Final = 700
+"""Width from which words fit next to the chart."""
+_ROW_HEIGHT: Final = 17
+_BARS_HEIGHT: Final = 34
+_FOOT_HEIGHT: Final = 42
+"""Height of dates and time zone below the bars."""
+_LABEL_PRIORITY: Final = {"alert": 0, "judge": 1, "deploy": 2}
+"""Order in which markers get labels; the newest of each kind first."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
-    """What a width has room for."""
+class _Layout:
+    """Space at a width."""
 
     left: float
     right: float
-    letter: float
-    """Height of letters at the most; a style sheet may choose smaller ones."""
+    font_size: float
+    """An upper bound; the style sheet may choose a smaller size."""
     rows: int
-    tick: float
-    """Width for the name of a moment."""
+    tick_width: float
 
 
-_WIDE: Final = _Room(left=36, right=86, letter=15, rows=3, tick=84)
-_NARROW: Final = _Room(left=30, right=44, letter=13, rows=2, tick=62)
-_BROAD: Final = 700
-"""From this width on there is room for words."""
+_WIDE: Final = _Layout(left=36, right=86, font_size=15, rows=3, tick_width=84)
+_NARROW: Final = _Layout(left=30, right=44, font_size=13, rows=2, tick_width=62)
 
 
-def trend_chart(
+def trend_svg(
     points: Sequence[Point],
     *,
     since: datetime,
@@ -57,133 +59,162 @@ def trend_chart(
     zone: ZoneInfo | None = None,
     baseline: float | None = None,
     baseline_name: str = "baseline",
-    marks: Sequence[ChartMark] = (),
+    markers: Sequence[ChartMarker] = (),
     title: str,
     description: str = "",
     width: int = 1100,
     height: int = 320,
     name: str = "trend",
     floor: float | None = None,
-    kind: str = "",
+    css_class: str = "",
 ) -> Markup:
-    """Return a picture of means over time, as SVG.
+    """Return a chart of means over time.
 
     Args:
-        points: Means; what lies outside the window is left out. A bucket without one leaves a gap.
+        points: Means; those outside the window are left out. A bucket without a point is a gap.
         since: Left edge.
         until: Right edge.
-        bucket: How much time one point stands for.
-        zone: In which moments are written; None for this machine's.
-        baseline: Where the dashed line lies; None without one.
-        baseline_name: What that is, in a word.
-        marks: Moments to be seen.
-        title: What it is, for who cannot see it.
-        description: What it shows; by default a few words made from the points.
-        width: Of the view box; the page stretches it. From 700 on there is room for words.
-        height: Of the view box.
-        name: Its id, its own on the page.
-        floor: Where the axis begins, 0 or -1; by default -1 where a mean lies under 0.
-        kind: A class of the style sheet.
+        bucket: Width of one point.
+        zone: Time zone of dates; None for the time zone of this machine.
+        baseline: Level of the dashed line; None for no line.
+        baseline_name: One word for it.
+        markers: Labeled moments.
+        title: The accessible name.
+        description: The text alternative; by default a description of the points.
+        width: Width of the view box, which the page scales. From 700, words fit next to the chart.
+        height: Height of the view box.
+        name: Its id, unique on the page.
+        floor: Lower end of the axis, 0 or -1; by default -1 if a mean is negative.
+        css_class: A class of the style sheet.
     """
-    room = _WIDE if width >= _BROAD else _NARROW
-    edge = Plot(left=room.left, right=width - room.right, top=0, bottom=0, since=since, until=until)
-    inside = [one for one in points if edge.shows(one, bucket)]
-    flags = _flags(inside, marks, edge)
-    labels = placed([(x, one.label) for x, one in flags], edge.left, width - 2, rows=room.rows, size=room.letter)
-    above = 10 + _ROW * max((one.row + 1 for one in labels if one), default=0)
-    low = floor_of(inside, baseline) if floor is None else floor
-    plot = replace(edge, top=above, bottom=height - _FOOT - _STRIP - 12, floor=low)
-    strip = replace(edge, top=height - _FOOT - _STRIP, bottom=height - _FOOT)
-    bars, most = layers.bars_of(inside, strip, bucket)
-    words = description or described(inside, baseline, marks, name=baseline_name)
-    picture = Picture(width=width, height=height, title=title, description=words, name=name, kind=kind)
-    series = series_of(inside)
-    return picture.of(
-        layers.bands_of(series, plot, bucket),
-        _axes(plot, strip, room, zone),
+    layout = _WIDE if width >= WIDE_FROM else _NARROW
+    edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
+    inside = [point for point in points if edge.shows(point, bucket)]
+    changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in inside if point.judge_changed]
+    flags = [flag for flag in (*markers, *changes) if since <= flag.at <= until]
+    flags.sort(key=lambda flag: (_LABEL_PRIORITY[flag.kind], -flag.at.timestamp()))
+    wanted = [(edge.x(flag.at), flag.label) for flag in flags]
+    labels = place_labels(wanted, edge.left, width - 2, rows=layout.rows, size=layout.font_size)
+    top = 10 + _ROW_HEIGHT * max((label.row + 1 for label in labels if label), default=0)
+    low = axis_floor(inside, baseline) if floor is None else floor
+    plot = replace(edge, top=top, bottom=height - _FOOT_HEIGHT - _BARS_HEIGHT - 12, floor=low)
+    strip = replace(edge, top=height - _FOOT_HEIGHT - _BARS_HEIGHT, bottom=height - _FOOT_HEIGHT)
+    bars, largest = draw_bars(inside, strip, bucket)
+    text = description or describe_points(inside, baseline, markers, name=baseline_name)
+    picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
+    series = split_by_fingerprint(inside)
+    return picture.render(
+        draw_bands(series, plot, bucket),
+        _draw_time_axis(plot, strip, layout, zone),
         bars,
-        _most(strip, most, room),
-        layers.grid_of(plot, plot.levels),
-        *(_flag_line(*flag, label, plot, strip) for flag, label in zip(flags, labels, strict=True)),
-        _baseline(plot, baseline, baseline_name, room),
-        layers.lines_of(series, plot, bucket, 3.2),
-        *(_label(label, flag[1]) for label, flag in zip(labels, flags, strict=True) if label),
-        data=_data(inside, plot, bucket),
+        _draw_count_axis(strip, largest, layout),
+        draw_grid(plot, plot.levels),
+        *(_draw_flag(plot, strip, flag, label) for flag, label in zip(flags, labels, strict=True)),
+        Markup("") if baseline is None else _draw_named_baseline(plot, baseline, baseline_name, layout),
+        draw_lines(series, plot, bucket, 3.2),
+        *(
+            tag(
+                "text",
+                label.text,
+                class_=flag.kind,
+                x=label.x,
+                y=16 + _ROW_HEIGHT * label.row,
+                text_anchor=label.anchor,
+            )
+            for label, flag in zip(labels, flags, strict=True)
+            if label
+        ),
+        data=_point_data(inside, plot, bucket),
     )
 
 
-def _flags(points: Sequence[Point], marks: Sequence[ChartMark], plot: Plot) -> list[Flag]:
-    changes = [ChartMark(one.start, JUDGE, "judge") for one in points if one.begins]
-    inside = [one for one in (*marks, *changes) if plot.since <= one.at <= plot.until]
-    return [(plot.x(one.at), one) for one in sorted(inside, key=lambda one: (_FIRST[one.kind], -one.at.timestamp()))]
+def sparkline_svg(
+    points: Sequence[Point],
+    *,
+    since: datetime,
+    until: datetime,
+    bucket: timedelta,
+    baseline: float | None = None,
+    baseline_name: str = "baseline",
+    title: str,
+    description: str = "",
+    width: int = 300,
+    height: int = 84,
+    name: str = "small",
+    floor: float | None = None,
+) -> Markup:
+    """Return a small chart of means over time; arguments as of :func:`trend_svg`.
+
+    Charts next to each other share one scale: pass all of them the same ``floor`` if one may have negative means.
+    """
+    edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
+    inside = [point for point in points if edge.shows(point, bucket)]
+    low = axis_floor(inside, baseline) if floor is None else floor
+    plot = replace(edge, floor=low)
+    text = description or describe_points(inside, baseline, name=baseline_name)
+    series = split_by_fingerprint(inside)
+    return Picture(width=width, height=height, title=title, description=text, name=name).render(
+        draw_bands(series, plot, bucket),
+        draw_grid(plot, (low, (low + 1) / 2, 1.0)),
+        Markup("") if baseline is None else draw_baseline(plot, baseline),
+        draw_lines(series, plot, bucket, 2.4),
+    )
 
 
-def _flag_line(x: float, mark: ChartMark, label: Placed | None, plot: Plot, strip: Plot) -> Markup:
-    top = plot.top if label is None else 5.0 + _ROW * label.row
-    return tag("line", class_=f"mark {mark.kind}", x1=x, x2=x, y1=top, y2=strip.bottom)
+def _draw_flag(plot: Plot, strip: Plot, flag: ChartMarker, label: PlacedLabel | None) -> Markup:
+    x, top = plot.x(flag.at), plot.top if label is None else 5.0 + _ROW_HEIGHT * label.row
+    return tag("line", class_=f"mark {flag.kind}", x1=x, x2=x, y1=top, y2=strip.bottom)
 
 
-def _label(label: Placed, mark: ChartMark) -> Markup:
-    return tag("text", label.text, class_=mark.kind, x=label.x, y=16 + _ROW * label.row, text_anchor=label.anchor)
-
-
-def _baseline(plot: Plot, level: float | None, called: str, room: _Room) -> Markup:
-    if level is None:
-        return Markup("")
+def _draw_named_baseline(plot: Plot, level: float, name: str, layout: _Layout) -> Markup:
     y = plot.y(level)
-    figure = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-    name = tag("text", called, x=plot.right + 6, y=y - 11) if room is _WIDE else Markup("")
-    return joined(layers.baseline_of(plot, level), name, figure)
+    number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
+    word = tag("text", name, x=plot.right + 6, y=y - 11) if layout is _WIDE else Markup("")
+    return concat(draw_baseline(plot, level), word, number)
 
 
-def _most(strip: Plot, most: int, room: _Room) -> Markup:
-    name = tag("text", "n", x=strip.left - 7, y=strip.bottom - 2, text_anchor="end")
-    text = f"\u2264 {_compact(most)}"
-    return joined(name, tag("text", fitted(text, room.right - 8, room.letter), x=strip.right + 6, y=strip.top + 10))
-
-
-def _compact(count: int) -> str:
-    """Return "58", "12k" or "3.4M"."""
+def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
+    """Label the bars with "n" and the largest number, such as "58", "12k" or "3.4M"."""
+    compact = str(largest)
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if count >= size:
-            return f"{count / size:.1f}".removesuffix(".0") + unit
-    return str(count)
+        if largest >= size:
+            compact = f"{largest / size:.1f}".removesuffix(".0") + unit
+            break
+    name = tag("text", "n", x=strip.left - 7, y=strip.bottom - 2, text_anchor="end")
+    text = fit_text(f"\u2264 {compact}", layout.right - 8, layout.font_size)
+    return concat(name, tag("text", text, x=strip.right + 6, y=strip.top + 10))
 
 
-def _axes(plot: Plot, strip: Plot, room: _Room, zone: ZoneInfo | None) -> Markup:
-    most = int((plot.right - plot.left) // room.tick)
-    named = [tick for tick in ticks(plot.since, plot.until, zone, most) if _has_room(plot.x(tick.at), room)]
+def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | None) -> Markup:
+    limit = int((plot.right - plot.left) // layout.tick_width)
     parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
-    for at, label, is_day in named:
+    for at, label, is_day in axis_ticks(plot.since, plot.until, zone, limit):
         x = plot.x(at)
+        if x < layout.tick_width / 2 - 6:  # the label would leave the picture on the left
+            continue
         parts.append(tag("line", class_="edge", x1=x, x2=x, y1=strip.bottom, y2=strip.bottom + 4))
-        kind = "day" if is_day else None
-        parts.append(tag("text", label, class_=kind, x=x, y=strip.bottom + 18, text_anchor="middle"))
+        css_class = "day" if is_day else None
+        parts.append(tag("text", label, class_=css_class, x=x, y=strip.bottom + 18, text_anchor="middle"))
     local = plot.until.astimezone(zone)
-    ends = f"until {local.day} {local:%b %Y, %H:%M %Z}"
-    parts.append(tag("text", ends, x=plot.right, y=strip.bottom + 36, text_anchor="end"))
-    return joined(*parts)
+    end = f"until {local.day} {local:%b %Y, %H:%M %Z}"
+    parts.append(tag("text", end, x=plot.right, y=strip.bottom + 36, text_anchor="end"))
+    return concat(*parts)
 
 
-def _has_room(x: float, room: _Room) -> bool:
-    """Whether the name of a moment there does not run out on the left; on the right there is room."""
-    return x >= room.tick / 2 - 6
-
-
-def _data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
-    """Return what the script shows beside the crosshair: moments, places, numbers, and no text."""
+def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
+    """Return the numbers that the script shows next to the crosshair, as JSON. It contains no text."""
     rows = [
         (
-            round(one.start.timestamp()),
-            round((one.start + bucket).timestamp()),
-            round(plot.middle(one, bucket), 1),
-            round(plot.y(one.mean), 1),
-            round(one.mean, 4),
-            None if one.low is None else round(one.low, 4),
-            None if one.high is None else round(one.high, 4),
-            one.n,
-            int(one.enough),
+            round(point.start.timestamp()),
+            round((point.start + bucket).timestamp()),
+            round(plot.middle(point, bucket), 1),
+            round(plot.y(point.mean), 1),
+            round(point.mean, 4),
+            None if point.low is None else round(point.low, 4),
+            None if point.high is None else round(point.high, 4),
+            point.n,
+            int(point.has_min_samples),
         )
-        for one in sorted(points, key=lambda one: (one.start, one.fingerprint))
+        for point in sorted(points, key=lambda point: (point.start, point.fingerprint))
     ]
     return json.dumps(rows, separators=(",", ":"))

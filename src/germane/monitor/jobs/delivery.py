@@ -1,335 +1,346 @@
-"""The way of notifications from the database to their channels, beside everything else."""
+"""Delivery of notifications: one worker per channel, which claims them from the database, sends and retries them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert, Notification
-from germane.alerting.channels import Channel, Forgetful, Message, NotDelivered, Quote
-from germane.daemon_pool import Threads
-from germane.errors import SettingsError, StorageError, place_of
+from germane.alerting import Channel, ChannelMessage, DeliveryError, ExchangeQuote, ResendingChannel
+from germane.daemon_pool import DaemonThreadPool
+from germane.errors import SettingsError, StorageError, error_location
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.leader import Office
-from germane.storage import Outcome, Store
+from germane.monitor.loop.leader import LeaderLease
+from germane.storage import DeliveryOutcome, TrackingStore
 
-logger_channel_worker = logging.getLogger("germane.monitor")
+MAX_EXCHANGES_QUOTED: Final = 5
+"""The number of exchanges that a message quotes per alert."""
+RENEWALS_PER_LEASE: Final = 3
+"""How often the lease of a notification is renewed within its duration."""
+DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
+RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
+"""How long reminders include an alert that has resolved."""
+REMINDER_LEASE_FACTOR: Final = timedelta(seconds=2)
+"""The TTL of the reminder lease per second of the reminder interval.
 
-QUOTED: Final = 5
-"""Exchanges of an alert that are quoted."""
-RENEWALS: Final = 3
-"""How often a lease is renewed within its time."""
-BACKOFF: Final = Backoff(first=1.0, limit=60.0, longest_asked=3600.0)
+A process that takes over from one that is gone sends the next reminder before the receiver lets its alerts expire.
+"""
+RELEASE_TIMEOUT: Final = 1.0
+"""Seconds that handing back notifications may take at the end."""
+
 Result = TypeVar("Result")
+MakeJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
+MakeLease = Callable[[str, timedelta], LeaderLease]
+
+logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """Where lanes take notifications from, and say what became of them."""
+class DeliveryContext:
+    """The store and the options that all channel workers share."""
 
-    store: Store
+    store: TrackingStore
     owner: str
-    threads: Threads
+    threads: DaemonThreadPool
     clock: Callable[[], datetime]
     lease: timedelta
-    backoff: Backoff = BACKOFF
-    link: str | None = None
+    backoff: Backoff = DELIVERY_BACKOFF
+    alert_url: str | None = None
 
-    async def call(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call the database in a thread."""
+    async def run_in_thread(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Call a function of the store in a thread."""
         return await self.threads.run(function, *arguments)
 
-    async def take(self, channel: str) -> Notification | None:
-        """Take what is due next, for the lease's time."""
-        return await self.threads.run(lambda: self.store.take_notification(channel, self.owner, lease=self.lease))
+    async def claim_notification(self, channel: str) -> Notification | None:
+        """Claim the next due notification for the duration of the lease."""
+        return await self.threads.run(lambda: self.store.notifications.claim(channel, self.owner, lease=self.lease))
 
-    async def keep(self, notification: Notification) -> None:
-        """Renew the lease again and again."""
+    async def keep_lease(self, notification: Notification) -> None:
+        """Renew the lease of a notification until cancelled."""
         while True:
-            await asyncio.sleep(self.lease.total_seconds() / RENEWALS)
-            with suppress(StorageError):  # it ends, and another process tries
+            await asyncio.sleep(self.lease.total_seconds() / RENEWALS_PER_LEASE)
+            with suppress(StorageError):  # the lease expires, and another process retries
                 await self.threads.run(
-                    lambda: self.store.keep_notification(notification.id, self.owner, lease=self.lease)
+                    lambda: self.store.notifications.renew_lease(notification.id, self.owner, lease=self.lease)
                 )
 
-    async def settle(self, notification: Notification, outcome: Outcome) -> str | None:
-        """Note what became of a try."""
-        return await self.call(self.store.settle_notification, notification.id, self.owner, outcome)
+    async def record_outcome(self, notification: Notification, outcome: DeliveryOutcome) -> str | None:
+        """Record the outcome of an attempt; return the new status of the notification."""
+        return await self.run_in_thread(self.store.notifications.record_attempt, notification.id, self.owner, outcome)
 
 
-class Lane:
-    """Takes what is due for a channel, sends it, and notes what became of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFactories:
+    """Factories for jobs, by name and work, and leader leases, by name and TTL."""
 
-    def __init__(self, name: str, channel: Channel, desk: Desk) -> None:
+    job: MakeJob
+    lease: MakeLease
+
+
+class ChannelWorker:
+    """Claims the due notifications of one channel, sends them, and records the outcomes."""
+
+    def __init__(self, name: str, channel: Channel, context: DeliveryContext) -> None:
         self.name = name
         self.channel = channel
-        self.desk = desk
-        self.at_work: Notification | None = None
-        """What is being sent, or was, as long as the database does not know what became of it."""
-        self._outcome: Outcome | None = None
-        """Of that, where it is known."""
-        self._failed: str | None = None
-        self._failures = 0
+        self.context = context
+        self.in_progress: Notification | None = None
+        """The notification that is being sent, or whose outcome is not recorded yet."""
+        self._outcome: DeliveryOutcome | None = None
+        """The outcome of ``in_progress``, once it is known."""
+        self._error: str | None = None
+        self._failed_attempts = 0
         self._reminder: Callable[[], Awaitable[None]] | None = None
-        self._wanted = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
 
     @property
     def problem(self) -> str | None:
-        """Why the channel did not take its last notification, or can take none."""
-        return self.channel.problem or self._failed
+        """Why the channel cannot send from this process, or the error of its last attempt; None if it works."""
+        return self.channel.config_error or self._error
 
     def wake(self) -> None:
-        """Have it set about what is due."""
-        self._wanted.set()
+        """Make :meth:`wait_for_work` return."""
+        self._wake_up.set()
 
-    def remind(self, reminder: Callable[[], Awaitable[None]]) -> None:
-        """Have it remind its channel before anything else."""
+    def schedule_reminder(self, reminder: Callable[[], Awaitable[None]]) -> None:
+        """Send a reminder before the next notification."""
         self._reminder = reminder
         self.wake()
 
-    async def woken(self) -> None:
-        """Wait until there may be something to do."""
-        await self._wanted.wait()
-        self._wanted.clear()
+    async def wait_for_work(self) -> None:
+        """Wait until something may be due."""
+        await self._wake_up.wait()
+        self._wake_up.clear()
 
-    def close(self) -> None:
-        """Forget what was to be tried again from here."""
+    def cancel_retries(self) -> None:
+        """Cancel the retries that this process has scheduled."""
         for timer in self._timers:
             timer.cancel()
 
-    async def empty(self) -> None:
-        """Send one after another until nothing is due.
+    async def deliver_due(self) -> None:
+        """Send notifications, one after another, until none is due.
 
         Raises:
-            StorageError: the database is away.
+            StorageError: The database is unreachable.
         """
-        problem = self.channel.problem
-        if problem is not None:  # what cannot be sent from here is left to processes that can
-            self._note(problem)
+        if self.channel.config_error is not None:  # other processes may be able to send
+            self._log_failure(self.channel.config_error)
             return
-        await self._remind()
-        await self._settle()
-        while (taken := await self.desk.take(self.name)) is not None:
-            self.at_work = taken
-            self._outcome = await self._send(taken)
-            await self._settle()
-
-    async def _remind(self) -> None:
         reminder, self._reminder = self._reminder, None
-        if reminder is None:
-            return
-        try:
-            await reminder()
-        except (NotDelivered, SettingsError) as error:
-            self._note(str(error))
+        if reminder is not None:
+            try:
+                await reminder()
+            except (DeliveryError, SettingsError) as error:
+                self._log_failure(str(error))
+        await self._record_outcome()
+        while (notification := await self.context.claim_notification(self.name)) is not None:
+            self.in_progress = notification
+            renewal = asyncio.create_task(self.context.keep_lease(notification))
+            try:
+                self._outcome = await self._send(notification)
+            finally:
+                renewal.cancel()
+                await asyncio.gather(renewal, return_exceptions=True)
+            await self._record_outcome()
 
-    async def _settle(self) -> None:
-        """Note what became of the last try; later, where the database is away: else it would be sent once more."""
-        taken, outcome = self.at_work, self._outcome
-        if taken is None or outcome is None:
-            return
+    async def _send(self, notification: Notification) -> DeliveryOutcome:
+        retry_delay = self.context.backoff.delay
         try:
-            status = await self.desk.settle(taken, outcome)
-        except StorageError:
-            self._wake_in(self.desk.lease / RENEWALS)
-            raise
-        self.at_work = self._outcome = None
-        self._tell(outcome, status)
-
-    async def _send(self, taken: Notification) -> Outcome:
-        wait = self.desk.backoff.wait
-        try:
-            async with self._kept(taken):
-                return Outcome(http_status=await self.channel.send(await self._message(taken)))
-        except NotDelivered as error:
-            again = wait(taken.attempt, at_least=error.asked) if error.again else None
-            return Outcome(http_status=error.status, error=error.problem, again=again)
-        except SettingsError as error:  # a secret went a moment ago
-            return Outcome(error=str(error), again=wait(taken.attempt))
+            quotes = {}
+            if self.channel.include_text:
+                ids = sorted(
+                    {id_ for alert in notification.alerts for id_ in alert.exchange_ids[:MAX_EXCHANGES_QUOTED]}
+                )
+                exchanges = await self.context.run_in_thread(self.context.store.answers.get_exchanges, ids)
+                quotes = {
+                    id_: ExchangeQuote(exchange_id=id_, question=exchange.question, answer=exchange.answer)
+                    for id_, exchange in exchanges.items()
+                }
+            message = ChannelMessage(
+                notification=notification, quotes=quotes, alert_url_template=self.context.alert_url
+            )
+            return DeliveryOutcome(http_status=await self.channel.send(message))
+        except DeliveryError as error:
+            again = retry_delay(notification.attempt, retry_after=error.retry_after) if error.retryable else None
+            return DeliveryOutcome(http_status=error.status, error=error.problem, retry_after=again)
+        except SettingsError as error:  # a secret was removed a moment ago
+            return DeliveryOutcome(error=str(error), retry_after=retry_delay(notification.attempt))
         except StorageError as error:
-            return Outcome(error=type(error).__name__, again=wait(taken.attempt))
-        except Exception as error:  # noqa: BLE001 - a channel may be the user's own code: nothing of it spreads
-            return Outcome(error=place_of(error))
+            return DeliveryOutcome(error=type(error).__name__, retry_after=retry_delay(notification.attempt))
+        except Exception as error:  # noqa: BLE001 - a channel may be user code: no exception escapes
+            return DeliveryOutcome(error=error_location(error))
 
-    @asynccontextmanager
-    async def _kept(self, taken: Notification) -> AsyncIterator[None]:
-        keeping = asyncio.create_task(self.desk.keep(taken))
-        try:
-            yield
-        finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
-
-    async def _message(self, taken: Notification) -> Message:
-        if not self.channel.answers:
-            return Message(notification=taken, link=self.desk.link)
-        ids = sorted({one for alert in taken.alerts for one in alert.exchange_ids[:QUOTED]})
-        found = await self.desk.call(self.desk.store.exchanges_of, ids)
-        quotes = {id_: Quote(exchange_id=id_, question=one.question, answer=one.answer) for id_, one in found.items()}
-        return Message(notification=taken, quotes=quotes, link=self.desk.link)
-
-    def _tell(self, outcome: Outcome, status: str | None) -> None:
-        """Say in the log when it begins to fail, when it works again, and what is given up."""
-        if outcome.error is None:
-            self._went_well()
+    async def _record_outcome(self) -> None:
+        """Record the outcome of the last attempt. If that fails, retry it later: otherwise it would be sent twice."""
+        notification, outcome = self.in_progress, self._outcome
+        if notification is None or outcome is None:
             return
-        self._note(outcome.error)
-        self._failures += 1
-        if status == "dead":
-            logger_channel_worker.warning("a notification by %s is given up: %s", self.name, outcome.error)
-        elif outcome.again is not None:
-            self._wake_in(outcome.again)
+        try:
+            status = await self.context.record_outcome(notification, outcome)
+        except StorageError:
+            self._wake_after(self.context.lease / RENEWALS_PER_LEASE)
+            raise
+        self.in_progress = self._outcome = None
+        if outcome.error is None:
+            if self._error is not None:
+                failed = f" after {self._failed_attempts} failed attempts" if self._failed_attempts else ""
+                logger.warning("channel %s delivers again%s", self.name, failed)
+            self._error, self._failed_attempts = None, 0
+            return
+        self._log_failure(outcome.error)
+        self._failed_attempts += 1
+        if status == "undelivered":
+            logger.warning("channel %s gives up on a notification: %s", self.name, outcome.error)
+        elif outcome.retry_after is not None:
+            self._wake_after(outcome.retry_after)
 
-    def _wake_in(self, wait: timedelta) -> None:
-        def awake() -> None:
+    def _log_failure(self, error: str) -> None:
+        """Log the first failure after a success; further ones are only counted."""
+        if self._error is None:
+            logger.warning("channel %s failed to deliver an alert, and may fail for others: %s", self.name, error)
+        self._error = error
+
+    def _wake_after(self, delay: timedelta) -> None:
+        def wake() -> None:
             self._timers.discard(timer)
             self.wake()
 
-        timer = asyncio.get_running_loop().call_later(wait.total_seconds(), awake)
+        timer = asyncio.get_running_loop().call_later(delay.total_seconds(), wake)
         self._timers.add(timer)
 
-    def _went_well(self) -> None:
-        if self._failed is not None:
-            failed = f"; {self._failures} tries failed" if self._failures else ""
-            logger_channel_worker.warning("alerts go out by %s again%s", self.name, failed)
-        self._failed, self._failures = None, 0
 
-    def _note(self, problem: str) -> None:
-        if self._failed is None:
-            logger_channel_worker.warning("an alert did not go out by %s, and others may not: %s", self.name, problem)
-        self._failed = problem
-
-
-logger = logging.getLogger("germane.monitor")
-
-OVER_FOR: Final = timedelta(minutes=5)
-"""How long a channel that forgets is told that an alert is over."""
-TERM: Final = timedelta(seconds=2)
-"""Per second between reminders: who takes over from one that is gone reminds before its alerts end by themselves."""
-LAST_WORD: Final = 1.0
-"""Seconds that handing back may take at the end."""
-
-MakeJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
-MakeOffice = Callable[[str, timedelta], Office]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Makers:
-    """What makes jobs, and offices by name and term."""
-
-    job: MakeJob
-    office: MakeOffice
-
-
-class Delivery:
-    """A lane per channel of this process: one that is slow holds up no other.
+class NotificationDispatcher:
+    """Runs one worker per channel of this process, so that a slow channel does not delay the others.
 
     Args:
-        desk: The database's side of it.
-        channels: By name.
-        takes: By name, whether a channel is told of an alert.
-        makers: Of jobs and offices.
+        context: The store and options of all workers.
+        channels: The channels, by name.
+        accepts: By channel, whether it is notified of an alert.
+        factories: Factories for the jobs and leases of the workers.
     """
 
     def __init__(
         self,
-        desk: Desk,
+        context: DeliveryContext,
         channels: Mapping[str, Channel],
-        takes: Mapping[str, Callable[[Alert], bool]],
-        makers: Makers,
+        accepts: Mapping[str, Callable[[Alert], bool]],
+        factories: DeliveryFactories,
     ) -> None:
-        self._desk = desk
-        self._lanes = {name: Lane(name, channel, desk) for name, channel in channels.items()}
-        self._jobs = {name: makers.job(f"deliver to {name}", lane.empty) for name, lane in self._lanes.items()}
+        self._context = context
+        self._workers = {name: ChannelWorker(name, channel, context) for name, channel in channels.items()}
+        self._jobs = {
+            name: factories.job(f"deliver to {name}", worker.deliver_due) for name, worker in self._workers.items()
+        }
         self._reminders = [
-            Reminder(lane, channel, takes[name], makers.office(f"reminder {name}", TERM * channel.every))
-            for name, lane in self._lanes.items()
-            if isinstance(channel := lane.channel, Forgetful)
+            AlertReminder(
+                worker,
+                channel,
+                accepts[name],
+                factories.lease(f"reminder {name}", REMINDER_LEASE_FACTOR * channel.resend_interval),
+            )
+            for name, worker in self._workers.items()
+            if isinstance(channel := worker.channel, ResendingChannel)
         ]
-        self._tasks = [asyncio.create_task(self._work(name)) for name in self._lanes]
+        self._tasks = [asyncio.create_task(self._run_worker(name)) for name in self._workers]
 
     @property
     def problems(self) -> dict[str, str]:
-        """Per channel why it did not take its last notification, or can take none."""
-        return {name: problem for name, lane in self._lanes.items() if (problem := lane.problem) is not None}
+        """The problem of each channel that does not work, by name."""
+        return {name: problem for name, worker in self._workers.items() if (problem := worker.problem) is not None}
 
     @property
-    def offices(self) -> list[Office]:
-        """What this process may hold for reminders."""
-        return [reminder.office for reminder in self._reminders]
+    def leases(self) -> list[LeaderLease]:
+        """The leases that this process may hold for reminders."""
+        return [reminder.lease for reminder in self._reminders]
 
-    async def look(self) -> None:
-        """Set about what is due, and return at once: lanes work for themselves."""
-        for name in await self._desk.call(self._desk.store.due_channels, list(self._lanes)):
-            self._lanes[name].wake()
+    async def wake_due_channels(self) -> None:
+        """Wake the workers that have something due, without waiting for them."""
+        for name in await self._due_channels():
+            self._workers[name].wake()
         for reminder in self._reminders:
-            await reminder.look()
+            await reminder.schedule_if_due()
 
     async def drain(self) -> None:
-        """Send what is due, and wait until that is done."""
-        due = await self._desk.call(self._desk.store.due_channels, list(self._lanes))
+        """Send what is due, and wait until that has finished."""
+        due = await self._due_channels()
         await asyncio.gather(
-            *(job.run() if name in due or self._lanes[name].at_work else job.rest() for name, job in self._jobs.items())
+            *(
+                job.run() if name in due or self._workers[name].in_progress else job.wait_until_idle()
+                for name, job in self._jobs.items()
+            )
         )
 
     async def close(self) -> None:
-        """Stop sending. What has not gone out by now stays in the database, for whoever comes next."""
+        """Stop sending. Notifications that are not sent yet stay in the database for another process."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        cut_short = [lane for lane in self._lanes.values() if lane.at_work]
-        for lane in self._lanes.values():
-            lane.close()
-        if cut_short:
-            logger.warning("not sent before the end, and left for later: %s", ", ".join(one.name for one in cut_short))
+        for worker in self._workers.values():
+            worker.cancel_retries()
+        interrupted = [worker.name for worker in self._workers.values() if worker.in_progress]
+        if interrupted:
+            logger.warning("stopped before these channels had sent everything: %s", ", ".join(interrupted))
             with suppress(StorageError, TimeoutError):
-                async with asyncio.timeout(LAST_WORD):
-                    await self._desk.call(self._desk.store.release_notifications, self._desk.owner)
+                async with asyncio.timeout(RELEASE_TIMEOUT):
+                    await self._context.run_in_thread(self._context.store.notifications.release, self._context.owner)
 
-    async def _work(self, name: str) -> None:
+    async def _due_channels(self) -> set[str]:
+        return await self._context.run_in_thread(self._context.store.notifications.due_channels, list(self._workers))
+
+    async def _run_worker(self, name: str) -> None:
         while True:
-            await self._lanes[name].woken()
+            await self._workers[name].wait_for_work()
             await self._jobs[name].run()
 
 
-class Reminder:
-    """Tells a channel that forgets, once in a while and from one process, of what fires and what is just over."""
+class AlertReminder:
+    """Sends open and recently resolved alerts again to a channel that needs it, from one process at a time."""
 
-    def __init__(self, lane: Lane, channel: Forgetful, takes: Callable[[Alert], bool], office: Office) -> None:
-        self._lane = lane
+    def __init__(
+        self, worker: ChannelWorker, channel: ResendingChannel, accepts: Callable[[Alert], bool], lease: LeaderLease
+    ) -> None:
+        self.lease = lease
+        self._worker = worker
+        self._context = worker.context
         self._channel = channel
-        self._takes = takes
-        self.office = office
-        self._next = 0.0
-        """By the loop's time."""
+        self._accepts = accepts
+        self._next_reminder = 0.0
+        """In the event loop's time."""
 
-    async def look(self) -> None:
-        """Have the lane remind its channel, if it is time."""
+    async def schedule_if_due(self) -> None:
+        """Have the worker send a reminder if one is due and this process holds the lease."""
         now = asyncio.get_running_loop().time()
-        if now < self._next:
+        if now < self._next_reminder:
             return
-        self._next = now + self._channel.every
-        if await self._lane.desk.call(self.office.held):
-            self._lane.remind(self._remind)
+        self._next_reminder = now + self._channel.resend_interval
+        if await self._context.run_in_thread(self.lease.acquire):
+            self._worker.schedule_reminder(self._send_reminder)
 
-    async def _remind(self) -> None:
-        desk = self._lane.desk
-        alerts = await desk.call(self._alerts)
+    async def _send_reminder(self) -> None:
+        alerts = await self._context.run_in_thread(self._load_alerts)
         if alerts:
-            await self._channel.remind(alerts, link=desk.link)
+            await self._channel.resend(alerts, alert_url_template=self._context.alert_url)
 
-    def _alerts(self) -> list[Alert]:
-        """Return what it was told of and what lasts, and what it was told is over."""
-        desk = self._lane.desk
-        lasting = [one for one in desk.store.open_alerts() if one.notified_at is not None and self._takes(one)]
-        posted = desk.store.notifications(channel=self._lane.name, since=desk.clock() - OVER_FOR)
-        told = [alert for one in posted for alert in one.notification.alerts if not alert.is_open]
-        keys = {alert.key for alert in lasting}
-        return lasting + [alert for alert in told if alert.key not in keys]
+    def _load_alerts(self) -> list[Alert]:
+        """Return the open alerts that people were notified of, and the resolved ones that the channel was sent."""
+        store = self._context.store
+        open_alerts = [
+            alert for alert in store.alerts.list_open() if alert.notified_at is not None and self._accepts(alert)
+        ]
+        since = self._context.clock() - RESOLVED_REMINDER_PERIOD
+        deliveries = store.notifications.search(channel=self._worker.name, since=since)
+        open_keys = {alert.key for alert in open_alerts}
+        resolved = [
+            alert
+            for delivery in deliveries
+            for alert in delivery.notification.alerts
+            if not alert.is_open and alert.key not in open_keys
+        ]
+        return open_alerts + resolved

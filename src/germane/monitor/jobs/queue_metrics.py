@@ -1,86 +1,85 @@
-"""What waits in the database, read for gauges: by the process that samples, and only where somebody looks."""
+"""Queue metrics: what waits in the database, read for gauges by the process that samples."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
-from germane.monitor.loop.leader import Office
+from germane.monitor.loop.leader import LeaderLease
 from germane.settings import Settings
-from germane.storage import Backlog, Store, shares
-from germane.tracer import Waiting, is_measured
+from germane.storage import TrackingStore, budget_shares
+from germane.tracer import BacklogState, are_gauges_exported
 
-SHARE: Final = 0.01
-"""Of the time that reading may take: a long backlog takes long to count, and is counted less often."""
+MAX_TIME_SHARE: Final = 0.01
+"""The share of time that reading may take: a long backlog takes long to count, and is counted less often."""
 
 
-class Measuring:
-    """Keeps what gauges show, so that no exporter has to wait for a database.
+class QueueMetricsJob:
+    """Keeps a snapshot of the queue in memory, so that no metrics exporter waits for a database.
 
     Args:
-        wanted: says whether anybody looks.
+        is_needed: Whether any gauge is exported; without one nothing is read.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         settings: Settings,
         *,
-        office: Office,
-        threads: Threads,
-        wanted: Callable[[], bool] = is_measured,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
+        is_needed: Callable[[], bool] = are_gauges_exported,
     ) -> None:
-        self.waiting: Waiting | None = None
-        """What waited when it was read last; None in a process that is not elected to read it."""
+        self.snapshot: BacklogState | None = None
+        """The last snapshot, None in a process that is not the leader."""
         self._store = store
         self._settings = settings
-        self._office = office
-        self._threads = threads
-        self._wanted = wanted
-        self._next = 0.0
+        self._leader = leader
+        self._thread_pool = thread_pool
+        self._is_needed = is_needed
+        self._next_read = 0.0
 
     async def run(self) -> None:
-        """Read anew what waits, unless it was read only just now; show nothing once another process reads it."""
-        if self.waiting is not None or time.monotonic() >= self._next:
-            self.waiting = await self._threads.run(self._read)
+        """Replace the snapshot if it is due, and drop it when another process has become the leader."""
+        if self.snapshot is not None or time.monotonic() >= self._next_read:
+            self.snapshot = await self._thread_pool.run(self._current_snapshot)
 
-    def _read(self) -> Waiting | None:
+    def _current_snapshot(self) -> BacklogState | None:
         try:
-            if not (self._wanted() and self._office.held()):
+            if not (self._is_needed() and self._leader.acquire()):
                 return None
-            return self.waiting if time.monotonic() < self._next else self._found()
-        except StorageError:  # the jobs that cannot do without the database say so
+            if time.monotonic() < self._next_read:
+                return self.snapshot
+            started = time.monotonic()
+            try:
+                return self._load_snapshot()
+            finally:
+                ended = time.monotonic()
+                self._next_read = ended + (ended - started) / MAX_TIME_SHARE
+        except StorageError:  # other jobs report that the database is unreachable
             return None
 
-    def _found(self) -> Waiting:
-        began = time.monotonic()
-        try:
-            return self._look()
-        finally:
-            ended = time.monotonic()
-            self._next = ended + (ended - began) / SHARE
-
-    def _look(self) -> Waiting:
-        found = self._store.backlog(lately=timedelta(seconds=self._settings.lease))
+    def _load_snapshot(self) -> BacklogState:
+        backlog = self._store.queue.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
+        # Every state is reported, also with a count of 0; the fingerprints of one scorer are added up.
+        exchanges: dict[tuple[str, str], int] = {}
+        for tasks in backlog.outstanding.tasks:
+            for state, count in (
+                ("candidate", tasks.candidates),
+                ("ready", tasks.ready),
+                ("postponed", tasks.postponed),
+                ("running", tasks.running),
+            ):
+                exchanges[tasks.scorer, state] = exchanges.get((tasks.scorer, state), 0) + count
         budget = self._settings.budget
-        return Waiting(
-            undecided=found.left.undecided,
-            exchanges=_by_scorer(found),
-            lag=found.lag.total_seconds(),
-            workers=found.workers,
-            budget={} if budget is None else shares(self._store.spent().expense, budget),
+        return BacklogState(
+            undecided=backlog.outstanding.undecided,
+            exchanges=exchanges,
+            lag=backlog.lag.total_seconds(),
+            workers=backlog.workers,
+            budget={} if budget is None else budget_shares(self._store.quota.load_usage().usage, budget),
         )
-
-
-def _by_scorer(found: Backlog) -> Mapping[tuple[str, str], int]:
-    """Count by scorer and state; of a scorer all fingerprints together, and no state left out that is empty."""
-    counts: dict[tuple[str, str], int] = {}
-    for one in found.left.tasks:
-        states = {"candidate": one.candidates, "ready": one.ready, "postponed": one.postponed, "running": one.running}
-        for state, number in states.items():
-            counts[one.scorer, state] = counts.get((one.scorer, state), 0) + number
-    return counts

@@ -1,4 +1,4 @@
-"""What keeps the database from growing for ever: one process of all does it, about once an hour."""
+"""The retention job: once an hour, one process deletes what the retention settings no longer keep."""
 
 from __future__ import annotations
 
@@ -9,99 +9,104 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.leader import Office
+from germane.monitor.loop.leader import LeaderLease
 from germane.settings import Retention
-from germane.storage import Removed, Store
+from germane.storage import PruneResult, TrackingStore
 
-TERMS: Final = 1.5
-"""Intervals for which a process that is gone may still be thought to keep house."""
+LEASE_INTERVALS: Final = 1.5
+"""The TTL of the leader lease, as a multiple of the interval between two rounds."""
+
 logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
-    """When the house is kept."""
+class RetentionSchedule:
+    """When the retention job runs."""
 
-    first: timedelta = timedelta(minutes=5)
-    """After the start, when an application has other things to do."""
-    every: timedelta = timedelta(hours=1)
+    initial_delay: timedelta = timedelta(minutes=5)
+    """The delay after the start, when an application is busy with other things."""
+    interval: timedelta = timedelta(hours=1)
 
 
-class Housekeeping:
-    """Ends tasks that nobody runs, erases old text, deletes old exchanges and counts, and keeps to a size.
+class RetentionJob:
+    """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
 
-    Its calls are made in a thread of its own, so that a long round holds up nothing else; it ends between two short
-    transactions once ``stopping`` is true.
+    It calls the database from its own thread, so that a long round delays no other job. Once ``stopping`` is true, it
+    ends between two short transactions.
     """
 
     def __init__(
-        self, store: Store, retention: Retention, *, owner: str, rhythm: Rhythm, clock: Callable[[], datetime]
+        self,
+        store: TrackingStore,
+        retention: Retention,
+        *,
+        owner: str,
+        schedule: RetentionSchedule,
+        clock: Callable[[], datetime],
     ) -> None:
         self.stopping = False
-        self.office = Office(store, "housekeeper", owner, term=TERMS * rhythm.every, clock=clock)
+        self.leader = LeaderLease(store, "housekeeper", owner, ttl=LEASE_INTERVALS * schedule.interval, clock=clock)
         self._store = store
         self._retention = retention
-        self._rhythm = rhythm
+        self._schedule = schedule
         self._clock = clock
-        self._threads: Threads | None = None
-        self._too_large = False
+        self._thread_pool: DaemonThreadPool | None = None
+        self._was_too_large = False
 
-    async def again(self, job: Job) -> None:
-        """Do the job when it is time, for ever."""
-        await asyncio.sleep(self._rhythm.first.total_seconds())
+    async def run_forever(self, job: Job) -> None:
+        """Run ``job`` on the schedule until cancelled."""
+        await asyncio.sleep(self._schedule.initial_delay.total_seconds())
         while True:
             await job.run()
-            await asyncio.sleep(self._rhythm.every.total_seconds())
+            await asyncio.sleep(self._schedule.interval.total_seconds())
 
     async def run(self) -> None:
-        """Keep the house once, unless another process does, and say what went."""
+        """Run one round unless another process is the leader, and log what was removed."""
         if self.stopping:
             return
-        self._threads = self._threads or Threads(1, name="germane-monitor-housekeeping")
-        removed = await self._threads.run(self._round)
+        self._thread_pool = self._thread_pool or DaemonThreadPool(1, name="germane-monitor-retention")
+        removed = await self._thread_pool.run(self._run_round)
         if removed:
-            logger.info("housekeeping: %s", removed)
+            logger.info("retention: %s", removed)
 
     def close(self) -> None:
         """Let the thread end."""
-        if self._threads is not None:
-            self._threads.close()
+        if self._thread_pool is not None:
+            self._thread_pool.close()
 
-    def _round(self) -> Removed:
-        if self._is_over():
-            return Removed()
-        expired, retention = self._expire(), self._retention
-        now = min(self._clock(), self._store.now())  # a clock that is ahead must not make old what is not
-        removed = self._store.prune(
-            texts_before=now - timedelta(days=retention.text_days),
-            before=now - timedelta(days=retention.score_days),
-            max_size=retention.max_size,
-            stopping=self._is_over,
-        )
-        self._tell_size()
-        return removed + Removed(expired=expired)
-
-    def _is_over(self) -> bool:
-        """Return whether to leave the rest; asking renews the office."""
-        return self.stopping or not self.office.held()
-
-    def _expire(self) -> int:
+    def _run_round(self) -> PruneResult:
+        if self._must_stop():
+            return PruneResult()
         expired = 0
-        while not self._is_over() and (some := self._store.expire()):
-            expired += some
-        return expired
+        while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
+            expired += batch
+        # The earlier of both clocks: one that is ahead must not make recent data look old.
+        now = min(self._clock(), self._store.now())
+        removed = self._store.retention.prune(
+            texts_before=now - timedelta(days=self._retention.text_days),
+            before=now - timedelta(days=self._retention.score_days),
+            max_size=self._retention.max_size,
+            stopping=self._must_stop,
+        )
+        self._check_size()
+        return removed + PruneResult(expired=expired)
 
-    def _tell_size(self) -> None:
-        """Say once that the database does not fit, and once that it does again."""
-        limit = self._retention.max_size
-        if limit is None or self._is_over():
+    def _must_stop(self) -> bool:
+        """Return whether to end the round, and renew the lease if not."""
+        return self.stopping or not self.leader.acquire()
+
+    def _check_size(self) -> None:
+        """Log once that the database exceeds its maximum size, and once that it no longer does."""
+        max_size = self._retention.max_size
+        if max_size is None or self._must_stop():
             return
-        size = self._store.size(limit)
-        was, self._too_large = self._too_large, size > limit
-        if self._too_large and not was:
-            told = "the database takes %.0f MB, retention.max_size is %.0f MB, and what is left is too young to go"
-            logger.warning(told, size / 1e6, limit / 1e6)
-        elif was and not self._too_large:
+        size = self._store.retention.measure_size(max_size)
+        is_too_large = size > max_size
+        if is_too_large and not self._was_too_large:
+            message = "the database takes %.0f MB, retention.max_size is %.0f MB, and the rest is too recent to delete"
+            logger.warning(message, size / 1e6, max_size / 1e6)
+        elif self._was_too_large and not is_too_large:
             logger.info("the database is within retention.max_size again")
+        self._was_too_large = is_too_large

@@ -1,4 +1,4 @@
-"""Keeping trends fast: one process of all rolls up the hours that changed, a little at a time."""
+"""The rollup job: one process keeps the hourly rollups of trends up to date, a few hours at a time."""
 
 from __future__ import annotations
 
@@ -7,66 +7,75 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from germane.daemon_pool import Threads
-from germane.monitor.loop.leader import Office
-from germane.storage import Store
+from germane.daemon_pool import DaemonThreadPool
+from germane.monitor.loop.leader import LeaderLease
+from germane.storage import TrackingStore
 
-EVERY: Final = timedelta(seconds=5)
-"""Between two rounds, at least."""
-CURRENT: Final = timedelta(minutes=1)
-"""Between two rounds that roll up the current hour as well, which changes all the time."""
-LONGEST: Final = 1.0
-"""Seconds after which a round begins no further hours."""
-REST: Final = 10
-"""How much longer than the last round took the next one is waited for, at least."""
-AT_ONCE: Final = 6
-"""Hours between two looks at the time."""
+MIN_INTERVAL: Final = timedelta(seconds=5)
+"""The shortest interval between two rounds."""
+MAX_INTERVAL: Final = 60 * MIN_INTERVAL
+"""The longest interval between two rounds."""
+CURRENT_HOUR_INTERVAL: Final = timedelta(minutes=1)
+"""The interval between two rounds that include the current hour, which changes all the time."""
+MAX_ROUND_SECONDS: Final = 1.0
+"""Seconds after which a round starts no further batch."""
+PAUSE_FACTOR: Final = 10
+"""The shortest pause after a round, as a multiple of its duration."""
+HOURS_PER_BATCH: Final = 6
 
 
-class Rollups:
-    """Rolls up what is due, unless another process does. What it leaves is read from the rows: nothing is ever wrong.
+class RollupJob:
+    """Rolls up the hours that changed, in the process that holds the lease.
+
+    Readers compute hours without a rollup from the rows, so a late rollup costs time and never correctness.
 
     Args:
-        store: Whose hours.
-        trend_by: The setting.
-        office: Who holds it rolls up.
-        threads: Where the database is called.
-        clock: Tells the time.
+        store: Where the hours are.
+        breakdowns: The setting of the same name.
+        leader: The lease that a process must hold to roll up.
+        thread_pool: Where the database is called.
     """
 
     def __init__(
-        self, store: Store, trend_by: Sequence[str], *, office: Office, threads: Threads, clock: Callable[[], datetime]
+        self,
+        store: TrackingStore,
+        breakdowns: Sequence[str],
+        *,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
+        clock: Callable[[], datetime],
     ) -> None:
         self.stopping = False
-        self.office = office
+        self.leader = leader
         self._store = store
-        self._trend_by = tuple(trend_by)
-        self._threads = threads
+        self._breakdowns = tuple(breakdowns)
+        self._thread_pool = thread_pool
         self._clock = clock
-        self._next: datetime | None = None
-        self._whole: datetime | None = None
+        self._next_round: datetime | None = None
+        self._next_current_hour: datetime | None = None
 
     async def run(self) -> None:
-        """Do a round, if it is time."""
+        """Run a round if one is due."""
         now = self._clock()
-        if not self.stopping and _is_due(now, self._next, EVERY * 60):
-            took = await self._threads.run(self._round, now)
-            self._next = now + max(EVERY, took * REST)
+        if not self.stopping and _is_due(now, self._next_round, MAX_INTERVAL):
+            duration = await self._thread_pool.run(self._run_round, now)
+            self._next_round = now + max(MIN_INTERVAL, duration * PAUSE_FACTOR)
 
-    def _round(self, now: datetime) -> timedelta:
-        """Roll up some hours, the newest first; return how long that took."""
-        begun = time.monotonic()
-        hour = now.replace(minute=0, second=0, microsecond=0)
-        with_current = _is_due(now, self._whole, CURRENT)
-        if self.office.held():
-            before = None if with_current else hour
-            while not self.stopping and self._store.roll(AT_ONCE, trend_by=self._trend_by, before=before) == AT_ONCE:
-                if time.monotonic() - begun > LONGEST:
+    def _run_round(self, now: datetime) -> timedelta:
+        """Roll up some hours, newest first; return how long that took."""
+        started = time.monotonic()
+        with_current_hour = _is_due(now, self._next_current_hour, CURRENT_HOUR_INTERVAL)
+        if self.leader.acquire():
+            before = None if with_current_hour else now.replace(minute=0, second=0, microsecond=0)
+            while not self.stopping:
+                hours = self._store.rollups.update(HOURS_PER_BATCH, breakdowns=self._breakdowns, before=before)
+                if hours < HOURS_PER_BATCH or time.monotonic() - started > MAX_ROUND_SECONDS:
                     break
-            self._whole = now + CURRENT if with_current else self._whole
-        return timedelta(seconds=time.monotonic() - begun)
+            if with_current_hour:
+                self._next_current_hour = now + CURRENT_HOUR_INTERVAL
+        return timedelta(seconds=time.monotonic() - started)
 
 
-def _is_due(now: datetime, due: datetime | None, most: timedelta) -> bool:
-    """Whether the time has come; also where it lies so far ahead that the clock must have been set back."""
-    return due is None or due <= now or due - now > most
+def _is_due(now: datetime, due: datetime | None, max_interval: timedelta) -> bool:
+    """Return whether ``due`` has passed, or lies so far ahead that the clock must have been set back."""
+    return due is None or due <= now or due - now > max_interval

@@ -1,4 +1,4 @@
-"""How long to wait before the next try."""
+"""Exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that double from ``first`` up to ``limit`` seconds, each shortened at random by up to half of itself.
+    """Delays that double from ``initial`` up to ``maximum`` seconds, each reduced at random by up to half.
 
-    The random part keeps processes that failed together from trying again together.
+    The jitter keeps processes that failed together from retrying together.
     """
 
-    first: float = 1.0
-    limit: float = 300.0
-    longest_asked: float | None = None
-    """Seconds up to which a server that names a time is left alone; by default ``limit``."""
+    initial: float = 1.0
+    maximum: float = 300.0
+    max_retry_after: float | None = None
+    """The longest ``Retry-After`` of a server that is respected, in seconds; ``maximum`` by default."""
 
     @property
-    def longest(self) -> float:
-        """Seconds of the longest wait there is."""
-        return self.limit if self.longest_asked is None else max(self.limit, self.longest_asked)
+    def longest_delay(self) -> float:
+        """The longest delay that :meth:`delay` can return, in seconds."""
+        return self.maximum if self.max_retry_after is None else max(self.maximum, self.max_retry_after)
 
-    def wait(self, tries: int, *, at_least: float | None = None) -> timedelta:
-        """Return how long to wait after the given number of failed tries, 1 for the first.
+    def delay(self, attempts: int, *, retry_after: float | None = None) -> timedelta:
+        """Return the delay before the next attempt.
 
         Args:
-            at_least: seconds that the server asked for; honoured up to ``longest_asked``.
+            attempts: The number of failed attempts so far, from 1.
+            retry_after: The seconds that the server asked for; respected up to ``max_retry_after``.
         """
-        full = min(self.first * 2.0 ** min(tries - 1, 60), self.limit)
-        asked = min(at_least or 0.0, self.limit if self.longest_asked is None else self.longest_asked)
-        return timedelta(seconds=max(full * random.uniform(0.5, 1.0), asked))
+        without_jitter = min(self.initial * 2.0 ** min(attempts - 1, 60), self.maximum)
+        requested = min(retry_after or 0.0, self.maximum if self.max_retry_after is None else self.max_retry_after)
+        return timedelta(seconds=max(without_jitter * random.uniform(0.5, 1.0), requested))

@@ -1,4 +1,4 @@
-"""One thing that is done again and again, and whether it goes well."""
+"""A background job that runs repeatedly, and its status."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
-from germane.errors import GermaneError, place_of, StorageError
-from germane.monitor.loop.outage_log import Voice
-from germane.storage import Run
-from germane.storage.cluster.workers import KEPT
+from germane.errors import GermaneError, StorageError, error_location
+from germane.monitor.loop.outage_log import OutageLog
+from germane.storage import MAX_JOB_RUNS, JobRun
 
 logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """How a job is doing."""
+    """The status of one background job."""
 
     last_run: datetime | None = None
-    """When it last went well; UTC."""
+    """When the job last succeeded; UTC."""
     problem: str | None = None
-    """What went wrong the last time, None when nothing did."""
-    runs: Sequence[Run] = ()
-    """The last 50, the oldest first."""
+    """The error of the last run, None if it succeeded."""
+    runs: Sequence[JobRun] = ()
+    """The last 50 runs, oldest first."""
 
 
 class Job:
-    """The boundary around background work: nothing that the work raises gets past it.
+    """The error boundary around background work: no exception of the work escapes :meth:`run`.
 
-    It says so in the log once when the work begins to fail, and once when it goes well again: through the voice that it
-    shares with others, where there is one.
+    The outage log records the first failure and the recovery. Jobs that share one log report a shared outage once.
     """
 
     def __init__(
@@ -43,59 +41,53 @@ class Job:
         work: Callable[[], Awaitable[None]],
         *,
         clock: Callable[[], datetime],
-        quiet: Callable[[], AbstractContextManager[object]],
-        voice: Voice | None = None,
+        suppressed: Callable[[], AbstractContextManager[object]],
+        outage_log: OutageLog | None = None,
     ) -> None:
         self.name = name
         self.last_run: datetime | None = None
         self.problem: str | None = None
-        self.runs: tuple[Run, ...] = ()
+        self.runs: tuple[JobRun, ...] = ()
         self._work = work
         self._clock = clock
-        self._quiet = quiet
-        self._voice = voice or Voice()
-        self._turn = asyncio.Lock()
+        self._suppressed = suppressed
+        self._outage_log = outage_log or OutageLog()
+        self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Do the work once, untraced; a second call meanwhile waits for its turn."""
-        async with self._turn:
-            began, steady = self._clock(), time.monotonic()
+        """Run the work once, without tracing it. Concurrent calls run one after another."""
+        async with self._running:
+            started_at, started = self._clock(), time.monotonic()
             try:
-                with self._quiet():
+                with self._suppressed():
                     await self._work()
-            except Exception as error:  # noqa: BLE001 - the one boundary that keeps the background alive
-                self._failed(error)
+            except Exception as error:
+                # An unreachable database is one outage of all jobs; any other error is an outage of this job.
+                outage = type(error).__name__ if isinstance(error, StorageError) else self.name
+                if self.problem is None or isinstance(error, StorageError):
+                    self._outage_log.record_failure(self.name, outage, describe_error(error))
+                logger.debug("background job %r fails", self.name, exc_info=error)
+                self.problem = describe_error(error)
             else:
-                self._succeeded()
-            ended = Run(started_at=began, seconds=time.monotonic() - steady, problem=self.problem)
-            self.runs = (*self.runs[1 - KEPT :], ended)  # a new one each time: others read it from their threads
+                if self.problem is not None:
+                    self._outage_log.record_recovery(self.name)
+                self.last_run, self.problem = self._clock(), None
+            run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
+            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # a new tuple each time: other threads read it
 
-    async def rest(self) -> None:
-        """Wait until a run that is under way has ended."""
-        async with self._turn:
+    async def wait_until_idle(self) -> None:
+        """Wait until a run in progress has ended."""
+        async with self._running:
             pass
 
     def status(self) -> JobStatus:
-        """Return how it is doing; may be called from any thread."""
+        """Return the status of the job. Thread-safe."""
         return JobStatus(last_run=self.last_run, problem=self.problem, runs=self.runs)
 
-    def _succeeded(self) -> None:
-        if self.problem is not None:
-            self._voice.works(self.name)
-        self.last_run, self.problem = self._clock(), None
 
-    def _failed(self, error: Exception) -> None:
-        # A database that is away is one trouble of all jobs; any other is this one's until it goes well.
-        kind = type(error).__name__ if isinstance(error, StorageError) else self.name
-        if self.problem is None or isinstance(error, StorageError):
-            self._voice.fails(self.name, kind, describe(error))
-        logger.debug("background job %r fails", self.name, exc_info=error)
-        self.problem = describe(error)
+def describe_error(error: BaseException) -> str:
+    """Describe an error in one line.
 
-
-def describe(error: BaseException) -> str:
-    """Say in one line what went wrong.
-
-    Of errors that are not ours only type and place are told: their messages may hold text of users or secrets.
+    For errors of other libraries only type and location are given: their messages may contain user text or secrets.
     """
-    return f"{type(error).__name__}: {error}" if isinstance(error, GermaneError) else place_of(error)
+    return f"{type(error).__name__}: {error}" if isinstance(error, GermaneError) else error_location(error)

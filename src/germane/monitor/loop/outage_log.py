@@ -1,4 +1,4 @@
-"""What the background says of its jobs in the log: once when a trouble begins, and once when it is over."""
+"""Log lines about failing background jobs: one when an outage starts and one when it ends."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ import threading
 logger = logging.getLogger("germane.monitor")
 
 
-class Voice:
-    """Speaks for all jobs of one background: a database that is away is one trouble, however many jobs meet it.
+class OutageLog:
+    """The log of all jobs of one monitor. An unreachable database is one outage, however many jobs it affects.
 
-    Safe to share between threads.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._troubles: dict[str, tuple[str, set[str]]] = {}
-        """By kind the job that met it first, and those that fail for it."""
+        self._outages: dict[str, tuple[str, set[str]]] = {}
+        """By outage: the job that reported it first, and the jobs that it affects now."""
 
-    def fails(self, job: str, kind: str, told: str) -> None:
-        """Note that a job fails for a kind of trouble; say what is ``told`` unless the trouble is known."""
+    def record_failure(self, job: str, outage: str, message: str) -> None:
+        """Record that an outage affects a job, and log ``message`` if the outage is new."""
         with self._lock:
-            for other in self._troubles.keys() - {kind}:
-                self._take_out(job, other)
-            known = kind in self._troubles
-            self._troubles.setdefault(kind, (job, set()))[1].add(job)
-        if not known:
-            logger.warning("background job %r fails: %s", job, told)
+            for other in self._outages.keys() - {outage}:
+                self._remove_job(job, other)
+            is_known = outage in self._outages
+            self._outages.setdefault(outage, (job, set()))[1].add(job)
+        if not is_known:
+            logger.warning("background job %r fails: %s", job, message)
 
-    def works(self, job: str) -> None:
-        """Note that a job goes well; say so when it was the last one that a trouble kept."""
+    def record_recovery(self, job: str) -> None:
+        """Record that a job succeeded, and log the end of each outage that affected this job alone."""
         with self._lock:
-            over = [first for kind in list(self._troubles) if (first := self._take_out(job, kind)) is not None]
-        for first in over:
-            logger.warning("background job %r works again", first)
+            reporters = [self._remove_job(job, outage) for outage in list(self._outages)]
+        for reporter in filter(None, reporters):
+            logger.warning("background job %r works again", reporter)
 
-    def _take_out(self, job: str, kind: str) -> str | None:
-        """Take a job out of a trouble; return who met it first when that was the last one in it."""
-        first, failing = self._troubles[kind]
-        if job not in failing:
+    def _remove_job(self, job: str, outage: str) -> str | None:
+        """Remove a job from an outage; if it was the last one, end the outage and return who reported it first."""
+        reporter, affected = self._outages[outage]
+        if job not in affected:
             return None
-        failing.remove(job)
-        if failing:
+        affected.remove(job)
+        if affected:
             return None
-        del self._troubles[kind]
-        return first
+        del self._outages[outage]
+        return reporter

@@ -1,4 +1,4 @@
-"""The thread in the background: an event loop of its own, and what happens on it at every tick."""
+"""The background thread: an event loop and the jobs that APScheduler runs on it at every poll interval."""
 
 from __future__ import annotations
 
@@ -16,171 +16,174 @@ from typing import Final, Protocol
 from apscheduler.executors.asyncio import AsyncIOExecutor  # type: ignore[import-untyped]  # APScheduler 3 has no types
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]  # the same
 
-NAME: Final = "germane-monitor"
-LOOK: Final = 1.0
-"""Seconds between two looks whether the clock was set back."""
-SET_BACK: Final = 0.5
-"""Seconds by which a clock goes back when it is set, and not merely slowed."""
-_EXECUTOR: Final = "germane"
-_SILENT: Final = logging.CRITICAL + 1
-Tick = Callable[[], Awaitable[object]]
+THREAD_NAME: Final = "germane-monitor"
+MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
+"""The longest interval between two checks whether the clock was set back, in seconds."""
+MIN_CLOCK_STEP: Final = 0.5
+"""Seconds by which the clock has to go back to count as set back. Smaller steps are ordinary clock slewing."""
+PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 
+_EXECUTOR: Final = "germane"
+_schedulers: weakref.WeakSet[Scheduler] = weakref.WeakSet()
 
-class Work(Protocol):
-    """What is done in the thread. It is made, run and stopped on the thread's own loop."""
 
-    def ticks(self) -> Mapping[str, Tick]:
-        """Return by name what is called at every tick. It must not raise."""
+class BackgroundService(Protocol):
+    """What runs in the background thread. It is created, run and stopped on the thread's event loop."""
+
+    def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
+        """Return the jobs that run at every poll interval, by name. They must not raise."""
         ...
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or hand back everything by ``deadline``, a time of the loop; return whether that went well."""
+        """Finish or hand back all work by ``deadline``, a time of the event loop; return whether nothing was lost."""
         ...
 
 
 class Scheduler:
-    """Runs work in one daemon thread, from :meth:`start` to :meth:`stop`. A forked child has no such thread.
+    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. A forked child has no such thread.
 
     Args:
-        make: makes the work, on the thread's own loop.
-        tick: seconds between two ticks.
-        wall: the time of day, in seconds since 1970, by which ticks are due.
-        steady: a time that nobody sets.
+        make_service: Creates the service, on the thread's event loop.
+        poll_interval: Seconds between two runs of a periodic job.
+        wall_clock: The time of day in seconds since 1970, which decides when jobs are due.
+        monotonic_clock: A clock that nobody can set.
     """
 
-    work: Work | None
-    """What runs now."""
+    service: BackgroundService | None
+    """The running service."""
     _thread: threading.Thread | None
     _loop: asyncio.AbstractEventLoop | None
-    _told: asyncio.Future[float] | None
-    _patience: float | None
-    """Seconds for stopping, once that is asked for."""
+    _stop_deadline: asyncio.Future[float] | None
+    _stop_timeout: float | None
+    """The timeout of :meth:`stop` in seconds, once it is called."""
 
     def __init__(
-        self, make: Callable[[], Work], *, tick: float, wall: Seconds = time.time, steady: Seconds = time.monotonic
+        self,
+        make_service: Callable[[], BackgroundService],
+        *,
+        poll_interval: float,
+        wall_clock: Seconds = time.time,
+        monotonic_clock: Seconds = time.monotonic,
     ) -> None:
-        self._make = make
-        self._tick = tick
-        self._clock = SteppingClock(wall, steady)
-        self._forget()
-        _all.add(self)
+        self._make_service = make_service
+        self._poll_interval = poll_interval
+        self._clock_steps = ClockStepDetector(wall_clock, monotonic_clock)
+        self._reset()
+        _schedulers.add(self)
 
     @property
     def running(self) -> bool:
-        """Whether the thread lives."""
+        """Whether the thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread, unless it runs."""
+        """Start the thread unless it is running."""
         with self._lock:
             if not self.running:
-                self._patience = None
-                self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
+                self._stop_timeout = None
+                self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
                 self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """End the thread; return whether it ended within ``timeout`` seconds and nothing was left undone."""
+        """Stop the service and its thread; return whether both ended within ``timeout`` seconds and lost no work."""
         thread = self._thread
         if thread is None:
             return True
-        self._patience = timeout
+        self._stop_timeout = timeout
         loop = self._loop
-        if loop is not None:  # else it looks for itself when it begins
-            with contextlib.suppress(RuntimeError):  # it is closed: somebody else has stopped it
-                loop.call_soon_threadsafe(self._tell)
+        if loop is not None:  # otherwise the thread is starting, and checks the timeout itself
+            with contextlib.suppress(RuntimeError):  # the loop is closed: another thread has stopped the service
+                loop.call_soon_threadsafe(self._set_stop_deadline)
         if thread is threading.current_thread():
             return False
-        # A little later than the work's own deadline, which it keeps.
-        thread.join(timeout + 1.0)
-        return self._went_well and not thread.is_alive()
+        thread.join(timeout + 1.0)  # a little longer than the deadline of the service, which it keeps
+        return self._stopped_cleanly and not thread.is_alive()
 
-    def _tell(self) -> None:
-        told, patience = self._told, self._patience
-        if told is not None and patience is not None and not told.done():
-            told.set_result(asyncio.get_running_loop().time() + patience)
+    def _set_stop_deadline(self) -> None:
+        future, timeout = self._stop_deadline, self._stop_timeout
+        if future is not None and timeout is not None and not future.done():
+            future.set_result(asyncio.get_running_loop().time() + timeout)
 
     def _run(self) -> None:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._main())
         finally:
-            self.work = self._loop = self._told = None
+            self.service = self._loop = self._stop_deadline = None
 
     async def _main(self) -> None:
-        self._went_well = False
+        self._stopped_cleanly = False
         loop = self._loop = asyncio.get_running_loop()
-        told = self._told = loop.create_future()
-        work = self.work = self._make()
-        timer = _timer(work.ticks(), self._tick)
+        stop_deadline = self._stop_deadline = loop.create_future()
+        service = self.service = self._make_service()
+        timer = _apscheduler(service.periodic_jobs(), self._poll_interval)
         timer.start()
-        watching = asyncio.create_task(_keep_ticking(timer, self._clock, min(self._tick, LOOK)))
-        self._tell()
-        deadline = await told
-        watching.cancel()
+        clock_check_interval = min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL)
+        clock_checks = asyncio.create_task(_run_jobs_after_clock_steps(timer, self._clock_steps, clock_check_interval))
+        self._set_stop_deadline()
+        deadline = await stop_deadline
+        clock_checks.cancel()
         timer.pause()
-        self._went_well = await work.stop(deadline)
+        self._stopped_cleanly = await service.stop(deadline)
         timer.shutdown(wait=False)
-        await asyncio.sleep(0)  # it goes by way of the loop
+        await asyncio.sleep(0)  # shutdown is a callback on the loop
 
-    def _forget(self) -> None:
-        """Begin without a thread: threads do not come along into a forked child, locks do as they happen to be."""
-        # What runs in the parent must not be collected here: closing its loop would be felt there.
+    def _reset(self) -> None:
+        """Reset to a state without a thread: a forked child inherits no threads, and locks in an arbitrary state."""
+        # Keep what runs in the parent alive: collecting its loop here would close it in the parent too.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()
-        self._thread = self._loop = self._told = self._patience = self.work = None
-        self._went_well = True
+        self._thread = self._loop = self._stop_deadline = self._stop_timeout = self.service = None
+        self._stopped_cleanly = True
 
 
-class SteppingClock:
-    """Tells when the time of day was set back: it then differs by less than before from a time that nobody sets."""
+class ClockStepDetector:
+    """Detects that the wall clock was set back, by comparing it with a monotonic clock."""
 
-    def __init__(self, wall: Seconds, steady: Seconds) -> None:
-        self._wall = wall
-        self._steady = steady
-        self._ahead = wall() - steady()
+    def __init__(self, wall_clock: Seconds, monotonic_clock: Seconds) -> None:
+        self._wall_clock = wall_clock
+        self._monotonic_clock = monotonic_clock
+        self._offset = wall_clock() - monotonic_clock()
 
     def was_set_back(self) -> bool:
-        """Whether that happened since it was asked last."""
-        before, self._ahead = self._ahead, self._wall() - self._steady()
-        return before - self._ahead > SET_BACK
+        """Return whether the wall clock was set back since the last call."""
+        previous, self._offset = self._offset, self._wall_clock() - self._monotonic_clock()
+        return previous - self._offset > MIN_CLOCK_STEP
 
 
-async def _keep_ticking(timer: AsyncIOScheduler, clock: SteppingClock, every: float) -> None:
-    """Have all ticks done at once when the clock was set back: APScheduler would wait for it to catch up."""
+async def _run_jobs_after_clock_steps(timer: AsyncIOScheduler, clock: ClockStepDetector, interval: float) -> None:
+    """Run all jobs at once when the clock was set back: APScheduler would wait until it has caught up."""
     while True:
-        await asyncio.sleep(every)
+        await asyncio.sleep(interval)
         if clock.was_set_back():
             for job in timer.get_jobs():
                 job.modify(next_run_time=datetime.now(UTC))
 
 
-def _timer(ticks: Mapping[str, Tick], seconds: float) -> AsyncIOScheduler:
-    """Return a scheduler that does the ticks at once, and then again and again.
+def _apscheduler(jobs: Mapping[str, PeriodicJob], interval: float) -> AsyncIOScheduler:
+    """Return a scheduler that runs each job immediately and then every ``interval`` seconds.
 
-    A tick that takes longer than the interval is left to end: what falls due meanwhile becomes one. That is daily life
-    here, so that the scheduler's log of it is kept silent, without touching the logs of an application's own.
+    A job that takes longer than the interval is not interrupted; the runs that it missed are coalesced into one. This
+    is normal operation here, so the scheduler's own log of it is disabled without touching the application's loggers.
     """
-    silent = logging.getLogger("germane.monitor.apscheduler")
-    silent.setLevel(_SILENT)
-    logging.getLogger(f"apscheduler.executors.{_EXECUTOR}").setLevel(_SILENT)
+    disabled_logger = logging.getLogger("germane.monitor.apscheduler")
+    for logger in (disabled_logger, logging.getLogger(f"apscheduler.executors.{_EXECUTOR}")):
+        logger.setLevel(logging.CRITICAL + 1)
     timer = AsyncIOScheduler(
         timezone=UTC,
-        logger=silent,
+        logger=disabled_logger,
         executors={_EXECUTOR: AsyncIOExecutor()},
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
     )
-    for name, tick in ticks.items():
-        timer.add_job(tick, "interval", seconds=seconds, id=name, executor=_EXECUTOR, next_run_time=datetime.now(UTC))
+    for name, job in jobs.items():
+        timer.add_job(job, "interval", seconds=interval, id=name, executor=_EXECUTOR, next_run_time=datetime.now(UTC))
     return timer
 
 
-_all: weakref.WeakSet[Scheduler] = weakref.WeakSet()
+def _reset_after_fork() -> None:
+    for scheduler in _schedulers:
+        scheduler._reset()  # noqa: SLF001 - the same module
 
 
-def _after_fork() -> None:
-    for scheduler in _all:
-        scheduler._forget()  # noqa: SLF001 - the same module
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,3 +1,1 @@
-"""Budget and rate limits of judge requests within one process."""
-
-from __future__ import annotations
+"""Quota of judge requests: the rate limiter, reservations and budget usage, shared by all processes."""

@@ -1,4 +1,4 @@
-"""Turns for judge requests, under limits and a budget that all processes on one database share."""
+"""The rate limiter of judge requests: rate limits and a budget that all processes on one database share."""
 
 from __future__ import annotations
 
@@ -6,284 +6,302 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, MutableSequence, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from germane.errors import ScoringError
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.quota.reservations import REQUESTS, TOKENS, Booking, Given, Waiting, amount
-from germane.monitor.quota.usage import check_price
-from germane.score import Reason
-from germane.scorers import Place
+from germane.monitor.quota.reservations import (
+    REQUESTS,
+    TOKENS,
+    GrantedReservation,
+    PendingRequest,
+    ReservationLedger,
+    limit_cost,
+)
+from germane.monitor.quota.usage import check_judge_price
+from germane.score import UnscoredReason
+from germane.scorers import RequestReservation
 from germane.settings import Budget, Settings
-from germane.storage import Limit, Store
+from germane.storage import RateLimit, TrackingStore
 
-EARLY: Final = 0.1
-"""Seconds for which a request may come early after a rest, so that what a database call takes is not lost."""
-GATHER: Final = 0.005
-"""Seconds in which requests are gathered, to be given their places in one transaction."""
-SHARE: Final = 0.5
-"""Seconds' worth of places that a process takes at a time: what a killed one takes along, and others wait for."""
-LEAD: Final = 0.25
-"""Seconds before its last place at which a process takes the next ones."""
-TOKENS_EACH: Final = 1_000
-"""Tokens of a usual request."""
-LONG: Final = 600.0
-"""Seconds that an exchange at work may always wait for its turns."""
-MANY: Final = 20
-"""Requests for whose turns it may wait in any case."""
-SETTLE: Final = 1.0
-"""Seconds after which what was settled is booked at the latest; before, it goes along with the next places."""
-PATIENCE: Final = Backoff(first=0.5, limit=10.0)
-"""Between tries of a database that is away."""
+MAX_EARLY_SECONDS: Final = 0.1
+"""Seconds by which a request may be early after an idle period, to make up for the time of a database call."""
+BATCH_WINDOW: Final = 0.005
+"""Seconds in which requests are collected, to be reserved in one transaction."""
+BATCH_SECONDS: Final = 0.5
+"""Seconds' worth of requests that a process reserves at a time: what others wait for if it is killed."""
+REFILL_LEAD_SECONDS: Final = 0.25
+"""Seconds before its last reserved request at which a process makes the next reservations."""
+TYPICAL_REQUEST_TOKENS: Final = 1_000
+MIN_QUEUE_TIMEOUT: Final = 600.0
+"""Seconds that an exchange may wait for the rate limiter even under a high limit."""
+MIN_REQUESTS_AWAITED: Final = 20
+"""Requests that an exchange may wait for even under a low limit."""
+SETTLE_DELAY: Final = 1.0
+"""Seconds after which settlements are written if no reservation takes them along earlier."""
+DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
+"""The delays between attempts to reach the database."""
+_TYPICAL_COST: Final = {REQUESTS: 1.0, TOKENS: float(TYPICAL_REQUEST_TOKENS)}
 
 
-def limits_of(settings: Settings) -> list[Limit]:
-    """Return what the settings limit; nothing by default."""
-    wanted = {REQUESTS: settings.requests_per_minute, TOKENS: settings.tokens_per_minute}
+def rate_limits(settings: Settings) -> list[RateLimit]:
+    """Return the rate limits of the settings; none by default."""
+    configured = {REQUESTS: settings.requests_per_minute, TOKENS: settings.tokens_per_minute}
     return [
-        Limit(name, per_minute, burst=max(1.0, per_minute / 60 * EARLY))
-        for name, per_minute in wanted.items()
+        RateLimit(name, per_minute, burst=max(1.0, per_minute / 60 * MAX_EARLY_SECONDS))
+        for name, per_minute in configured.items()
         if per_minute is not None
     ]
 
 
-def places_for(settings: Settings) -> int:
-    """Return how many requests may be at work at a time: no more than get a turn before the first ones have ended.
+def max_concurrency(settings: Settings) -> int:
+    """Return how many exchanges a process works on at a time: no more than start before the first one has timed out.
 
-    What cannot start soon stays in the database, for whichever process is first to have a turn for it.
+    Exchanges that could not start soon stay in the database, where any process can claim them.
     """
-    worth = {REQUESTS: 1.0, TOKENS: TOKENS_EACH}
-    soon = [settings.judge_timeout / (worth[limit.name] * limit.interval) for limit in limits_of(settings)]
-    return min([settings.concurrency, *(1 + math.ceil(count) for count in soon)])
+    startable = [
+        settings.judge_timeout / (_TYPICAL_COST[limit.name] * limit.interval) for limit in rate_limits(settings)
+    ]
+    return min([settings.concurrency, *(1 + math.ceil(count) for count in startable)])
 
 
-def longest_wait(settings: Settings) -> float:
-    """Return the seconds that an exchange at work may wait for turns; 0 where nothing is limited."""
-    worth = {REQUESTS: 1.0, TOKENS: TOKENS_EACH}
-    return max([0.0, *(max(LONG, MANY * worth[limit.name] * limit.interval) for limit in limits_of(settings))])
+def max_queue_wait(settings: Settings) -> float:
+    """Return the seconds that an exchange may wait for the rate limiter; 0 without a rate limit."""
+    waits = [MIN_REQUESTS_AWAITED * _TYPICAL_COST[limit.name] * limit.interval for limit in rate_limits(settings)]
+    return max([0.0, *(max(MIN_QUEUE_TIMEOUT, wait) for wait in waits)])
 
 
-def shared_pace(settings: Settings, store: Store) -> SharedPace | None:
-    """Return the pace that all processes on this database keep together, or None where nothing is limited.
+def shared_rate_limiter(settings: Settings, store: TrackingStore) -> SharedRateLimiter | None:
+    """Return a rate limiter that all processes on this database share; None without any limit.
 
     Raises:
-        SettingsError: the budget is one of money, and nobody knows what the judge costs.
+        SettingsError: The budget is limited in dollars, and the price of the judge is unknown.
     """
-    check_price(settings)
-    limits = limits_of(settings)
-    return SharedPace(store, limits, budget=settings.budget) if limits or settings.budget else None
+    check_judge_price(settings)
+    limits = rate_limits(settings)
+    return SharedRateLimiter(store, limits, budget=settings.budget) if limits or settings.budget else None
 
 
-def own_pace(settings: Settings) -> SharedPace | None:
-    """Return a pace that limits this process alone, by the same arithmetic on a database in memory."""
-    limits = limits_of(settings)
+def local_rate_limiter(settings: Settings) -> SharedRateLimiter | None:
+    """Return a rate limiter for this process alone, which uses a database in memory; None without a rate limit."""
+    limits = rate_limits(settings)
     if not limits:
         return None
-    store = Store("sqlite://")
-    return SharedPace(store, limits, prepare=store.migrate, close=store.close)
+    store = TrackingStore("sqlite://")
+    return SharedRateLimiter(store, limits, prepare=store.migrate, close=store.close)
 
 
 @dataclass(slots=True, eq=False)
-class _Promise:
-    place: Place
+class _ScheduledStart:
+    """A reservation whose request starts when the timer fires."""
+
+    reservation: RequestReservation
     timer: asyncio.TimerHandle | None = None
 
 
-class SharedPace:
-    """Gives requests their turns, first come first served; serves one event loop.
+class SharedRateLimiter:
+    """Lets judge requests start, first come first served. Serves one event loop.
 
-    A process takes places for what waits in it, half a second's worth at a time in one transaction, and takes the next
-    ones shortly before these are used up: under load that is some transactions a second, however many requests there
-    are, and processes take turns. Where only a budget is set, all that waits takes its places at once.
+    A process reserves for its waiting requests half a second's worth at a time, in one transaction, and makes the next
+    reservations shortly before these are used up. Under load that is a few transactions per second, whatever the
+    number of requests, and processes alternate. With a budget and no rate limit, all waiting requests are reserved at
+    once.
+
+    Args:
+        limits: Rate limits named ``requests`` and ``tokens``.
+        prepare: Called before the first reservation.
+        close: Called at the end.
     """
 
     def __init__(
         self,
-        store: Store,
-        limits: Sequence[Limit],
+        store: TrackingStore,
+        limits: Sequence[RateLimit],
         *,
         budget: Budget | None = None,
         prepare: Callable[[], None] | None = None,
         close: Callable[[], None] | None = None,
-        backoff: Backoff = PATIENCE,
+        backoff: Backoff = DATABASE_BACKOFF,
     ) -> None:
-        """Keep ``limits``, named requests and tokens; call ``prepare`` before the first place, ``close`` at the end."""
-        self._booking = Booking(store, limits, budget, prepare=prepare, backoff=backoff)
+        self._ledger = ReservationLedger(store, limits, budget, prepare=prepare, backoff=backoff)
         self._limits = tuple(limits)
         self._close = close
-        self._waiting: deque[Waiting] = deque()
-        self._again: list[Waiting] = []
-        self._promises: set[_Promise] = set()
-        self._serving: dict[Callable[[], Coroutine[Any, Any, None]], asyncio.Task[None]] = {}
-        self._reminder: asyncio.TimerHandle | None = None
+        self._queue: deque[PendingRequest] = deque()
+        self._retries: list[PendingRequest] = []
+        self._scheduled: set[_ScheduledStart] = set()
+        self._tasks: dict[Callable[[], Coroutine[Any, Any, None]], asyncio.Task[None]] = {}
+        self._settle_timer: asyncio.TimerHandle | None = None
 
     @property
     def problem(self) -> str | None:
-        """Why nothing may start now."""
-        return self._booking.problem
+        """Why no request can start, None if it can."""
+        return self._ledger.problem
 
     @property
-    def spent_until(self) -> datetime | None:
-        """Until when a request was not paid for, in UTC; None while there is room, or without a budget."""
-        return None if self._booking.spending is None else self._booking.spending.until
+    def budget_exhausted_until(self) -> datetime | None:
+        """When the budget has room again, in UTC; None while it has room, or without a budget."""
+        return None if self._ledger.budget_usage is None else self._ledger.budget_usage.exhausted_until
 
-    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
-        """Wait for the turn of a request that will take about so much; return what was reserved for it.
-
-        Raises:
-            ScoringError: ``budget``, nothing is left; ``judge_rate_limited``, nobody may wait any more.
-        """
-        waiting = self._new(tokens, usd)
-        self._waiting.append(waiting)
-        self._serve(self._give_places)
-        return await self._turn_of(waiting)
-
-    async def repeat(self, place: Place) -> Place:
-        """Reserve as much once more, for a request that is about to be sent again.
-
-        It waits for no turn, as it holds one of the few places in flight: the limits book it afterwards.
+    async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
+        """Wait until a request with this estimated use may start, and return its reservation.
 
         Raises:
-            ScoringError: as :meth:`admit`.
+            ScoringError: ``budget``: the budget does not cover it. ``judge_rate_limited``: scoring ended while it
+                waited.
         """
-        if self._booking.spending is not None:
-            waiting = self._new(place.tokens, place.usd)
-            self._again.append(waiting)
-            self._serve(self._pay_again)
-            place = await self._turn_of(waiting)
-        self._booking.owe_sending()
-        self._remind()
-        return place
+        return await self._reserve(self._queue, self._serve_queue, tokens, usd)
 
-    def settle(self, place: Place, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0) -> None:
-        """Book what was taken more than was reserved; below 0 what was taken less."""
-        self._booking.owe(place, requests=requests, tokens=tokens, usd=usd)
-        self._remind()
+    async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
+        """Reserve the same amount again for a request that is about to be resent.
+
+        It does not wait, as it already occupies one of the requests in flight: the rate limits count it afterwards.
+
+        Raises:
+            ScoringError: As for :meth:`acquire`.
+        """
+        if self._ledger.budget_usage is not None:
+            reservation = await self._reserve(self._retries, self._serve_retries, reservation.tokens, reservation.usd)
+        self._ledger.settle_resend()
+        self._schedule_settlement()
+        return reservation
+
+    def settle(
+        self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
+    ) -> None:
+        """Settle what a request used in excess of its reservation; negative for what it did not use."""
+        self._ledger.settle(reservation, requests=requests, tokens=tokens, usd=usd)
+        self._schedule_settlement()
 
     async def aclose(self) -> None:
-        """Give up, and book what is left."""
-        self.give_up()
-        await asyncio.gather(*self._serving.values(), return_exceptions=True)
+        """Reject all waiting requests, and settle what remains."""
+        self.stop_waiting()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         try:
-            await self._booking.aclose()
+            await self._ledger.aclose()
         finally:
             if self._close is not None:
                 self._close()
 
-    def give_up(self) -> None:
-        """Let nobody wait any more, now or later; places that are promised are given back."""
-        self._booking.closed = True
-        for serving in self._serving.values():
-            serving.cancel()
-        for waiting in (*self._waiting, *self._again):
-            if not waiting.turn.done():
-                waiting.turn.set_exception(_no_turn())
-        for promise in list(self._promises):
-            self._start(promise)
-        if self._reminder is not None:
-            self._reminder.cancel()
+    def stop_waiting(self) -> None:
+        """Reject all waiting and all future requests, and refund their reservations."""
+        self._ledger.closed = True
+        for task in self._tasks.values():
+            task.cancel()
+        for request in (*self._queue, *self._retries):
+            if not request.future.done():
+                request.future.set_exception(_stopped_error())
+        for start in list(self._scheduled):
+            self._start_next(start)
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
 
-    def _new(self, tokens: float, usd: float) -> Waiting:
-        if self._booking.closed:
-            raise _no_turn()
-        return Waiting(tokens, usd, time.monotonic(), asyncio.get_running_loop().create_future())
-
-    async def _turn_of(self, waiting: Waiting) -> Place:
+    async def _reserve(
+        self,
+        queue: MutableSequence[PendingRequest],
+        serve: Callable[[], Coroutine[Any, Any, None]],
+        tokens: float,
+        usd: float,
+    ) -> RequestReservation:
+        if self._ledger.closed:
+            raise _stopped_error()
+        future: asyncio.Future[RequestReservation] = asyncio.get_running_loop().create_future()
+        queue.append(PendingRequest(tokens, usd, time.monotonic(), future))
+        self._run_once(serve)
         try:
-            return await waiting.turn
+            return await future
         except asyncio.CancelledError:
-            if waiting.turn.done() and not waiting.turn.cancelled() and waiting.turn.exception() is None:
-                self._give_back(waiting.turn.result())  # it came in the same moment
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._cancel(future.result())  # it was granted at the same moment
             raise
 
-    def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        serving = self._serving.get(work)
-        if serving is None or serving.done():
-            self._serving[work] = asyncio.get_running_loop().create_task(work())
+    def _run_once(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task for this work unless one is running."""
+        task = self._tasks.get(work)
+        if task is None or task.done():
+            self._tasks[work] = asyncio.get_running_loop().create_task(work())
 
-    def _remind(self) -> None:
-        """Have what is owed booked soon, also when no further request comes."""
-        if self._reminder is None and self._booking.owes and not self._booking.closed:
-            self._reminder = asyncio.get_running_loop().call_later(SETTLE, self._serve, self._give_places)
+    def _schedule_settlement(self) -> None:
+        """Have settlements written soon, even if no further request comes."""
+        if self._settle_timer is None and self._ledger.has_unsettled and not self._ledger.closed:
+            loop = asyncio.get_running_loop()
+            self._settle_timer = loop.call_later(SETTLE_DELAY, self._run_once, self._serve_queue)
 
-    async def _give_places(self) -> None:
-        await asyncio.sleep(GATHER)
-        while (batch := self._next()) or self._is_due():
-            waits = self._promise(batch, await self._booking.reserve(batch))
-            self._forget_reminder()
-            await asyncio.sleep(max([GATHER, *(wait - LEAD for wait in waits[-1:])]) if batch else 0)
+    async def _serve_queue(self) -> None:
+        """Reserve for the queue, batch by batch, until it is empty and everything is settled."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(BATCH_WINDOW)
+        while True:
+            batch = self._next_batch()
+            settlement_due = self._settle_timer is not None and self._settle_timer.when() <= loop.time()
+            if not batch and not settlement_due:
+                return
+            granted = await self._ledger.reserve(batch)
+            last_wait: float | None = None
+            for request, grant in zip(batch, granted, strict=True):
+                if grant is None:
+                    self._resolve(request, None)
+                    continue
+                start, last_wait = _ScheduledStart(grant.reservation), grant.wait
+                self._scheduled.add(start)
+                start.timer = loop.call_later(max(0.0, grant.wait), self._start_next, start)
+            if self._settle_timer is not None:
+                self._settle_timer.cancel()
+                self._settle_timer = None
+            self._schedule_settlement()  # of what was added in the meantime
+            refill_in = 0.0 if last_wait is None else last_wait - REFILL_LEAD_SECONDS
+            await asyncio.sleep(max(BATCH_WINDOW, refill_in) if batch else 0)
 
-    async def _pay_again(self) -> None:
-        await asyncio.sleep(GATHER)
-        while batch := self._again.copy():  # which stay there until they are answered: give_up() looks for them
-            for waiting, given in zip(batch, await self._booking.reserve(batch, paced=False), strict=True):
-                self._answer(waiting, given)
-            self._again = self._again[len(batch) :]
-            await asyncio.sleep(GATHER)
+    async def _serve_retries(self) -> None:
+        await asyncio.sleep(BATCH_WINDOW)
+        while batch := self._retries.copy():  # they stay in the list until resolved: stop_waiting() rejects them
+            granted = await self._ledger.reserve(batch, rate_limited=False)
+            for request, grant in zip(batch, granted, strict=True):
+                self._resolve(request, grant)
+            del self._retries[: len(batch)]
+            await asyncio.sleep(BATCH_WINDOW)
 
-    def _next(self) -> list[Waiting]:
-        """Return those without a place that take theirs now: one at least, if there is any."""
-        self._waiting = deque(waiting for waiting in self._waiting if not waiting.turn.done())
-        without = list(self._waiting)[len(self._promises) :]
-        batch, worth = [], 0.0
-        for waiting in without:
-            batch.append(waiting)
-            worth += max((amount(limit, waiting.tokens) * limit.interval for limit in self._limits), default=0.0)
-            if worth >= SHARE:
+    def _next_batch(self) -> list[PendingRequest]:
+        """Return the next requests without a reservation: half a second's worth, at least one if there is any."""
+        waiting = [request for request in self._queue if not request.future.done()]
+        if len(waiting) < len(self._queue):
+            self._queue.clear()
+            self._queue.extend(waiting)
+        batch, seconds = [], 0.0
+        for request in waiting[len(self._scheduled) :]:
+            batch.append(request)
+            seconds += max((limit_cost(limit, request.tokens) * limit.interval for limit in self._limits), default=0.0)
+            if seconds >= BATCH_SECONDS:
                 break
         return batch
 
-    def _is_due(self) -> bool:
-        loop = asyncio.get_running_loop()
-        return self._reminder is not None and self._reminder.when() <= loop.time()
-
-    def _forget_reminder(self) -> None:
-        if self._reminder is not None:
-            self._reminder.cancel()
-            self._reminder = None
-        self._remind()  # of what came up meanwhile
-
-    def _promise(self, batch: Sequence[Waiting], given: Sequence[Given | None]) -> list[float]:
-        """Let the requests start when their time has come, and refuse those that are not paid for; return the waits."""
-        loop = asyncio.get_running_loop()
-        for waiting, each in zip(batch, given, strict=True):
-            if each is None:
-                self._answer(waiting, None)
-            else:
-                promise = _Promise(each.place)
-                self._promises.add(promise)
-                promise.timer = loop.call_later(max(0.0, each.wait), self._start, promise)
-        return [each.wait for each in given if each is not None]
-
-    def _start(self, promise: _Promise) -> None:
-        """Let the first in the line start; a place that nobody wants any more is given back."""
-        self._promises.discard(promise)
-        if promise.timer is not None:
-            promise.timer.cancel()
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.turn.done():
-                waiting.turn.set_result(promise.place)
+    def _start_next(self, start: _ScheduledStart) -> None:
+        """Let the first request in the queue start; refund the reservation if no request is left."""
+        self._scheduled.discard(start)
+        if start.timer is not None:
+            start.timer.cancel()
+        while self._queue:
+            request = self._queue.popleft()
+            if not request.future.done():
+                request.future.set_result(start.reservation)
                 return
-        self._give_back(promise.place)
+        self._cancel(start.reservation)
 
-    def _answer(self, waiting: Waiting, given: Given | None) -> None:
-        """Tell one that waits what it has got."""
-        if given is None:
-            if not waiting.turn.done() and self._booking.spending is not None:
-                waiting.turn.set_exception(self._booking.spending.refusal())
-        elif waiting.turn.done():
-            self._give_back(given.place)
+    def _resolve(self, request: PendingRequest, granted: GrantedReservation | None) -> None:
+        if granted is None:
+            if not request.future.done() and self._ledger.budget_usage is not None:
+                request.future.set_exception(self._ledger.budget_usage.budget_error())
+        elif request.future.done():
+            self._cancel(granted.reservation)
         else:
-            waiting.turn.set_result(given.place)
+            request.future.set_result(granted.reservation)
 
-    def _give_back(self, place: Place) -> None:
-        self._booking.give_back(place)
-        self._remind()
+    def _cancel(self, reservation: RequestReservation) -> None:
+        self._ledger.cancel(reservation)
+        self._schedule_settlement()
 
 
-def _no_turn() -> ScoringError:
-    return ScoringError(Reason.JUDGE_RATE_LIMITED, "it had no turn under the limit yet when scoring ended")
+def _stopped_error() -> ScoringError:
+    return ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "scoring ended while the request waited for the rate limit")

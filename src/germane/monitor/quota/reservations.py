@@ -1,4 +1,4 @@
-"""What judge requests take, written to the database that all processes share."""
+"""Reservations of judge requests in the rate limits and the budget that all processes on a database share."""
 
 from __future__ import annotations
 
@@ -11,188 +11,206 @@ from datetime import date
 from functools import partial
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.quota.usage import Spending
-from germane.scorers import Place
+from germane.monitor.quota.usage import BudgetUsage
+from germane.scorers import RequestReservation
 from germane.settings import Budget
-from germane.storage import Expense, Limit, Store
-
-logger = logging.getLogger("germane.monitor")
+from germane.storage import RateLimit, RequestUsage, TrackingStore
 
 REQUESTS: Final = "requests"
 TOKENS: Final = "tokens"
 
+logger = logging.getLogger("germane.monitor")
+
 
 @dataclass(slots=True, eq=False)
-class Waiting:
-    """A request that waits for its place."""
+class PendingRequest:
+    """A judge request that waits for its reservation."""
 
     tokens: float
     usd: float
     since: float
-    """Of the monotonic clock, seconds."""
-    turn: asyncio.Future[Place]
+    """When it began to wait, in seconds of the monotonic clock."""
+    future: asyncio.Future[RequestReservation]
 
     @property
-    def expense(self) -> Expense:
-        """What it is going to take of a budget."""
-        return Expense(1, self.tokens, self.usd)
+    def usage(self) -> RequestUsage:
+        """The estimated use of the budget."""
+        return RequestUsage(1, self.tokens, self.usd)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a request was given."""
+class GrantedReservation:
+    """A reservation, and when its request may start."""
 
-    place: Place
+    reservation: RequestReservation
     wait: float
-    """Seconds until it may start."""
+    """Seconds until the request may start."""
 
 
-class Booking:
-    """Takes places for requests, one transaction at a time, and books along what earlier ones took more or less.
+class ReservationLedger:
+    """Makes reservations, one transaction at a time, and settles earlier ones in the same transaction.
 
-    While the database is away nothing is given, and it is asked again until it is back: nobody knows then what other
-    processes do.
+    While the database is unreachable nothing is granted, because the use by other processes is unknown. The ledger
+    retries until it is reachable again.
+
+    Args:
+        limits: Rate limits named ``requests`` and ``tokens``.
+        prepare: Called before the first transaction.
     """
 
     def __init__(
         self,
-        store: Store,
-        limits: Sequence[Limit],
+        store: TrackingStore,
+        limits: Sequence[RateLimit],
         budget: Budget | None,
         *,
         prepare: Callable[[], None] | None,
         backoff: Backoff,
     ) -> None:
-        """Keep ``limits``, named requests and tokens, and the budget; call ``prepare`` before the first transaction."""
         self.problem: str | None = None
-        """Why nothing may start now."""
+        """Why no reservation can be made, None if it can."""
         self.closed = False
-        """Whether nobody waits any more."""
-        self.spending = None if budget is None else Spending(budget)
+        """Whether no request waits any more."""
+        self.budget_usage = None if budget is None else BudgetUsage(budget)
         self._store = store
         self._limits = tuple(limits)
         self._prepare = prepare
         self._backoff = backoff
-        self._threads: Threads | None = None
-        self._owed = dict.fromkeys((REQUESTS, TOKENS), 0.0)
-        self._one = asyncio.Lock()
+        self._thread_pool: DaemonThreadPool | None = None
+        self._unsettled = dict.fromkeys((REQUESTS, TOKENS), 0.0)
+        """By rate limit, the use in excess of reservations."""
+        self._transaction = asyncio.Lock()
 
     @property
-    def owes(self) -> bool:
-        """Whether there is something to be booked."""
-        due = self.spending is not None and bool(self.spending.due())
-        return due or any(self._owed[limit.name] for limit in self._limits)
+    def has_unsettled(self) -> bool:
+        """Whether anything is to be settled."""
+        of_budget = self.budget_usage is not None and bool(self.budget_usage.unsettled())
+        return of_budget or any(self._unsettled[limit.name] for limit in self._limits)
 
-    def owe(self, place: Place, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0) -> None:
-        """Book with the next transaction what was taken more than was reserved; below 0 what was taken less."""
-        if self.spending is not None and place.day is not None:
-            self.spending.owe(place.day, Expense(round(requests), tokens, usd))
-        self._owed[REQUESTS] += requests
-        self._owed[TOKENS] += tokens
+    def settle(
+        self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
+    ) -> None:
+        """Settle, with the next transaction, what was used in excess of a reservation; negative for unused parts."""
+        if self.budget_usage is not None and reservation.day is not None:
+            self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
+        self._unsettled[REQUESTS] += requests
+        self._unsettled[TOKENS] += tokens
 
-    def owe_sending(self) -> None:
-        """Book with the next transaction that a request was sent again, which the budget has paid for already."""
-        self._owed[REQUESTS] += 1.0
+    def settle_resend(self) -> None:
+        """Settle, with the next transaction, a request that was sent again. The budget has covered it already."""
+        self._unsettled[REQUESTS] += 1.0
 
-    def give_back(self, place: Place) -> None:
-        """Book with the next transaction that a place was not used."""
-        self.owe(place, requests=-1.0, tokens=-place.tokens, usd=-place.usd)
+    def cancel(self, reservation: RequestReservation) -> None:
+        """Refund, with the next transaction, a reservation that was not used."""
+        self.settle(reservation, requests=-1.0, tokens=-reservation.tokens, usd=-reservation.usd)
 
-    async def reserve(self, batch: Sequence[Waiting], *, paced: bool = True) -> Sequence[Given | None]:
-        """Take places, as often as it needs while the database is away; None for what is not paid for.
+    async def reserve(
+        self, batch: Sequence[PendingRequest], *, rate_limited: bool = True
+    ) -> Sequence[GrantedReservation | None]:
+        """Reserve a batch, first come first served, retrying while the database is unreachable.
 
         Args:
-            batch: The requests, first come first served.
-            paced: Whether they take places under the limits as well, not from the budget alone.
+            batch: The requests.
+            rate_limited: Whether they count towards the rate limits too, and not towards the budget alone.
+
+        Returns:
+            By request, its reservation; None if the budget does not cover it.
         """
-        tries = 0
+        attempts = 0
         while True:
             try:
-                # Not to be cancelled midway: what is booked is used, or given back.
-                given = await asyncio.shield(asyncio.create_task(self._book(batch, paced=paced)))
+                # Shielded against cancellation: what is committed must be used or refunded.
+                granted = await asyncio.shield(asyncio.create_task(self._commit(batch, rate_limited=rate_limited)))
             except StorageError as error:
-                tries += 1
-                self._note(str(error))
-                await asyncio.sleep(self._backoff.wait(tries).total_seconds())
+                attempts += 1
+                if self.problem is None:
+                    logger.warning("judge requests wait for the rate limits in the database: %s", error)
+                self.problem = str(error)
+                await asyncio.sleep(self._backoff.delay(attempts).total_seconds())
             else:
-                self._note(None)
-                return given
+                if self.problem is not None:
+                    logger.warning("judge requests resume: the database is reachable again")
+                self.problem = None
+                return granted
 
     async def aclose(self) -> None:
-        """Book what is left, once what is under way has ended."""
+        """Settle what remains, after the transaction in progress."""
         try:
-            await self._book([])
+            await self._commit([])
         except StorageError as error:
-            logger.info("the last judge requests were not booked: %s", error)
+            logger.info("the last judge requests were not settled: %s", error)
         finally:
-            if self._threads is not None:
-                self._threads.close()
+            if self._thread_pool is not None:
+                self._thread_pool.close()
 
-    async def _book(self, batch: Sequence[Waiting], *, paced: bool = True) -> Sequence[Given | None]:
-        """Take places in one transaction with what is owed, if there is anything to do."""
-        async with self._one:
-            if not batch and not self.owes:
+    async def _commit(
+        self, batch: Sequence[PendingRequest], *, rate_limited: bool = True
+    ) -> Sequence[GrantedReservation | None]:
+        """Reserve a batch and settle earlier reservations in one transaction, if there is anything to do."""
+        async with self._transaction:
+            if not batch and not self.has_unsettled:
                 return []
-            limits = self._limits if paced else ()
-            owed = {limit.name: self._owed[limit.name] for limit in limits}
-            due = {} if self.spending is None else self.spending.due()
+            limits = self._limits if rate_limited else ()
+            of_limits = {limit.name: self._unsettled[limit.name] for limit in limits}
+            of_budget = {} if self.budget_usage is None else self.budget_usage.unsettled()
+            if self._thread_pool is None:
+                self._thread_pool = DaemonThreadPool(1, name="germane-rate-limiter")
             try:
-                given = await self._in_thread(partial(self._write, batch, limits, owed, due))
+                if self._prepare is not None:
+                    await self._thread_pool.run(self._prepare)
+                    self._prepare = None
+                granted = await self._thread_pool.run(partial(self._write, batch, limits, of_limits, of_budget))
             except StorageError:
-                if self.spending is not None:
-                    self.spending.doubt(due)
+                if self.budget_usage is not None:
+                    self.budget_usage.discard_refunds(of_budget)
                 raise
-            for name, booked in owed.items():
-                self._owed[name] -= booked
-            if self.spending is not None:
-                self.spending.paid(due)
-        return self._all_back(given) if self.closed else given
+            for name, settled in of_limits.items():
+                self._unsettled[name] -= settled
+            if self.budget_usage is not None:
+                self.budget_usage.mark_settled(of_budget)
+        if not self.closed:
+            return granted
+        for reservation in filter(None, granted):  # the requests have been rejected already
+            self.cancel(reservation.reservation)
+        return [None] * len(granted)
 
     def _write(
-        self, batch: Sequence[Waiting], limits: Sequence[Limit], owed: Mapping[str, float], due: Mapping[date, Expense]
-    ) -> list[Given | None]:
-        amounts = [[amount(limit, waiting.tokens) for limit in limits] for waiting in batch]
-        settled = [owed[limit.name] for limit in limits]
+        self,
+        batch: Sequence[PendingRequest],
+        limits: Sequence[RateLimit],
+        of_limits: Mapping[str, float],
+        of_budget: Mapping[date, RequestUsage],
+    ) -> list[GrantedReservation | None]:
+        amounts = [[limit_cost(limit, request.tokens) for limit in limits] for request in batch]
+        settled = [of_limits[limit.name] for limit in limits]
         waited = time.monotonic() - batch[0].since if batch else 0.0
-        if self.spending is None:
-            waits = self._store.reserve(limits, amounts, settled=settled, waited=waited)
-            return [Given(Place(waiting.tokens), wait) for waiting, wait in zip(batch, waits, strict=True)]
-        wanted = [waiting.expense for waiting in batch]
-        grant = self._store.reserve_budget(
-            self.spending.budget, wanted, settled=due, limits_=limits, amounts=amounts, owed=settled, waited=waited
+        if self.budget_usage is None:
+            waits = self._store.quota.reserve_slots(limits, amounts, settled=settled, waited=waited)
+            return [
+                GrantedReservation(RequestReservation(request.tokens), wait)
+                for request, wait in zip(batch, waits, strict=True)
+            ]
+        requested = [request.usage for request in batch]
+        grant = self._store.quota.reserve_budget(
+            self.budget_usage.budget,
+            requested,
+            settled=of_budget,
+            limits=limits,
+            amounts=amounts,
+            settled_amounts=settled,
+            waited=waited,
         )
-        self.spending.note(wanted, grant)
+        self.budget_usage.record_grant(requested, grant)
+        day = grant.at.date()
         return [
-            None if wait is None else Given(Place(waiting.tokens, waiting.usd, grant.at.date()), wait)
-            for waiting, wait in zip(batch, grant.waits, strict=True)
+            None if wait is None else GrantedReservation(RequestReservation(request.tokens, request.usd, day), wait)
+            for request, wait in zip(batch, grant.waits, strict=True)
         ]
 
-    async def _in_thread(self, write: Callable[[], list[Given | None]]) -> list[Given | None]:
-        if self._threads is None:
-            self._threads = Threads(1, name="germane-pace")
-        if self._prepare is not None:
-            await self._threads.run(self._prepare)
-            self._prepare = None
-        return await self._threads.run(write)
 
-    def _all_back(self, given: Sequence[Given | None]) -> Sequence[Given | None]:
-        """Give all places back: whoever waited for them has been told that there are none."""
-        for each in given:
-            if each is not None:
-                self.give_back(each.place)
-        return [None] * len(given)
-
-    def _note(self, problem: str | None) -> None:
-        if problem is not None and self.problem is None:
-            logger.warning("judge requests wait, because limits are kept in the database: %s", problem)
-        elif problem is None and self.problem is not None:
-            logger.warning("judge requests go on: the database is back")
-        self.problem = problem
-
-
-def amount(limit: Limit, tokens: float) -> float:
-    """Return what a request of so many tokens takes of a limit."""
+def limit_cost(limit: RateLimit, tokens: float) -> float:
+    """Return how much of a rate limit a request of so many tokens uses."""
     return tokens if limit.name == TOKENS else 1.0

@@ -1,4 +1,4 @@
-"""What one process takes of the budget that all processes on a database share."""
+"""One process's view of the budget that all processes on a database share."""
 
 from __future__ import annotations
 
@@ -7,83 +7,85 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 
 from germane.errors import ScoringError, SettingsError
-from germane.score import Reason
-from germane.scorers import Prices
+from germane.score import UnscoredReason
+from germane.scorers import PriceList
 from germane.settings import LOCAL, Budget, Settings
-from germane.storage import Expense, Grant, frees_at
+from germane.storage import BudgetReservation, RequestUsage, next_affordable_at
 
 logger = logging.getLogger("germane.monitor")
 
 
-def check_price(settings: Settings) -> None:
-    """Return if what the judge costs is known, where a budget of money needs that.
+def check_judge_price(settings: Settings) -> None:
+    """Check that the judge has a price if the budget is limited in dollars.
 
     Raises:
-        SettingsError: it is not.
+        SettingsError: The price of the judge is unknown.
     """
     budget, judge = settings.budget, settings.judge
     if budget is None or judge == LOCAL or not settings.has_server:
         return
     limited = [name for name in ("usd_per_hour", "usd_per_day") if getattr(budget, name) is not None]
-    if limited and Prices(settings.prices).of(judge) is None:
+    if limited and PriceList(settings.prices).find_price(judge) is None:
         raise SettingsError(
-            f"setting budget.{limited[0]}: nobody knows what the judge {judge!r} costs; name it in the setting prices: "
-            f'[prices."{judge}"], then input and output, in US dollars for a million tokens'
+            f"setting budget.{limited[0]}: the price of the judge {judge!r} is unknown; add it to the setting prices: "
+            f'[prices."{judge}"], then input and output, in US dollars per million tokens'
         )
 
 
-class Spending:
-    """Keeps what is owed to each day, and says once when the budget is spent, and once when there is room again."""
+class BudgetUsage:
+    """What is still to be settled with the budget, by day, and whether the budget is exhausted.
+
+    It logs once when the budget is exhausted, and once when it has room again.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.until: datetime | None = None
-        """Until when a request was not paid for, in UTC; None while there is room."""
-        self._owed: dict[date, Expense] = {}
-        self._spent_in: datetime | None = None
+        self.exhausted_until: datetime | None = None
+        """When the budget has room for the last rejected request, in UTC; None while it has room."""
+        self._unsettled: dict[date, RequestUsage] = {}
+        self._exhausted_in: datetime | None = None
+        """The last hour in which a request was rejected."""
 
-    def owe(self, day: date, expense: Expense) -> None:
-        """Keep what a request of that day took more than was reserved for it, or less: below 0."""
-        self._owed[day] = self._owed.get(day, Expense()) + expense
+    def add_unsettled(self, day: date, usage: RequestUsage) -> None:
+        """Add what a request of that day used in excess of its reservation; negative for what it did not use."""
+        self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
-    def due(self) -> Mapping[date, Expense]:
-        """Return what is to be booked."""
-        return {day: expense for day, expense in self._owed.items() if expense}
+    def unsettled(self) -> Mapping[date, RequestUsage]:
+        """Return what is to be settled."""
+        return {day: usage for day, usage in self._unsettled.items() if usage}
 
-    def paid(self, due: Mapping[date, Expense]) -> None:
-        """Forget what was booked; what came up meanwhile is still owed."""
-        left = {day: self._owed[day] - booked for day, booked in due.items()}
-        self._owed = {day: expense for day, expense in (self._owed | left).items() if expense}
+    def mark_settled(self, settled: Mapping[date, RequestUsage]) -> None:
+        """Subtract what was settled; what was added in the meantime remains."""
+        remaining = {day: self._unsettled[day] - usage for day, usage in settled.items()}
+        self._unsettled = {day: usage for day, usage in (self._unsettled | remaining).items() if usage}
 
-    def doubt(self, due: Mapping[date, Expense]) -> None:
-        """Take note that nobody knows whether it was booked: a connection may break while it says that it was.
+    def discard_refunds(self, attempted: Mapping[date, RequestUsage]) -> None:
+        """Drop the refunds of a settlement that failed, since a lost connection hides whether it was committed.
 
-        What was to be given back is not given back again, or more would be spent than is allowed.
+        A refund that is settled twice would let more be spent than the budget allows.
         """
-        for day, expense in due.items():
-            self._owed[day] = self._owed[day] - expense.returned
+        for day, usage in attempted.items():
+            self._unsettled[day] = self._unsettled[day] - usage.refund
 
-    def note(self, wanted: Sequence[Expense], grant: Grant) -> None:
-        """Learn whether there is room."""
-        refused = [expense for expense, granted in zip(wanted, grant.granted, strict=True) if not granted]
+    def record_grant(self, requested: Sequence[RequestUsage], grant: BudgetReservation) -> None:
+        """Update ``exhausted_until`` from what the database granted."""
+        rejected = [usage for usage, granted in zip(requested, grant.granted, strict=True) if not granted]
         hour = grant.at.replace(minute=0, second=0, microsecond=0)
-        if refused:
-            self._spent(refused[0], grant, hour)
-        elif wanted and self._spent_in not in {None, hour}:  # in the same hour it is what somebody gave back
-            self.until = self._spent_in = None
-            logger.warning("there is room in the budget again: judge requests go on")
+        if rejected:
+            self.exhausted_until = next_affordable_at(self.budget, grant.usage, rejected[0], grant.at)
+            if self._exhausted_in is None:
+                logger.warning("%s: scores that it does not cover are skipped", exhausted_message(self.exhausted_until))
+            self._exhausted_in = hour
+        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour it was a refund
+            self.exhausted_until = self._exhausted_in = None
+            logger.warning("the budget has room again: judge requests resume")
 
-    def _spent(self, refused: Expense, grant: Grant, hour: datetime) -> None:
-        self.until = frees_at(self.budget, grant.spent, refused, grant.at)
-        if self._spent_in is None:
-            logger.warning("%s: what it does not pay for is skipped", told_spent(self.until))
-        self._spent_in = hour
-
-    def refusal(self) -> ScoringError:
-        """Return what is said to a request that is not paid for."""
-        return ScoringError(Reason.BUDGET, "the budget is spent" if self.until is None else told_spent(self.until))
+    def budget_error(self) -> ScoringError:
+        """Return the error of a request that the budget does not cover."""
+        until = self.exhausted_until
+        return ScoringError(UnscoredReason.BUDGET, "the budget is spent" if until is None else exhausted_message(until))
 
 
-def told_spent(until: datetime) -> str:
-    """Say until when there is no room."""
+def exhausted_message(until: datetime) -> str:
+    """Return a sentence that says until when the budget is spent."""
     return f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,7 +1,7 @@
-"""How many picks an interval gets, so that the budget lasts for the day and no hour goes without.
+"""How many exchanges each interval may select, so that the budget lasts all day and covers every hour.
 
-An interval gets the share of what is left that its traffic has in the traffic still to come today. What it leaves over
-stays in what is left.
+An interval gets the share of the remaining budget that its traffic has in the traffic expected for the rest of the day.
+What it does not use remains for later intervals.
 """
 
 from __future__ import annotations
@@ -13,149 +13,161 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from germane.settings import Budget
-from germane.storage import Allowed, Expense, HourCount, Spent, allowed
+from germane.storage import BudgetDay, BudgetLimits, HourCount, RequestUsage, budget_limits_at
 
-HOUR: Final = 3600
-HOURS: Final = 24
-PICKS: Final = 20
-"""About how many an interval is to have."""
-LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 1800, 3600)
-"""Seconds that an interval may last: parts of an hour, so that it begins with the clock."""
-TRUST: Final = 20
-"""Picks after which what they took counts as much as what was assumed."""
-LEAST_TRAFFIC: Final = 0.01
-"""Of the mean hour: what an hour counts for in which nothing came so far."""
-ROUNDING: Final = 1e-9
+SECONDS_PER_HOUR: Final = 3600
+HOURS_PER_DAY: Final = 24
+EXCHANGES_PER_INTERVAL: Final = 20
+"""The number of exchanges that an interval should select, approximately."""
+INTERVAL_LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 1800, 3600)
+"""The possible lengths of an interval in seconds: divisors of an hour, so that intervals align with the clock."""
+PRIOR_EXCHANGES: Final = 20
+"""The weight of the default cost, as a number of exchanges."""
+MIN_TRAFFIC_SHARE: Final = 0.01
+"""The assumed traffic of an hour without any so far, as a share of the mean hour."""
+ROUNDING_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What an exchange that is picked takes on average."""
+class ExchangeCost:
+    """The average cost of scoring one exchange."""
 
-    calls: float
+    requests: float
     tokens: float
     usd: float
 
 
-def assumed(judged: int) -> Cost:
-    """Return what a pick may take of which nothing is known but how many scorers ask a judge: rather too much."""
-    calls = 3.0 * judged
-    return Cost(calls, tokens=1500 * calls, usd=1500 * calls / 1e6)
-
-
 @dataclass(frozen=True, slots=True)
-class Allotment:
-    """What one interval gets."""
+class IntervalAllocation:
+    """How many exchanges one interval may select."""
 
-    picks: float
-    """A whole number, or infinity where nothing limits them."""
+    count: float
+    """A whole number, or infinity without a limit."""
     exhausted: bool = False
     """Whether nothing is left for the rest of the day."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """How traffic spreads over a day in UTC: by hour, on any scale, each above 0."""
+class DailyTraffic:
+    """The distribution of traffic over a day in UTC: one positive number per hour, on any scale."""
 
-    hours: tuple[float, ...] = (1.0,) * HOURS
+    hours: tuple[float, ...] = (1.0,) * HOURS_PER_DAY
 
-    def between(self, start: datetime, end: datetime) -> float:
-        """Return the traffic from one moment to another; 0 where the end comes first."""
+    def volume_between(self, start: datetime, end: datetime) -> float:
+        """Return the traffic from ``start`` to ``end``; 0 if the end comes first."""
         total, at = 0.0, start.astimezone(UTC)
         while at < end:
-            following = min(end, at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))
-            total += self.hours[at.hour] * (following - at) / timedelta(hours=1)
-            at = following
+            next_hour = min(end, at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))
+            total += self.hours[at.hour] * (next_hour - at) / timedelta(hours=1)
+            at = next_hour
         return total
 
 
-def forecast_of(counts: Sequence[HourCount]) -> Forecast:
-    """Return the mean of each hour over the days that are known; an hour that none of them has gets the mean of all.
+def default_cost(judge_scorers: int) -> ExchangeCost:
+    """Return a deliberately high estimate for an exchange that so many scorers send to a judge."""
+    requests = 3.0 * judge_scorers
+    return ExchangeCost(requests, tokens=1500 * requests, usd=1500 * requests / 1e6)
 
-    An hour is known from the first one in which anything was seen on.
+
+def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
+    """Return the mean traffic of each hour of the day; the mean of all hours for an hour without data.
+
+    Counts without traffic are data from the first hour with traffic on.
     """
     if not counts:
-        return Forecast()
-    by_hour: list[list[int]] = [[] for _ in range(HOURS)]
-    seen = {one.start: one.seen for one in counts}
-    at, last = min(seen), max(seen).replace(hour=HOURS - 1)
+        return DailyTraffic()
+    by_hour: list[list[int]] = [[] for _ in range(HOURS_PER_DAY)]
+    seen = {count.start: count.seen for count in counts}
+    at, last = min(seen), max(seen).replace(hour=HOURS_PER_DAY - 1)
     while at <= last:
         by_hour[at.hour].append(seen.get(at, 0))
         at += timedelta(hours=1)
     means = [sum(hour) / len(hour) if hour else None for hour in by_hour]
     known = [mean for mean in means if mean is not None]
-    usual = sum(known) / len(known)
-    if not usual:
-        return Forecast()
-    return Forecast(tuple(max(LEAST_TRAFFIC * usual, usual if mean is None else mean) for mean in means))
+    overall = sum(known) / len(known)
+    if not overall:
+        return DailyTraffic()
+    return DailyTraffic(tuple(max(MIN_TRAFFIC_SHARE * overall, overall if mean is None else mean) for mean in means))
 
 
-def cost_of(spending: Sequence[Spent], under_way: int, assumed: Cost) -> Cost:
-    """Return what a pick takes, from what the last days' took: ``under_way`` of them have not yet taken anything.
+def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: ExchangeCost) -> ExchangeCost:
+    """Estimate the cost of an exchange from the use of recent days, smoothed with the default cost.
 
-    While they are few, what is assumed counts as well.
+    Args:
+        days: The use of the budget by day.
+        in_progress: Selected exchanges that have not cost anything yet.
+        default: The estimate without data.
     """
-    finished = max(0, sum(day.picked for day in spending) - under_way)
-    total = sum((day.expense for day in spending), Expense())
-    return Cost(
-        calls=(total.calls + TRUST * assumed.calls) / (finished + TRUST),
-        tokens=(total.tokens + TRUST * assumed.tokens) / (finished + TRUST),
-        usd=(total.usd + TRUST * assumed.usd) / (finished + TRUST),
+    finished = max(0, sum(day.selected for day in days) - in_progress)
+    total = sum((day.usage for day in days), RequestUsage())
+    return ExchangeCost(
+        requests=(total.requests + PRIOR_EXCHANGES * default.requests) / (finished + PRIOR_EXCHANGES),
+        tokens=(total.tokens + PRIOR_EXCHANGES * default.tokens) / (finished + PRIOR_EXCHANGES),
+        usd=(total.usd + PRIOR_EXCHANGES * default.usd) / (finished + PRIOR_EXCHANGES),
     )
 
 
-def share_of(left: int, here: float, later: float) -> int:
-    """Return this interval's part of what is left for the day, by its traffic and that of the intervals after it."""
-    return math.floor(left * here / (here + later) + 0.5) if here else 0
+def traffic_share(remaining: int, interval: float, later: float) -> int:
+    """Return an interval's share of the remaining exchanges, by its traffic and that of the later intervals."""
+    return math.floor(remaining * interval / (interval + later) + 0.5) if interval else 0
 
 
-def allot(
-    budget: Budget, spent: Expense, under_way: int, cost: Cost, forecast: Forecast, *, since: datetime, end: datetime
-) -> Allotment:
-    """Say how many picks the interval that ends at ``end`` gets.
+def allocate_interval(
+    budget: Budget,
+    spent: RequestUsage,
+    in_progress: int,
+    cost: ExchangeCost,
+    forecast: DailyTraffic,
+    *,
+    since: datetime,
+    end: datetime,
+) -> IntervalAllocation:
+    """Return how many exchanges the interval that ends at ``end`` may select.
 
     Args:
-        budget: What holds.
-        spent: What judging took on the day of ``end`` (UTC).
-        under_way: Exchanges that are picked already, by a rule or a draw, and not yet scored: they come first.
-        cost: What a pick takes.
-        forecast: Traffic by hour.
-        since: When the interval began: earlier where intervals before it got nothing.
-        end: When it ended. The day's last interval is the one that leaves another one's length to midnight.
+        budget: The setting.
+        spent: The use of the budget on the day of ``end``, in UTC.
+        in_progress: Exchanges selected earlier and not scored yet, which come first.
+        cost: The cost of an exchange.
+        forecast: The expected traffic.
+        since: The start of the interval; earlier if the intervals before it selected nothing.
+        end: The end of the interval. The last interval of a day ends one interval length before midnight.
     """
     end = end.astimezone(UTC)
-    by_day = _payable(allowed(budget, end.replace(hour=HOURS - 1)), spent, under_way, cost)
-    by_hour = _payable(allowed(budget, end), spent, under_way, cost)
+    by_day = _affordable(budget_limits_at(budget, end.replace(hour=HOURS_PER_DAY - 1)), spent, in_progress, cost)
+    by_hour = _affordable(budget_limits_at(budget, end), spent, in_progress, cost)
     if math.isinf(by_day) or by_day < 1:
-        return Allotment(min(by_day, by_hour), exhausted=by_day < 1)
+        return IntervalAllocation(min(by_day, by_hour), exhausted=by_day < 1)
     midnight = datetime.combine(end.date() + timedelta(days=1), time(), UTC)
     since = max(since, end - timedelta(days=1))
-    last = midnight - timedelta(seconds=length_of(budget, cost, forecast, midnight - timedelta(hours=1)))
-    share = share_of(int(by_day), forecast.between(since, end), forecast.between(end, last))
-    return Allotment(min(share, by_hour))
+    last = midnight - timedelta(seconds=interval_length(budget, cost, forecast, midnight - timedelta(hours=1)))
+    share = traffic_share(int(by_day), forecast.volume_between(since, end), forecast.volume_between(end, last))
+    return IntervalAllocation(min(share, by_hour))
 
 
-def length_of(budget: Budget, cost: Cost, forecast: Forecast, at: datetime) -> int:
-    """Return how many seconds an interval lasts in the hour of a moment: about ``PICKS`` picks of a day's budget."""
-    hour = forecast.hours[at.astimezone(UTC).hour] / sum(forecast.hours)
-    picks = _payable(allowed(budget, at.astimezone(UTC).replace(hour=HOURS - 1)), Expense(), 0, cost) * hour
-    if not picks:
-        return LENGTHS[-1]
-    return next((length for length in LENGTHS if length >= HOUR * PICKS / picks), LENGTHS[-1])
+def interval_length(budget: Budget, cost: ExchangeCost, forecast: DailyTraffic, at: datetime) -> int:
+    """Return the length in seconds of an interval in the hour of ``at``, for about 20 exchanges per interval."""
+    at = at.astimezone(UTC)
+    per_day = _affordable(budget_limits_at(budget, at.replace(hour=HOURS_PER_DAY - 1)), RequestUsage(), 0, cost)
+    per_hour = per_day * (forecast.hours[at.hour] / sum(forecast.hours))
+    if not per_hour:
+        return INTERVAL_LENGTHS[-1]
+    shortest = SECONDS_PER_HOUR * EXCHANGES_PER_INTERVAL / per_hour
+    return next((length for length in INTERVAL_LENGTHS if length >= shortest), INTERVAL_LENGTHS[-1])
 
 
-def end_before(at: datetime, length: int) -> datetime:
+def last_interval_end(at: datetime, length: int) -> datetime:
     """Return when the last interval of this length ended: a whole multiple of it since 1970."""
     return datetime.fromtimestamp(at.timestamp() // length * length, UTC)
 
 
-def _payable(limit: Allowed, spent: Expense, under_way: int, cost: Cost) -> float:
-    """Return how many more picks a limit pays for, in whole; infinity where nothing limits them."""
-    kinds = (
-        (limit.calls, spent.calls, cost.calls),
-        (limit.tokens, spent.tokens, cost.tokens),
-        (limit.usd, spent.usd, cost.usd),
+def _affordable(limits: BudgetLimits, spent: RequestUsage, in_progress: int, cost: ExchangeCost) -> float:
+    """Return how many more exchanges the limits allow: a whole number, or infinity without a limit."""
+    units = (
+        (limits.requests, spent.requests, cost.requests),
+        (limits.tokens, spent.tokens, cost.tokens),
+        (limits.usd, spent.usd, cost.usd),
     )
-    payable = [(most - taken) / price for most, taken, price in kinds if price and most < math.inf]
-    least = min(payable, default=math.inf)
-    return least if math.isinf(least) else max(0, math.floor(least * (1 + ROUNDING)) - under_way)
+    counts = [(limit - used) / each for limit, used, each in units if each and limit < math.inf]
+    fewest = min(counts, default=math.inf)
+    return fewest if math.isinf(fewest) else max(0, math.floor(fewest * (1 + ROUNDING_TOLERANCE)) - in_progress)

@@ -1,9 +1,9 @@
-"""The pool of candidates: at the end of each interval as many are picked as the interval may have.
+"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that came in it.
 
-What one interval comes to is decided in one transaction: it releases all picks, and notes beside the office what the
-probabilities were made of. The rest follows in batches, each of which can be told again from that note. A process that
-ends in between leaves it to the next one, which goes on with the same picks and the same probabilities; one that ends
-before that transaction has changed nothing, and no look at new exchanges is written while such a note is open.
+One transaction selects: it makes all selected candidates ready, and stores with the lease what the inclusion
+probabilities were computed from. The remaining candidates are skipped in batches, whose probabilities follow from that
+record. If a process ends in between, the next leader continues with the same selection and the same probabilities; if
+it ends before that transaction, nothing has changed. While such a record is open, no new candidates are added.
 """
 
 from __future__ import annotations
@@ -11,228 +11,253 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from germane.monitor.sampling.budget_allocation import (
-    LENGTHS,
-    Allotment,
-    Cost,
-    Forecast,
-    allot,
-    cost_of,
-    end_before,
-    forecast_of,
-    length_of,
+    INTERVAL_LENGTHS,
+    DailyTraffic,
+    ExchangeCost,
+    allocate_interval,
+    estimate_cost,
+    forecast_traffic,
+    interval_length,
+    last_interval_end,
 )
-from germane.monitor.sampling.priority_sampling import Codes, Floats, Mixture, pick
-from germane.score import Reason
+from germane.monitor.sampling.priority_sampling import FloatArray, IndexArray, Mixture, draw_priority_sample
+from germane.score import UnscoredReason
 from germane.settings import Budget
-from germane.storage import Candidate, Pick, Step, Store
+from germane.storage import Candidate, SamplerStep, SelectedCandidate, TrackingStore
 
-BATCH: Final = 500
-"""Candidates that are passed over in one transaction."""
-PAGE: Final = 10_000
-"""Candidates that are read at a time."""
-KNOWN_DAYS: Final = 7
-"""Whose traffic tells how that of today will be, and whose spending tells what a pick takes."""
-LEAST_TICKET: Final = 2.0**-53
+MAX_SKIPPED_PER_TRANSACTION: Final = 500
+CANDIDATES_PER_PAGE: Final = 10_000
+HISTORY_DAYS: Final = 7
+"""The days whose traffic and cost today's selection is based on."""
+MIN_UNIFORM: Final = 2.0**-53
 Route = tuple[str, str]
 """Service and route."""
+
 logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
-    """What the candidates are told that an interval did not pick."""
+class UnselectedCandidates:
+    """Why candidates were not selected, and what their inclusion probabilities follow from."""
 
-    reason: Reason
+    reason: UnscoredReason
     mixture: Mixture | None = None
-    """None where nothing was drawn."""
+    """None if nothing was sampled."""
     routes: tuple[Route, ...] = ()
 
-    def told(self, candidates: Sequence[Candidate]) -> dict[str, float | None]:
-        """Return by id how probable it was that each would be picked."""
+    def inclusion_probabilities(self, candidates: Sequence[Candidate]) -> dict[str, float | None]:
+        """Return the inclusion probability of each candidate, by id; None if nothing was sampled."""
         if self.mixture is None:
-            return dict.fromkeys(one.id for one in candidates)
-        codes = {route: code for code, route in enumerate(self.routes)}
-        # One of another route cannot have been in the pool; it must not keep the rest from going on.
-        known = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
-        routes = np.array([codes.get(_route(one), len(codes)) for one in candidates])
-        shares = known.probabilities(routes, _proxies(candidates)) * _kept(candidates)
-        return dict(zip((one.id for one in candidates), shares.tolist(), strict=True))
+            return dict.fromkeys(candidate.id for candidate in candidates)
+        indexes = {route: index for index, route in enumerate(self.routes)}
+        # A candidate of an unknown route cannot have been in the pool; it must not block the others.
+        mixture = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
+        routes = np.array([indexes.get(_route(candidate), len(indexes)) for candidate in candidates])
+        probabilities = mixture.probabilities(routes, _proxies(candidates)) * _capture_probabilities(candidates)
+        return dict(zip((candidate.id for candidate in candidates), probabilities.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far the pool has come."""
+class PoolCursor:
+    """The progress of the pool, stored with the lease."""
 
-    drawn: datetime
-    """End of the last interval that was drawn from, UTC."""
-    remainder: Remainder | None = None
-    """Of an interval that is not finished."""
+    sampled_until: datetime
+    """The end of the last interval that was sampled, in UTC."""
+    unselected: UnselectedCandidates | None = None
+    """The candidates of that interval that are still to be skipped; None when it is finished."""
 
-    def written(self) -> str:
-        """Return it as text, without loss."""
-        rest = None if self.remainder is None else asdict(self.remainder)
-        return json.dumps({"drawn": self.drawn.isoformat(), "remainder": rest}, separators=(",", ":"))
+    def to_json(self) -> str:
+        """Return the stored form."""
+        rest = self.unselected
+        mixture = rest and rest.mixture
+        remainder = rest and {
+            "reason": rest.reason,
+            "mixture": mixture
+            and {
+                "uniform": mixture.uniform,
+                "suspicion": mixture.suspicion,
+                "usual": mixture.default_suspicion,
+                "floors": mixture.floors,
+                "threshold": mixture.threshold,
+            },
+            "routes": rest.routes,
+        }
+        return json.dumps({"drawn": self.sampled_until.isoformat(), "remainder": remainder}, separators=(",", ":"))
 
     @classmethod
-    def read(cls, text: str) -> Cursor:
-        """Return what was written."""
-        found = json.loads(text)
-        return cls(datetime.fromisoformat(found["drawn"]), _remainder(found["remainder"]))
+    def from_json(cls, text: str) -> PoolCursor:
+        """Parse the stored form."""
+        stored = json.loads(text)
+        sampled_until, remainder = datetime.fromisoformat(stored["drawn"]), stored["remainder"]
+        if remainder is None:
+            return cls(sampled_until)
+        mixture = remainder["mixture"] and Mixture(
+            uniform=remainder["mixture"]["uniform"],
+            suspicion=remainder["mixture"]["suspicion"],
+            default_suspicion=remainder["mixture"]["usual"],
+            floors=tuple(remainder["mixture"]["floors"]),
+            threshold=remainder["mixture"]["threshold"],
+        )
+        routes = tuple((service, route) for service, route in remainder["routes"])
+        return cls(sampled_until, UnselectedCandidates(UnscoredReason(remainder["reason"]), mixture, routes))
 
 
-def _remainder(found: Mapping[str, Any] | None) -> Remainder | None:
-    if found is None:
-        return None
-    mixture = found["mixture"] and Mixture(**{**found["mixture"], "floors": tuple(found["mixture"]["floors"])})
-    return Remainder(Reason(found["reason"]), mixture, tuple((service, route) for service, route in found["routes"]))
-
-
-class Pool:
-    """Draws from the candidates, in the process that holds the sampler's office.
+class CandidatePool:
+    """Selects from the candidates, in the process that holds the sampler's lease.
 
     Args:
-        budget: Without one nothing is drawn, and what an earlier budget has left here goes by ``rate``.
-        assumed: What a pick takes, as long as there are few to tell.
+        budget: None without a budget: candidates of an earlier budget are then sampled at ``sample_rate``.
+        default_cost: The cost of an exchange before there is data.
+        lease_holder: The lease and this process, which must hold it.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         *,
         budget: Budget | None,
-        rate: float,
-        assumed: Cost,
-        holder: tuple[str, str],
+        sample_rate: float,
+        default_cost: ExchangeCost,
+        lease_holder: tuple[str, str],
     ) -> None:
-        self.holder = holder
-        """The office and this process, which must hold it."""
+        self.lease_holder = lease_holder
         self._store = store
         self._budget = budget
-        self._rate = rate
-        self._assumed = assumed
-        self._nothing_for: datetime | None = None
-        """End of the interval that got no pick, and waits for the next one."""
-        self._forecast = Forecast()
-        self._forecast_of: date | None = None
-        self._looked_at: datetime | None = None
-        self._said_spent: date | None = None
+        self._sample_rate = sample_rate
+        self._default_cost = default_cost
+        self._skipped_interval: datetime | None = None
+        """The end of the interval that selects nothing and is merged into the next one."""
+        self._forecast = DailyTraffic()
+        self._forecast_date: date | None = None
+        self._checked_at: datetime | None = None
+        self._exhausted_date: date | None = None
 
-    def step(self) -> int:
-        """Do what is due in one transaction: draw, or finish some of what was drawn before; return how many it was."""
-        text = self._store.cursor(self.holder[0])
-        cursor = Cursor.read(text) if text else None
-        if cursor is not None and cursor.remainder is not None:
-            return self._go_on(cursor, cursor.remainder)
-        return self._dissolve(cursor) if self._budget is None else self._draw_if_due(cursor, self._budget)
+    def run_step(self) -> int:
+        """Run one transaction: select, or skip a batch of unselected candidates; return the number of candidates."""
+        text = self._store.sampling.load_cursor(self.lease_holder[0])
+        cursor = PoolCursor.from_json(text) if text else None
+        if cursor is not None and cursor.unselected is not None:
+            return self._skip_batch(cursor, cursor.unselected)
+        return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
 
-    def _go_on(self, cursor: Cursor, remainder: Remainder) -> int:
-        """Pass over some of the rest; when there is none, the interval is finished."""
-        candidates = self._store.candidates(BATCH)
+    def _skip_batch(self, cursor: PoolCursor, unselected: UnselectedCandidates) -> int:
+        """Skip some unselected candidates; if none is left, finish the interval."""
+        candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
-            self._store.move(self._to(replace(cursor, remainder=None)))
+            self._store.sampling.save_cursor(self._step(replace(cursor, unselected=None)))
             return 0
-        done = self._store.pass_over(self._to(cursor), remainder.told(candidates), remainder.reason)
-        return len(candidates) if done else 0
+        probabilities = unselected.inclusion_probabilities(candidates)
+        skipped = self._store.sampling.skip_candidates(self._step(cursor), probabilities, unselected.reason)
+        return len(candidates) if skipped else 0
 
-    def _draw_if_due(self, cursor: Cursor | None, budget: Budget) -> int:
-        # By the clock that budgets are reserved by: an hour that has not begun there pays for nothing.
+    def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
+        # The clock of the budget's reservations: an hour that has not begun there adds nothing to the budget.
         now = self._store.now().astimezone(UTC)
-        if end_before(now, LENGTHS[0]) == self._looked_at:  # no interval can have ended since
+        minute = last_interval_end(now, INTERVAL_LENGTHS[0])
+        if minute == self._checked_at:  # no interval can have ended since
             return 0
-        self._looked_at = end_before(now, LENGTHS[0])
-        if self._forecast_of != now.date():
-            self._forecast, self._forecast_of = self._known_traffic(now), now.date()
-        cost = cost_of(self._store.spending(KNOWN_DAYS), self._store.under_way(), self._assumed)
-        length = length_of(budget, cost, self._forecast, now)
-        end = end_before(now, length)
-        if cursor is None or cursor.drawn > now + timedelta(seconds=length):  # or the clock was set back since
-            self._store.move(self._to(Cursor(end)))
+        self._checked_at = minute
+        if self._forecast_date != now.date():
+            today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            history = self._store.quota.traffic_by_hour(since=today - timedelta(days=HISTORY_DAYS), until=today)
+            self._forecast, self._forecast_date = forecast_traffic(history), now.date()
+        in_progress = self._store.sampling.count_in_progress()
+        cost = estimate_cost(self._store.quota.load_usage_by_day(HISTORY_DAYS), in_progress, self._default_cost)
+        length = interval_length(budget, cost, self._forecast, now)
+        end = last_interval_end(now, length)
+        if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # or the clock was set back
+            self._store.sampling.save_cursor(self._step(PoolCursor(end)))
             return 0
-        if end <= cursor.drawn or end == self._nothing_for:
+        if end <= cursor.sampled_until or end == self._skipped_interval:
             return 0
-        given = self._allotted(budget, cost, since=cursor.drawn, end=end)
-        if not given.picks and not given.exhausted:
-            self._nothing_for = end
+        spent = self._store.quota.load_usage(end.date()).usage
+        allocation = allocate_interval(
+            budget, spent, in_progress, cost, self._forecast, since=cursor.sampled_until, end=end
+        )
+        if not allocation.count and not allocation.exhausted:
+            self._skipped_interval = end
             return 0
-        return self._draw(given, end)
+        return self._select(end, count=None if allocation.exhausted else allocation.count)
 
-    def _allotted(self, budget: Budget, cost: Cost, *, since: datetime, end: datetime) -> Allotment:
-        spent, under_way = self._store.spent(end.date()).expense, self._store.under_way()
-        return allot(budget, spent, under_way, cost, self._forecast, since=since, end=end)
-
-    def _draw(self, given: Allotment, end: datetime) -> int:
-        candidates = self._all()
+    def _select(self, end: datetime, *, count: float | None) -> int:
+        """Select up to ``count`` candidates; None if the budget of the day is exhausted."""
+        candidates = page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE)
+        while len(page) == CANDIDATES_PER_PAGE:
+            page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
+            candidates += page
         if not candidates:
-            self._store.move(self._to(Cursor(end)))
+            self._store.sampling.save_cursor(self._step(PoolCursor(end)))
             return 0
-        picks: list[Pick] = []
-        remainder = Remainder(Reason.BUDGET)
-        if given.exhausted:
-            self._say_spent(end)
-        else:
-            picks, remainder = _picked(candidates, int(min(given.picks, len(candidates))))
-        return len(candidates) if self._store.pick(self._to(Cursor(end, remainder)), picks) else 0
-
-    def _say_spent(self, end: datetime) -> None:
-        if self._said_spent != end.date():
-            self._said_spent = end.date()
+        selected: list[SelectedCandidate] = []
+        unselected = UnselectedCandidates(UnscoredReason.BUDGET)
+        if count is not None:
+            selected, unselected = _draw(candidates, int(min(count, len(candidates))))
+        elif self._exhausted_date != end.date():
+            self._exhausted_date = end.date()
             logger.warning("the budget of %s is spent: until midnight UTC no more is scored", end.date())
+        written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
+        return len(candidates) if written else 0
 
-    def _dissolve(self, cursor: Cursor | None) -> int:
-        """Decide by the draw on candidates that nobody will pick from, as if there had never been a budget."""
-        candidates = self._store.candidates(BATCH)
+    def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
+        """Sample candidates of a former budget by their sampling key, as if there had never been a budget."""
+        candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0
-        step = self._to(cursor or Cursor(self._store.now().astimezone(UTC)))
-        shares = {one.id: min(self._rate, one.capture_probability) for one in candidates}
-        drawn = [Pick(one.id, shares[one.id], "drawn") for one in candidates if one.draw <= self._rate]
-        rest = {one.id: shares[one.id] or None for one in candidates if one.draw > self._rate}
-        done = self._store.pick(step, drawn) and self._store.pass_over(step, rest, Reason.NOT_DRAWN)
-        return len(candidates) if done else 0
+        step, rate = self._step(cursor or PoolCursor(self._store.now().astimezone(UTC))), self._sample_rate
+        probabilities = {candidate.id: min(rate, candidate.capture_probability) for candidate in candidates}
+        selected = [
+            SelectedCandidate(candidate.id, probabilities[candidate.id], "sampled")
+            for candidate in candidates
+            if candidate.sampling_key <= rate
+        ]
+        skipped = {
+            candidate.id: probabilities[candidate.id] or None
+            for candidate in candidates
+            if candidate.sampling_key > rate
+        }
+        sampling = self._store.sampling
+        written = sampling.select_candidates(step, selected) and sampling.skip_candidates(
+            step, skipped, UnscoredReason.NOT_SAMPLED
+        )
+        return len(candidates) if written else 0
 
-    def _all(self) -> list[Candidate]:
-        found = page = self._store.candidates(PAGE)
-        while len(page) == PAGE:
-            page = self._store.candidates(PAGE, after=page[-1])
-            found += page
-        return found
-
-    def _known_traffic(self, now: datetime) -> Forecast:
-        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        return forecast_of(self._store.traffic_by_hour(since=today - timedelta(days=KNOWN_DAYS), until=today))
-
-    def _to(self, cursor: Cursor) -> Step:
-        return Step(*self.holder, cursor.written())
+    def _step(self, cursor: PoolCursor) -> SamplerStep:
+        return SamplerStep(*self.lease_holder, cursor.to_json())
 
 
-def _picked(candidates: Sequence[Candidate], count: int) -> tuple[list[Pick], Remainder]:
-    routes = sorted({_route(one) for one in candidates})
-    numbers = {route: number for number, route in enumerate(routes)}
-    codes: Codes = np.array([numbers[_route(one)] for one in candidates])
-    ids, kept = [one.id for one in candidates], _kept(candidates)
-    # Among those that the capture limit kept, the draw is uniform from 0 to the probability of being kept.
-    tickets = np.clip(np.array([one.draw for one in candidates]) / kept, LEAST_TICKET, 1)
-    found = pick(codes, _proxies(candidates), tickets, ids, count)
-    shares = (found.probabilities * kept[found.chosen]).tolist()
-    picks = [Pick(ids[at], share, part) for at, share, part in zip(found.chosen, shares, found.parts, strict=True)]
-    return picks, Remainder(Reason.NOT_DRAWN, found.mixture, tuple(routes))
+def _draw(candidates: Sequence[Candidate], count: int) -> tuple[list[SelectedCandidate], UnselectedCandidates]:
+    routes = sorted({_route(candidate) for candidate in candidates})
+    indexes = {route: index for index, route in enumerate(routes)}
+    route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
+    ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
+    # The sampling keys of captured exchanges are uniform between 0 and their capture probability.
+    keys = np.array([candidate.sampling_key for candidate in candidates])
+    uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
+    sample = draw_priority_sample(route_indexes, _proxies(candidates), uniforms, ids, count)
+    probabilities = (sample.probabilities * captured[sample.selected]).tolist()
+    selected = [
+        SelectedCandidate(ids[index], probability, component)
+        for index, probability, component in zip(sample.selected, probabilities, sample.components, strict=True)
+    ]
+    return selected, UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
 
 
 def _route(candidate: Candidate) -> Route:
     return candidate.service, candidate.route
 
 
-def _proxies(candidates: Sequence[Candidate]) -> Floats:
-    return np.array([math.nan if one.proxy is None else one.proxy for one in candidates], dtype=np.float64)
+def _proxies(candidates: Sequence[Candidate]) -> FloatArray:
+    proxies = (math.nan if candidate.proxy is None else candidate.proxy for candidate in candidates)
+    return np.fromiter(proxies, dtype=np.float64, count=len(candidates))
 
 
-def _kept(candidates: Sequence[Candidate]) -> Floats:
-    return np.array([one.capture_probability for one in candidates], dtype=np.float64)
+def _capture_probabilities(candidates: Sequence[Candidate]) -> FloatArray:
+    return np.array([candidate.capture_probability for candidate in candidates], dtype=np.float64)

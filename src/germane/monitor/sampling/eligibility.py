@@ -1,4 +1,4 @@
-"""What the sampler knows of an exchange before any draw: who cannot score it, and whether a rule asks for it."""
+"""Eligibility: which scorers cannot score an exchange, and whether a rule requires it to be scored."""
 
 from __future__ import annotations
 
@@ -11,166 +11,156 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, Final
 
-from germane.errors import SettingsError, place_of
-from germane.exchange import AttributeValue, Exchange
-from germane.score import Reason
+from germane.errors import SettingsError, error_location
+from germane.exchange import Exchange
+from germane.score import UnscoredReason
 from germane.scorers import Scorer, lacks_input
-from germane.settings import Always, Match
+from germane.settings import AlwaysScore, ExchangeFilter
 
-logger_predicate = logging.getLogger("germane.monitor")
+COMPLETE_STATUSES: Final = ("ok",)
+"""The statuses of a handler whose answer is complete. An answer cut short by an error or a client that disconnected
+would get a low score."""
+
+logger = logging.getLogger("germane.monitor")
+
+
+@dataclass(frozen=True, slots=True)
+class Eligibility:
+    """What is known about an exchange before sampling."""
+
+    skip_reasons: Mapping[str, UnscoredReason] = field(default_factory=dict)
+    """The scorers that do not score it, and why."""
+    always_score: bool = False
+    """Whether a rule of the setting ``always_score`` requires it; rules that wait for feedback do not count."""
 
 
 class Predicate:
-    """A function of an exchange that says yes or no. Whatever it does, the sampler goes on."""
+    """A user's function that accepts or rejects an exchange. It cannot stop the sampler, whatever it raises."""
 
     def __init__(self, name: str, function: Callable[[Exchange], Any]) -> None:
         self.name = name
         self._function = function
-        self._told = False
+        self._has_failed = False
 
-    def holds(self, exchange: Exchange, *, otherwise: bool) -> bool:
-        """Return what it says; ``otherwise`` where it raises or says neither yes nor no, which is logged once."""
+    def evaluate(self, exchange: Exchange, *, default: bool) -> bool:
+        """Return the function's result; ``default`` if it raises or returns no value, which is logged once."""
         try:
-            return self._asked(exchange)
-        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - anybody's code: it must not end the loop
-            self._tell(error)
-            return otherwise
-
-    def _asked(self, exchange: Exchange) -> bool:
-        said = self._function(exchange)
-        if inspect.iscoroutine(said):
-            said.close()
-        if said is None or inspect.isawaitable(said):
-            raise TypeError("neither yes nor no")
-        return bool(said)
-
-    def _tell(self, error: BaseException) -> None:
-        if not self._told:
-            self._told = True  # of the error only its type and place: its text may quote what was asked
-            logger_predicate.warning(
-                "predicate %s fails, and decides nothing where it does: %s", self.name, place_of(error),
-            )  # fmt: skip
+            result = self._function(exchange)
+            if result is not None and not inspect.isawaitable(result):
+                return bool(result)
+            if inspect.iscoroutine(result):
+                result.close()
+            error: BaseException = TypeError("the predicate returned no value")
+        except (Exception, SystemExit, CancelledError) as raised:  # noqa: BLE001 - user code must not end the loop
+            error = raised
+        if not self._has_failed:
+            self._has_failed = True
+            # Only the location is logged: the message may quote user text.
+            logger.warning("predicate %s fails and is ignored when it does: %s", self.name, error_location(error))
+        return default
 
 
-def find(name: str, setting: str) -> Predicate:
-    """Import the function ``module:function`` that a setting names.
-
-    Raises:
-        SettingsError: it cannot be imported, or is no function of an exchange; names setting and cause.
-    """
-    module, _, path = name.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"setting {setting} = {name!r}: cannot be imported: {error}") from error
-    if not callable(found) or inspect.isclass(found) or inspect.iscoroutinefunction(found):
-        raise SettingsError(f"setting {setting} = {name!r}: must be a function, not async, that takes the exchange")
-    return Predicate(name, found)
-
-
-logger = logging.getLogger("germane.monitor")
-
-WHOLE: Final = ("ok",)
-"""How a handler ended whose answer is whole: half an answer, left by a caller who hung up or by an error on the way,
-would count as a bad one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What is known of one exchange."""
-
-    unfit: Mapping[str, Reason] = field(default_factory=dict)
-    """Scorers that cannot or need not score it, and why."""
-    always: bool = False
-    """Whether a rule of the setting ``always`` asks for it; those that wait for feedback are not among them."""
-
-
-class Condition:
-    """A choice of exchanges from the settings, with its predicate imported.
+class ExchangeMatcher:
+    """A filter of the settings, with its predicate imported.
 
     Args:
-        otherwise: what a predicate that raises, or says neither yes nor no, is taken to say.
+        filter_: The filter.
+        setting: The name of the setting, for errors.
+        default: The result of a predicate that fails.
 
     Raises:
-        SettingsError: the predicate cannot be imported.
+        SettingsError: The predicate cannot be imported.
     """
 
-    def __init__(self, match: Match, setting: str, *, otherwise: bool) -> None:
-        self.match = match
-        self._otherwise = otherwise
+    def __init__(self, filter_: ExchangeFilter, setting: str, *, default: bool) -> None:
+        self.filter = filter_
+        self._default = default
         self._predicate: Predicate | None = None
-        if match.predicate is not None:
-            self._predicate = find(match.predicate, f"{setting}.predicate")
+        if filter_.predicate is not None:
+            self._predicate = import_predicate(filter_.predicate, f"{setting}.predicate")
 
-    def fits(self, exchange: Exchange) -> bool:
-        """Return whether the exchange fits all that is given; the predicate is asked last."""
-        match = self.match
-        if match.routes and not any(fnmatchcase(exchange.route, pattern) for pattern in match.routes):
+    def matches(self, exchange: Exchange) -> bool:
+        """Return whether the exchange meets all conditions. The predicate is called last."""
+        conditions = self.filter
+        if conditions.routes and not any(fnmatchcase(exchange.route, pattern) for pattern in conditions.routes):
             return False
-        if match.status and exchange.status not in match.status:
+        if conditions.status and exchange.status not in conditions.status:
             return False
-        if not all(self._has(exchange, name, pattern) for name, pattern in match.attributes.items()):
-            return False
-        return self._predicate is None or self._predicate.holds(exchange, otherwise=self._otherwise)
+        for name, pattern in conditions.attributes.items():
+            value = exchange.attributes.get(name)
+            if value is None:
+                return False
+            text = str(value).lower() if isinstance(value, bool) else str(value)  # true, as in TOML and JSON
+            if not fnmatchcase(text, pattern):
+                return False
+        return self._predicate is None or self._predicate.evaluate(exchange, default=self._default)
 
-    @staticmethod
-    def _has(exchange: Exchange, name: str, pattern: str) -> bool:
-        value = exchange.attributes.get(name)
-        return value is not None and fnmatchcase(_text(value), pattern)
 
-
-class Fitness:
-    """Tells of any exchange who can score it, and whether it is to be scored whatever the draw says.
+class EligibilityChecker:
+    """Determines which scorers can score an exchange, and whether it must be scored.
 
     Raises:
-        SettingsError: a predicate cannot be imported.
+        SettingsError: A predicate cannot be imported.
     """
 
     def __init__(
-        self, scorers: Sequence[Scorer], *, filters: Mapping[str, Match] | None = None, always: Sequence[Always] = ()
+        self,
+        scorers: Sequence[Scorer],
+        *,
+        filters: Mapping[str, ExchangeFilter] | None = None,
+        always_score: Sequence[AlwaysScore] = (),
     ) -> None:
         self._scorers = scorers
-        # Where a predicate fails, a filter lets through: a score too many is better than a hole that nobody sees.
+        # A filter whose predicate fails lets the exchange through: an extra score is better than a silent gap.
         self._filters = {
-            name: Condition(match, f"filters.{name}", otherwise=True) for name, match in (filters or {}).items()
+            name: ExchangeMatcher(filter_, f"filters.{name}", default=True) for name, filter_ in (filters or {}).items()
         }
-        rules = [(rule, Condition(rule, f"always.{number}", otherwise=False)) for number, rule in enumerate(always)]
-        self._always = [condition for rule, condition in rules if rule.feedback_below is None]
-        self.on_feedback = [(rule.feedback_below, one) for rule, one in rules if rule.feedback_below is not None]
-        """Rules that wait for a person's label: the label that is too high for them, and what else they ask for."""
+        rules = [
+            (rule.feedback_below, ExchangeMatcher(rule, f"always_score.{number}", default=False))
+            for number, rule in enumerate(always_score)
+        ]
+        self._always_score = [matcher for feedback_below, matcher in rules if feedback_below is None]
+        self.feedback_rules = [(below, matcher) for below, matcher in rules if below is not None]
+        """The rules that wait for feedback: the label below which they apply, and their other conditions."""
 
-    def of(self, exchange: Exchange) -> Fit:
-        """Say what is known of an exchange. It may call functions of the user's."""
-        rules = [rule for rule in self._always if rule.fits(exchange)]
-        # A rule that names how the handler ended asks for that answer, whole or not.
-        asked_for = any(rule.match.status for rule in rules)
-        found = ((scorer.name, self._unfit(exchange, scorer, asked_for=asked_for)) for scorer in self._scorers)
-        return Fit({name: reason for name, reason in found if reason is not None}, always=bool(rules))
-
-    def _unfit(self, exchange: Exchange, scorer: Scorer, *, asked_for: bool) -> Reason | None:
-        if lacks_input(scorer, exchange):
-            return Reason.MISSING_INPUT
-        return None if self._takes(exchange, self._filters.get(scorer.name), asked_for=asked_for) else Reason.FILTERED
-
-    def _takes(self, exchange: Exchange, chosen: Condition | None, *, asked_for: bool) -> bool:
-        named = chosen is not None and bool(chosen.match.status)
-        if not named and not asked_for and exchange.status not in WHOLE:
-            return False
-        return chosen is None or chosen.fits(exchange)
+    def check(self, exchange: Exchange) -> Eligibility:
+        """Return the eligibility of an exchange. May call user code."""
+        rules = [rule for rule in self._always_score if rule.matches(exchange)]
+        # A rule or filter that names a status wants such answers, complete or not.
+        status_required = any(rule.filter.status for rule in rules)
+        skip_reasons: dict[str, UnscoredReason] = {}
+        for scorer in self._scorers:
+            filter_ = self._filters.get(scorer.name)
+            any_status = status_required or (filter_ is not None and bool(filter_.filter.status))
+            is_incomplete = not any_status and exchange.status not in COMPLETE_STATUSES
+            if lacks_input(scorer, exchange):
+                skip_reasons[scorer.name] = UnscoredReason.MISSING_INPUT
+            elif is_incomplete or (filter_ is not None and not filter_.matches(exchange)):
+                skip_reasons[scorer.name] = UnscoredReason.FILTERED
+        return Eligibility(skip_reasons, always_score=bool(rules))
 
 
-def tell_unused(filters: Iterable[str], scorers: Collection[str]) -> None:
-    """Say in the log which filters are of a scorer that is not among those of this process."""
+def import_predicate(name: str, setting: str) -> Predicate:
+    """Import the function ``module:function`` that a setting names.
+
+    Raises:
+        SettingsError: It cannot be imported, or is not a synchronous function.
+    """
+    module, _, path = name.partition(":")
+    try:
+        function: Any = import_module(module)
+        for part in path.split("."):
+            function = getattr(function, part)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"setting {setting} = {name!r}: cannot be imported: {error}") from error
+    if not callable(function) or inspect.isclass(function) or inspect.iscoroutinefunction(function):
+        raise SettingsError(f"setting {setting} = {name!r}: must be a synchronous function that takes an exchange")
+    return Predicate(name, function)
+
+
+def warn_unused_filters(filters: Iterable[str], scorers: Collection[str]) -> None:
+    """Log a warning for each filter of a scorer that does not run in this process."""
     for name in filters:
         if scorers and name not in scorers:
-            logger.warning(
-                "filters.%s chooses exchanges for a scorer that does not run here (what does: %s): it changes nothing",
-                name, ", ".join(sorted(scorers)),
-            )  # fmt: skip
-
-
-def _text(value: AttributeValue) -> str:
-    """Return an attribute's value as text, as TOML and JSON write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            running = ", ".join(sorted(scorers))
+            logger.warning("filters.%s has no effect: no such scorer runs here (running: %s)", name, running)

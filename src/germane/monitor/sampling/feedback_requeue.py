@@ -1,62 +1,62 @@
-"""People's labels that ask for a score: what they find bad is scored whatever the draw said."""
+"""Requeueing by feedback: exchanges with a low label are scored even if sampling had skipped them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from germane.daemon_pool import Threads
-from germane.monitor.loop.leader import Office
-from germane.monitor.sampling.eligibility import Fitness
-from germane.storage import Labelled, Store
+from germane.daemon_pool import DaemonThreadPool
+from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.sampling.eligibility import EligibilityChecker
+from germane.storage import TrackingStore
 
-BATCH: Final = 100
-"""Labels that are considered in one transaction."""
+LABELS_PER_TRANSACTION: Final = 100
 
 
-class Objections:
-    """Considers each label once, in the process that samples. Without a rule that asks for it nothing is done.
+class FeedbackRequeue:
+    """Processes each label once, in the process that samples. Without a feedback rule it does nothing.
 
     Args:
-        fingerprints: by name, of the scorers that run.
-        holder: under a budget the office and its holder, as what is asked for is then counted as picked.
+        fingerprints: The fingerprints of the running scorers, by name.
+        lease_holder: Under a budget, the lease and its holder: requeued exchanges then count as selected.
     """
 
     def __init__(
         self,
-        store: Store,
-        fitness: Fitness,
+        store: TrackingStore,
+        eligibility: EligibilityChecker,
         fingerprints: Mapping[str, str],
         *,
-        office: Office,
-        threads: Threads,
-        holder: tuple[str, str] | None = None,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
+        lease_holder: tuple[str, str] | None = None,
     ) -> None:
         self.stopping = False
         self._store = store
-        self._rules = fitness.on_feedback
+        self._rules = eligibility.feedback_rules
         self._fingerprints = fingerprints
-        self._office = office
-        self._threads = threads
-        self._holder = holder
+        self._leader = leader
+        self._thread_pool = thread_pool
+        self._lease_holder = lease_holder
 
     async def run(self) -> int:
-        """Consider all labels that wait for it; return how many tasks became ready."""
-        ready, batch = 0, BATCH if self._rules else 0
-        while batch == BATCH and not self.stopping:
-            batch, more = await self._threads.run(self._consider_batch)
-            ready += more
-        return ready
+        """Process all pending labels; return the number of tasks that became ready."""
+        total, labels = 0, LABELS_PER_TRANSACTION if self._rules else 0
+        while labels == LABELS_PER_TRANSACTION and not self.stopping:
+            labels, ready = await self._thread_pool.run(self._process_batch)
+            total += ready
+        return total
 
-    def _consider_batch(self) -> tuple[int, int]:
-        """Return how many labels were considered, and how many tasks became ready."""
-        labels = self._store.unconsidered_feedback(BATCH) if self._office.held() else []
+    def _process_batch(self) -> tuple[int, int]:
+        """Return the number of processed labels and of tasks that became ready."""
+        labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
         if not labels:
             return 0, 0
-        asked_for = [label.exchange.id for label in labels if self._asks(label)]
-        considered = [one.feedback.id for one in labels]
-        ready = self._store.consider(considered, asked_for, self._fingerprints, holder=self._holder)
+        requeued = [
+            label.exchange.id
+            for label in labels
+            if any(label.feedback.score < below and rule.matches(label.exchange) for below, rule in self._rules)
+        ]
+        processed = [label.feedback.id for label in labels]
+        ready = self._store.sampling.apply_feedback(processed, requeued, self._fingerprints, holder=self._lease_holder)
         return (0, 0) if ready is None else (len(labels), ready)
-
-    def _asks(self, label: Labelled) -> bool:
-        return any(label.feedback.score < below and rule.fits(label.exchange) for below, rule in self._rules)

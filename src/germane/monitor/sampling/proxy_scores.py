@@ -1,4 +1,4 @@
-"""The free score that costs no judge: of a uniform part of what was captured, within a share of one core."""
+"""Proxy scores: a free local score for a uniform sample of exchanges, within a share of one CPU core."""
 
 from __future__ import annotations
 
@@ -9,142 +9,140 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from germane.exchange import Exchange
-from germane.monitor.loop.job import describe
-from germane.scorers import LocalSimilarity, Scorer, asks_judge, is_local_installed
+from germane.monitor.loop.job import describe_error
+from germane.scorers import LocalSimilarity, Scorer, is_local_installed, uses_coalescing_judge
 from germane.settings import Settings
 
-TICKS: Final = 10.0
-"""For how many ticks time that was not used is kept."""
-LEAST: Final = 0.1
-"""Of the time that has come since the last look, which may be used whatever was overspent before."""
-FIRST_GUESS: Final = 0.015
-"""Seconds of CPU for one exchange."""
-WEIGHT: Final = 0.2
-"""Of the newest measurement in what one is thought to take."""
+MAX_SAVED_INTERVALS: Final = 10.0
+"""The number of poll intervals for which unused time is kept."""
+MIN_SHARE: Final = 0.1
+"""The share of the new CPU time that may be used even after overspending."""
+INITIAL_SECONDS_PER_EXCHANGE: Final = 0.015
+"""The assumed CPU seconds per exchange before the first measurement."""
+SMOOTHING: Final = 0.2
+"""The weight of the latest measurement in the moving average of CPU seconds per exchange."""
 
-
-class Allowance:
-    """CPU time that comes in steadily, and is spent by halves: so that the next look, however soon, finds some too.
-
-    The probability of being in the part follows from what was measured before and from how many wait, never from who
-    they are: weighting by its inverse is unbiased. It is never 0.
-
-    Args:
-        share: of one core, above 0.
-        tick: seconds between two looks. At most half of so long may be spent in one look.
-        clock: seconds that never run backwards.
-    """
-
-    def __init__(self, share: float, *, tick: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._share = share
-        self._most = min(TICKS * share, 1.0) * tick
-        self._credit = share * tick
-        self._each = FIRST_GUESS
-        self._clock = clock
-        self._then = clock() - tick
-
-    def probability(self, count: int) -> float:
-        """Return how probable it is to be in the part, in (0, 1], for each of so many exchanges."""
-        now = self._clock()
-        came, self._then = self._share * (now - self._then), now
-        self._credit = min(self._most, self._credit + came)
-        affordable = max(self._credit / 2, LEAST * min(came, self._most), LEAST * self._each)
-        return min(1.0, affordable / (self._each * max(count, 1)))
-
-    def spend(self, seconds: float, count: int) -> None:
-        """Note what so many exchanges took."""
-        self._credit -= seconds
-        if count:
-            self._each = max((1 - WEIGHT) * self._each + WEIGHT * seconds / count, 1e-6)
-
-
-_KEYED: Final = blake2b(digest_size=8, key=b"germane.proxy")
-_NONE: Final = "there is no proxy beside the judge's scores; pip install 'germane[local]' for one, or set proxy_cpu = 0"
+_SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.proxy")
 
 logger = logging.getLogger("germane.monitor")
 
 
-class Proxied(NamedTuple):
-    """What came of one exchange that could have a proxy."""
+class CpuBudget:
+    """CPU time that accrues steadily. Each call spends half of it, so that the next one always finds some.
+
+    The inclusion probability depends on earlier measurements and on the number of exchanges, never on which exchanges
+    they are, so inverse-probability weighting is unbiased. It is never 0.
+
+    Args:
+        share: The share of one core, above 0.
+        poll_interval: Seconds between two calls. One call spends at most half of this time.
+        clock: A monotonic clock in seconds.
+    """
+
+    def __init__(self, share: float, *, poll_interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._share = share
+        self._max_credit = min(MAX_SAVED_INTERVALS * share, 1.0) * poll_interval
+        self._credit = share * poll_interval
+        self._seconds_per_exchange = INITIAL_SECONDS_PER_EXCHANGE
+        self._clock = clock
+        self._last_call = clock() - poll_interval
+
+    def inclusion_probability(self, count: int) -> float:
+        """Return the inclusion probability of each of ``count`` exchanges, in (0, 1]."""
+        now = self._clock()
+        accrued, self._last_call = self._share * (now - self._last_call), now
+        self._credit = min(self._max_credit, self._credit + accrued)
+        each = self._seconds_per_exchange
+        affordable = max(self._credit / 2, MIN_SHARE * min(accrued, self._max_credit), MIN_SHARE * each)
+        return min(1.0, affordable / (each * max(count, 1)))
+
+    def record_usage(self, seconds: float, count: int) -> None:
+        """Record the CPU seconds that ``count`` exchanges took."""
+        self._credit -= seconds
+        if count:
+            average = (1 - SMOOTHING) * self._seconds_per_exchange + SMOOTHING * seconds / count
+            self._seconds_per_exchange = max(average, 1e-6)
+
+
+class ProxyScore(NamedTuple):
+    """The proxy score of one exchange that was eligible for one."""
 
     value: float | None
-    """Cosine of question and answer, from -1 to 1; None outside the part, and where the model gave none."""
+    """The cosine similarity of question and answer in [-1, 1]; None outside the sample, and if the model failed."""
     probability: float
-    """Of being in the part, in (0, 1], known before."""
+    """The inclusion probability, in (0, 1]."""
 
 
-class Similarity(Protocol):
-    """What makes proxies."""
+class ProxyModel(Protocol):
+    """A local model that computes proxy scores."""
 
-    def takes(self, exchange: Exchange) -> bool:
-        """Return whether it can make one of this exchange."""
+    def supports(self, exchange: Exchange) -> bool:
+        """Return whether the model can score this exchange."""
         ...
 
-    def of(self, exchanges: Sequence[Exchange]) -> list[float]:
+    def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
         """Return one value per exchange. Blocks."""
         ...
 
 
-class Proxy:
-    """Chooses the part by a keyed hash of the exchange's id, which no draw depends on, and measures what it takes.
+class ProxyScorer:
+    """Computes proxy scores for a sample chosen by a keyed hash of the exchange id, and measures the CPU time.
 
     Args:
-        similarity: what makes the values.
-        allowance: how large the part may be.
-        cost: CPU seconds of the calling thread.
+        model: Computes the values.
+        cpu_budget: Limits the size of the sample.
+        cpu_clock: The CPU seconds of the calling thread.
     """
 
     def __init__(
-        self, similarity: Similarity, allowance: Allowance, *, cost: Callable[[], float] = time.thread_time
+        self, model: ProxyModel, cpu_budget: CpuBudget, *, cpu_clock: Callable[[], float] = time.thread_time
     ) -> None:
-        self._similarity = similarity
-        self._allowance = allowance
-        self._cost = cost
-        self._fails = False
+        self._model = model
+        self._cpu_budget = cpu_budget
+        self._cpu_clock = cpu_clock
+        self._disabled = False
 
-    def of(self, exchanges: Sequence[Exchange]) -> Mapping[str, Proxied]:
-        """Return by id what came of the exchanges that could have a proxy: whole answers to questions. Blocks.
+    def score_sample(self, exchanges: Sequence[Exchange]) -> Mapping[str, ProxyScore]:
+        """Return the proxy scores of all exchanges with a question and a complete answer, by id. Blocks.
 
-        Never raises: where the model fails, that is said once, and there are no more proxies.
+        It never raises: if the model fails, that is logged once, and there are no more proxy scores.
         """
-        whole = [one for one in exchanges if one.status == "ok" and self._similarity.takes(one)]
-        if self._fails or not whole:
+        eligible = [exchange for exchange in exchanges if exchange.status == "ok" and self._model.supports(exchange)]
+        if self._disabled or not eligible:
             return {}
-        probability = self._allowance.probability(len(whole))
-        values = self._values([one for one in whole if ticket(one.id) <= probability])
-        return {one.id: Proxied(values.get(one.id), probability) for one in whole}
-
-    def _values(self, part: Sequence[Exchange]) -> Mapping[str, float]:
-        if not part:
-            return {}
-        began = self._cost()
-        try:
-            values = self._similarity.of(part)
-        except Exception as error:  # noqa: BLE001 - the border to the engine: decisions must go on without it
-            self._fails = True
-            logger.warning("there are no proxies from now on: %s", describe(error))
-            return {}
-        self._allowance.spend(self._cost() - began, len(part))
-        return {one.id: value for one, value in zip(part, values, strict=True)}
+        probability = self._cpu_budget.inclusion_probability(len(eligible))
+        sample = [exchange for exchange in eligible if proxy_uniform(exchange.id) <= probability]
+        values: dict[str, float] = {}
+        if sample:
+            started = self._cpu_clock()
+            try:
+                scores = self._model.compute(sample)
+            except Exception as error:  # noqa: BLE001 - sampling must go on without the model
+                self._disabled = True
+                logger.warning("proxy scores are disabled: %s", describe_error(error))
+            else:
+                self._cpu_budget.record_usage(self._cpu_clock() - started, len(sample))
+                values = {exchange.id: value for exchange, value in zip(sample, scores, strict=True)}
+        return {exchange.id: ProxyScore(values.get(exchange.id), probability) for exchange in eligible}
 
 
-def ticket(exchange_id: str) -> float:
-    """Return a number in (0, 1] that says which part the exchange is in: its own, and independent of its draw."""
-    keyed = _KEYED.copy()
+def proxy_uniform(exchange_id: str) -> float:
+    """Return a number in (0, 1], from a keyed hash of the exchange id, that is independent of its sampling key."""
+    keyed = _SAMPLE_HASH.copy()
     keyed.update(exchange_id.encode())
     return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53
 
 
-def proxy_for(
+def build_proxy_scorer(
     settings: Settings, scorers: Sequence[Scorer], *, installed: Callable[[], bool] = is_local_installed
-) -> Proxy | None:
-    """Return what makes proxies in this process; None where none are wanted, or nothing is saved by them.
+) -> ProxyScorer | None:
+    """Return the proxy scorer of this process; None if it is turned off, or no scorer uses a judge.
 
-    Beside scorers that ask no judge there is nothing to save. That the extra is missing is said.
+    A missing extra is logged.
     """
-    if not settings.proxy_cpu or not any(map(asks_judge, scorers)):
+    if not settings.proxy_cpu or not any(map(uses_coalescing_judge, scorers)):
         return None
     if not installed():
-        logger.info(_NONE)
+        logger.info("proxy scores need an extra: pip install 'germane[local]', or set proxy_cpu = 0")
         return None
-    return Proxy(LocalSimilarity(), Allowance(settings.proxy_cpu, tick=settings.tick))
+    return ProxyScorer(LocalSimilarity(), CpuBudget(settings.proxy_cpu, poll_interval=settings.poll_interval))

@@ -1,4 +1,4 @@
-"""Which exchanges are worth a judge's time."""
+"""The sampler: decides which exchanges are scored."""
 
 from __future__ import annotations
 
@@ -7,124 +7,124 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
-from germane.monitor.loop.leader import Office
-from germane.monitor.sampling.candidate_pool import Pool
-from germane.monitor.sampling.eligibility import Fit, Fitness
-from germane.score import Reason, Score
+from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.sampling.candidate_pool import CandidatePool
+from germane.monitor.sampling.eligibility import Eligibility, EligibilityChecker
+from germane.score import Score, UnscoredReason
 from germane.scorers import Scorer
-from germane.storage import Decision, Store
+from germane.storage import SamplingDecision, TrackingStore
 
-BATCH: Final = 500
-"""Exchanges decided on in one transaction."""
-Proxies = Callable[[Sequence[Exchange]], Mapping[str, tuple[float | None, float]]]
-"""Makes the free local scores: returns by id the value, None outside the part that has one, and the probability of
-being in that part."""
+EXCHANGES_PER_TRANSACTION: Final = 500
+ScoreProxies = Callable[[Sequence[Exchange]], Mapping[str, tuple[float | None, float]]]
+"""Computes proxy scores. Returns, by id, the value (None outside the sample) and the inclusion probability."""
 
 
-def decide(exchange: Exchange, *, rate: float | None, fit: Fit, scorers: Sequence[str]) -> Decision:
-    """Say which scorers skip an exchange and why, and how probable it was that it is looked at.
-
-    What cannot be scored is not left to the draw: an input that is missing, or an answer that was cut short, is counted
-    whenever it comes. An exchange that no scorer can take was thus sure to be looked at if it was kept, as was one that
-    a rule asks for. For any other the draw alone decides, whatever stands in it, so that weighting by the inverse of
-    its probability is unbiased: it was drawn if its draw is under both the capture limit's part and the rate. Without
-    a rate there is a budget: it waits as a candidate, until its interval ends.
-    """
-    kept = exchange.capture_probability
-    if fit.always:
-        return Decision(exchange_id=exchange.id, probability=kept, sampling_reason="always", skip=fit.unfit)
-    if len(fit.unfit) == len(scorers):
-        return Decision(exchange_id=exchange.id, probability=kept, sampling_reason="drawn", skip=fit.unfit)
-    if rate is None:
-        return Decision(exchange_id=exchange.id, probability=None, sampling_reason="candidate", skip=fit.unfit)
-    probability = min(rate, kept) or None  # at a rate of 0 nothing is drawn
-    if exchange.sampling_key <= rate:
-        return Decision(exchange_id=exchange.id, probability=probability, sampling_reason="drawn", skip=fit.unfit)
-    rest = dict.fromkeys(scorers, Reason.NOT_DRAWN) | dict(fit.unfit)
-    return Decision(exchange_id=exchange.id, probability=probability, sampling_reason="not_drawn", skip=rest)
-
-
-class Sampling:
-    """Decides on every exchange once, in one elected process of all that share the database.
+class Sampler:
+    """Decides on every exchange once, in one process of all that share the database.
 
     Args:
-        rate: None under a budget, where candidates wait in the pool.
+        sample_rate: None under a budget, when candidates wait in the pool.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         scorers: Sequence[Scorer],
         *,
-        rate: float | None,
-        fitness: Fitness,
-        pool: Pool,
-        proxies: Proxies | None = None,
-        office: Office,
-        threads: Threads,
+        sample_rate: float | None,
+        eligibility: EligibilityChecker,
+        pool: CandidatePool,
+        score_proxies: ScoreProxies | None = None,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
         attach: Callable[[Exchange, Sequence[Score]], object],
         clock: Callable[[], datetime],
     ) -> None:
         self.stopping = False
         self._store = store
         self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
-        self._rate = rate
-        self._fitness = fitness
+        self._sample_rate = sample_rate
+        self._eligibility = eligibility
         self._pool = pool
-        self._proxies = proxies
-        self._office = office
-        self._threads = threads
+        self._score_proxies = score_proxies
+        self._leader = leader
+        self._thread_pool = thread_pool
         self._attach = attach
         self._clock = clock
 
     async def run(self) -> int:
-        """Draw from the pool what is due, and decide on all exchanges that wait for it; return how many it was."""
-        done = 0
-        # First, and to its end: what comes into the pool meanwhile would be passed over with the rest.
-        while not self.stopping and (some := await self._threads.run(self._in_office, self._pool.step)):
-            done += some
+        """Select from the pool if an interval has ended, then decide on all new exchanges; return their number."""
+        total = 0
+        # The pool first, to its end: exchanges that enter it in between would be skipped with the rest.
+        while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
+            total += count
         while not self.stopping:
-            batch = await self._threads.run(self._in_office, self._decide_batch)
-            done += batch
-            if batch < BATCH:
+            count = await self._thread_pool.run(self._as_leader, self._decide_batch)
+            total += count
+            if count < EXCHANGES_PER_TRANSACTION:
                 break
-        return done
+        return total
 
-    def _in_office(self, work: Callable[[], int]) -> int:
-        return work() if self._office.held() else 0
+    def _as_leader(self, work: Callable[[], int]) -> int:
+        return work() if self._leader.acquire() else 0
 
     def _decide_batch(self) -> int:
-        exchanges = self._store.unsampled(BATCH)
-        decisions = self._decisions(exchanges)
-        holder = self._pool.holder if self._rate is None else None
-        if not decisions or not self._store.assign(decisions, self._fingerprints, holder=holder):
-            return 0
-        for exchange, decision in zip(exchanges, decisions, strict=False):
-            held = self._rate is not None and exchange.sampling_key <= self._rate
-            if held and decision.skip.keys() == self._fingerprints.keys():
-                self._attach(exchange, self._skipped(decision))
-        return len(decisions)
-
-    def _decisions(self, exchanges: Sequence[Exchange]) -> list[Decision]:
-        """Decide on exchanges, one after the other; on all of them, unless it is to stop."""
-        proxies = self._proxies(exchanges) if self._proxies else {}
-        found: list[Decision] = []
+        exchanges = self._store.sampling.list_undecided(EXCHANGES_PER_TRANSACTION)
+        proxies = self._score_proxies(exchanges) if self._score_proxies else {}
+        decisions: list[SamplingDecision] = []
         for exchange in exchanges:
             if self.stopping:
                 break
-            self._office.held()  # renewed on the way: predicates may take their time, and others would begin anew
-            fit = self._fitness.of(exchange)
-            decision = decide(exchange, rate=self._rate, fit=fit, scorers=list(self._fingerprints))
+            self._leader.acquire()  # renewed on the way: with slow predicates, another process would take over
+            decision = decide_sampling(
+                exchange,
+                sample_rate=self._sample_rate,
+                eligibility=self._eligibility.check(exchange),
+                scorers=list(self._fingerprints),
+            )
             value, probability = proxies.get(exchange.id, (None, None))
-            found.append(replace(decision, proxy=value, proxy_probability=probability))
-        return found
+            decisions.append(replace(decision, proxy=value, proxy_probability=probability))
+        holder = self._pool.lease_holder if self._sample_rate is None else None
+        if not decisions or not self._store.sampling.assign_tasks(decisions, self._fingerprints, holder=holder):
+            return 0
+        for exchange, decision in zip(exchanges, decisions, strict=False):
+            # The span of a sampled exchange is held for its scores. If there will be none, release it.
+            is_held = self._sample_rate is not None and exchange.sampling_key <= self._sample_rate
+            if is_held and decision.skip.keys() == self._fingerprints.keys():
+                now = self._clock()
+                skipped = [
+                    Score(scorer=name, fingerprint=self._fingerprints[name], reason=reason, scored_at=now)
+                    for name, reason in decision.skip.items()
+                ]
+                self._attach(exchange, skipped)
+        return len(decisions)
 
-    def _skipped(self, decision: Decision) -> list[Score]:
-        """Return the scores that release a span which waits for them in vain."""
-        now = self._clock()
-        return [
-            Score(scorer=name, fingerprint=self._fingerprints[name], reason=reason, scored_at=now)
-            for name, reason in decision.skip.items()
-        ]
+
+def decide_sampling(
+    exchange: Exchange, *, sample_rate: float | None, eligibility: Eligibility, scorers: Sequence[str]
+) -> SamplingDecision:
+    """Decide which scorers skip an exchange, and with what probability it was considered for scoring.
+
+    Exchanges that cannot be scored are not sampled: a missing input or an incomplete answer is always counted. An
+    exchange that no scorer can score was therefore certain to be considered if it was captured, as was one that a rule
+    requires. Any other exchange is sampled by its sampling key alone, whatever it contains, so that inverse-probability
+    weighting is unbiased: it is scored if its key is at most the capture probability and at most the sample rate.
+    Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
+    """
+
+    def decision(reason: str, probability: float | None, skip: Mapping[str, UnscoredReason]) -> SamplingDecision:
+        return SamplingDecision(exchange_id=exchange.id, probability=probability, sampling_reason=reason, skip=skip)
+
+    captured, skip = exchange.capture_probability, eligibility.skip_reasons
+    if eligibility.always_score:
+        return decision("always", captured, skip)
+    if len(skip) == len(scorers):
+        return decision("sampled", captured, skip)
+    if sample_rate is None:
+        return decision("candidate", None, skip)
+    probability = min(sample_rate, captured) or None  # at a rate of 0 nothing is sampled
+    if exchange.sampling_key <= sample_rate:
+        return decision("sampled", probability, skip)
+    return decision("not_sampled", probability, dict.fromkeys(scorers, UnscoredReason.NOT_SAMPLED) | dict(skip))

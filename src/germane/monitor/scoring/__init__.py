@@ -1,3 +1,1 @@
-"""Scoring tasks: the worker, retries, the circuit breaker and results."""
-
-from __future__ import annotations
+"""Scoring of claimed tasks: the worker, the retry policy, the circuit breaker and the result writer."""

@@ -1,4 +1,4 @@
-"""Leaving a judge alone that would refuse the next exchange as well."""
+"""A circuit breaker per scorer, which pauses requests to a judge that is failing."""
 
 from __future__ import annotations
 
@@ -8,105 +8,102 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from germane.monitor.loop.backoff import Backoff
-from germane.score import Reason, Score
-from germane.scorers import is_rejected, may_succeed_later
+from germane.score import Score, UnscoredReason
+from germane.scorers import is_rejected, is_retryable
+
+Admission = Literal["allow", "probe", "reject"]
+MAX_REJECTIONS: Final = 2
+"""The rejections in a row that open the circuit. A single one may be caused by the exchange."""
+MAX_OUTAGES: Final = 5
+"""The same for a judge that is unreachable, slow or rate-limited."""
+
+_UNRELATED_TO_JUDGE: Final = frozenset(
+    {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
+)
 
 logger = logging.getLogger("germane.monitor")
 
-Admission = Literal["go", "probe", "wait"]
-REJECTIONS: Final = 2
-"""Rejections in a row after which a scorer pauses. A single one may be about that one exchange."""
-OUTAGES: Final = 5
-"""The same for a judge that is away, slow or busy."""
-_SAYS_NOTHING: Final = frozenset({Reason.MISSING_INPUT, Reason.SCORER_ERROR, Reason.BUDGET})
 
+class CircuitBreaker:
+    """Decides whether a scorer may call its judge now.
 
-class Pause:
-    """Whether one scorer may ask its judge now.
-
-    After failures in a row it may not, for a while that doubles with each failed probe. Then one exchange goes ahead as
-    a probe; any reply of the judge ends the pause.
+    Failures in a row open the circuit for a time that doubles with each failed probe. After that time one exchange is
+    scored as a probe. Any reply of the judge closes the circuit.
     """
 
     def __init__(self, scorer: str, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
         self.scorer = scorer
-        self.reason: Reason | None = None
+        self.reason: UnscoredReason | None = None
         self.problem: str | None = None
-        """Why it pauses, None while it does not."""
-        self.until: datetime | None = None
+        """Why the circuit is open, None while it is closed."""
+        self.open_until: datetime | None = None
+        """When the next probe is allowed, None while the circuit is closed."""
         self._backoff = backoff
         self._clock = clock
         self._failures = 0
-        self._probes = 0
+        self._openings = 0
         self._probing = False
 
     @property
-    def closed(self) -> bool:
-        """Whether no exchange may go ahead now."""
-        return self.until is not None and (self._probing or self._lasts(self.until - self._clock()))
+    def is_rejecting(self) -> bool:
+        """Whether :meth:`admit` would reject an exchange now."""
+        if self.open_until is None:
+            return False
+        # More than the longest delay remaining means that the clock was set back.
+        remaining = self.open_until - self._clock()
+        return self._probing or timedelta() < remaining <= timedelta(seconds=self._backoff.longest_delay)
 
     def admit(self) -> Admission:
-        """Say whether an exchange may go ahead, and whether it does so as the probe."""
-        if self.until is None:
-            return "go"
-        if self.closed:
-            return "wait"
+        """Return whether an exchange may be scored now, and whether as the probe."""
+        if self.open_until is None:
+            return "allow"
+        if self.is_rejecting:
+            return "reject"
         self._probing = True
         return "probe"
 
-    def left(self) -> timedelta:
-        """Return how long it is closed for; a probe that is under way takes about the shortest wait."""
-        if self.until is None:
+    def retry_delay(self) -> timedelta:
+        """Return when to try again: the remaining time, or the shortest delay while a probe is in progress."""
+        if self.open_until is None:
             return timedelta()
-        return max(self.until - self._clock(), timedelta(seconds=self._backoff.first))
+        return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
 
-    def _lasts(self, left: timedelta) -> bool:
-        """Whether there is something left; more than the longest pause there is means that the clock was set back."""
-        return timedelta() < left <= timedelta(seconds=self._backoff.longest)
-
-    def abandon(self, admission: Admission) -> None:
+    def cancel_admission(self, admission: Admission) -> None:
         """Take back an admission whose exchange was not scored."""
         if admission == "probe":
             self._probing = False
 
-    def note(self, score: Score, admission: Admission) -> None:
-        """Learn from what became of an exchange that went ahead."""
-        self.abandon(admission)
-        if is_rejected(score) or may_succeed_later(score):
-            self._note_failure(score, admission)
-        elif score.reason not in _SAYS_NOTHING:
-            self._end()
+    def record_score(self, score: Score, admission: Admission) -> None:
+        """Open or close the circuit according to the score of an admitted exchange."""
+        self.cancel_admission(admission)
+        if is_rejected(score) or is_retryable(score):
+            self._failures += 1
+            requested = retry_after(score)
+            limit = MAX_REJECTIONS if is_rejected(score) else MAX_OUTAGES
+            if admission == "probe" or (self.open_until is None and (requested or self._failures >= limit)):
+                self._open(score, requested)
+        elif score.reason not in _UNRELATED_TO_JUDGE:
+            if self.problem is not None:
+                logger.log(_log_level(self.reason), "%s resumes", self.scorer)
+            self.open_until = self.reason = self.problem = None
+            self._failures = self._openings = 0
 
-    def _note_failure(self, score: Score, admission: Admission) -> None:
-        self._failures += 1
-        asked = retry_after(score)
-        enough = REJECTIONS if is_rejected(score) else OUTAGES
-        if admission == "probe" or (self.until is None and (asked or self._failures >= enough)):
-            self._begin(score, asked)
-
-    def _begin(self, score: Score, asked: float | None) -> None:
-        self._probes += 1
-        self.until = self._clock() + self._backoff.wait(self._probes, at_least=asked)
+    def _open(self, score: Score, requested: float | None) -> None:
+        self._openings += 1
+        self.open_until = self._clock() + self._backoff.delay(self._openings, retry_after=requested)
+        text = f"{score.reason}: {score.explanation or 'no explanation'}"
+        problem = "".join(character if character.isprintable() else " " for character in text)
         if self.problem is None:
-            # A judge that is merely busy is daily life: no reason to warn anybody.
-            level = logging.INFO if score.reason is Reason.JUDGE_RATE_LIMITED else logging.WARNING
-            logger.log(level, "%s pauses, and tries again by itself: %s", self.scorer, _sentence(score))
-        self.reason, self.problem = score.reason, _sentence(score)
-
-    def _end(self) -> None:
-        if self.problem is not None:
-            level = logging.INFO if self.reason is Reason.JUDGE_RATE_LIMITED else logging.WARNING
-            logger.log(level, "%s goes on", self.scorer)
-        self.until = self.reason = self.problem = None
-        self._failures = self._probes = 0
+            logger.log(_log_level(score.reason), "%s is paused and retries automatically: %s", self.scorer, problem)
+        self.reason, self.problem = score.reason, problem
 
 
 def retry_after(score: Score) -> float | None:
-    """Return the seconds that the judge's server asked to be left alone."""
-    asked = score.details.get("retry_after")
-    return float(asked) if isinstance(asked, (int, float)) else None
+    """Return the ``Retry-After`` of the judge's server in seconds, None if it sent none."""
+    seconds = score.details.get("retry_after")
+    return float(seconds) if isinstance(seconds, (int, float)) else None
 
 
-def _sentence(score: Score) -> str:
-    text = f"{score.reason}: {score.explanation or 'no explanation'}"
-    return "".join(character if character.isprintable() else " " for character in text)
+def _log_level(reason: UnscoredReason | None) -> int:
+    """Return the level for a pause: a rate limit is normal operation and no reason for a warning."""
+    return logging.INFO if reason is UnscoredReason.JUDGE_RATE_LIMITED else logging.WARNING

@@ -1,181 +1,179 @@
-"""What becomes of exchanges that were scored: saved together, then attached one by one."""
+"""The result writer: saves scores in group commits, then attaches them to their spans."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.exchange import Exchange
-from germane.monitor.loop.job import describe
-from germane.score import Reason, Score
-from germane.storage import Store, Task
+from germane.monitor.loop.job import describe_error
+from germane.score import Score, UnscoredReason
+from germane.storage import ScoringTask, TrackingStore
 
-AWAY: Final = (DatabaseUnreachable, DatabaseNotMigrated)
-REFUSED: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What a database, or the way there, says of a score that no column takes."""
+UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
+REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What the database, or the code on the way there, raises for a score that cannot be stored."""
+FAILURES_BEFORE_WARNING: Final = 5
+"""The failures in a row after which a scorer is reported."""
+CIRCUIT_BREAKER_REASONS: Final = frozenset(
+    {UnscoredReason.JUDGE_REJECTED, *(reason for reason in UnscoredReason if reason.is_transient)}
+)
+"""Failures that the circuit breaker reports."""
+
+logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postponed:
-    """A task that is tried again."""
+class ScheduledRetry:
+    """A task that is retried later."""
 
-    task: Task
+    task: ScoringTask
     until: datetime
-    reason: Reason
+    reason: UnscoredReason
     error: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """All that one round of scoring brought for one exchange."""
+class ExchangeResult:
+    """The results of one round of scoring for one exchange."""
 
     exchange: Exchange
-    scores: Sequence[tuple[Task, Score]]
-    postponed: Sequence[Postponed]
+    scores: Sequence[tuple[ScoringTask, Score]]
+    retries: Sequence[ScheduledRetry]
 
 
-class Results:
-    """Group commit: what is finished while one commit runs goes into the next, all of it in one."""
+class ResultWriter:
+    """Group commit: all results that arrive during one transaction are written together in the next one."""
 
     def __init__(
-        self, store: Store, *, owner: str, threads: Threads, attach: Callable[[Exchange, Sequence[Score]], object]
+        self,
+        store: TrackingStore,
+        *,
+        owner: str,
+        thread_pool: DaemonThreadPool,
+        attach: Callable[[Exchange, Sequence[Score]], object],
     ) -> None:
         self._store = store
         self._owner = owner
-        self._threads = threads
+        self._thread_pool = thread_pool
         self._attach = attach
-        self._waiting: list[Finished] = []
-        self._saved: deque[tuple[Exchange, list[Score]]] = deque()
-        self._changed = asyncio.Event()
+        self._unsaved: list[ExchangeResult] = []
+        self._unattached: deque[tuple[Exchange, list[Score]]] = deque()
+        self._wake_up = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return how many exchanges are not saved yet."""
-        return len(self._waiting)
+        """Return the number of exchanges whose results are not saved yet."""
+        return len(self._unsaved)
 
-    def held(self) -> set[int]:
-        """Return the ids of tasks whose results are not saved yet; may be called from any thread."""
-        waiting = tuple(self._waiting)
-        scored = {task.id for finished in waiting for task, _ in finished.scores}
-        return scored | {postponed.task.id for finished in waiting for postponed in finished.postponed}
+    def held_task_ids(self) -> set[int]:
+        """Return the ids of the tasks whose results are not saved yet. Thread-safe."""
+        unsaved = tuple(self._unsaved)
+        scored = {task.id for result in unsaved for task, _ in result.scores}
+        return scored | {retry.task.id for result in unsaved for retry in result.retries}
 
-    def add(self, finished: Finished) -> None:
-        """Take what is to be saved next."""
-        self._waiting.append(finished)
+    def add_result(self, result: ExchangeResult) -> None:
+        """Add a result to the next transaction."""
+        self._unsaved.append(result)
         self.wake()
 
     def wake(self) -> None:
-        """Look whether there is something to save."""
-        self._changed.set()
+        """Make :meth:`wait_for_results` return."""
+        self._wake_up.set()
 
-    async def changed(self) -> None:
+    async def wait_for_results(self) -> None:
         """Wait until there may be something to save."""
-        await self._changed.wait()
-        self._changed.clear()
+        await self._wake_up.wait()
+        self._wake_up.clear()
 
     async def save(self) -> None:
-        """Commit what waits, then attach the scores that this process really completed.
+        """Save all results, then attach the scores of the tasks that this process completed.
 
-        A task that was lost to another process has its score from there. When the database refuses, all stays and is
-        committed next time.
+        A task that was lost to another process is completed there. If the database is unreachable, all results are
+        kept for the next call.
+
+        Raises:
+            StorageError: The database is unreachable.
         """
-        if self._waiting:
-            batch = tuple(self._waiting)
-            completed = await self._threads.run(self._commit, batch)
-            del self._waiting[: len(batch)]
-            self._saved.extend(_by_exchange(batch, completed))
-        if self._saved:
-            await self._threads.run(self._attach_all)
+        if self._unsaved:
+            batch = tuple(self._unsaved)
+            completed = await self._thread_pool.run(self._commit, batch)
+            del self._unsaved[: len(batch)]
+            scores: dict[str, list[Score]] = {}
+            for task, score in completed:
+                scores.setdefault(task.exchange_id, []).append(score)
+            exchanges = [result.exchange for result in batch]
+            self._unattached.extend((exchange, scores[exchange.id]) for exchange in exchanges if exchange.id in scores)
+        if self._unattached:
+            await self._thread_pool.run(self._attach_all)
 
-    def _commit(self, batch: Sequence[Finished]) -> list[tuple[Task, Score]]:
+    def _commit(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
         try:
             return self._write(batch)
-        except AWAY:
+        except UNAVAILABLE_ERRORS:
             raise
-        except REFUSED as error:
-            if len(batch) > 1:  # one of them: each for itself, so that it holds up no other
-                return [result for finished in batch for result in self._commit([finished])]
-            failures = [(task, _unwritable(score, error)) for task, score in batch[0].scores]
-            return self._store.complete(self._owner, failures)
+        except REJECTED_ERRORS as error:
+            if len(batch) > 1:  # write one by one, so that the invalid result does not block the others
+                return [completed for result in batch for completed in self._commit([result])]
+            failures = [
+                (
+                    task,
+                    Score(
+                        scorer=score.scorer,
+                        fingerprint=score.fingerprint,
+                        reason=UnscoredReason.SCORER_ERROR,
+                        explanation=f"the score cannot be stored: {describe_error(error)}",
+                        scored_at=score.scored_at,
+                    ),
+                )
+                for task, score in batch[0].scores
+            ]
+            return self._store.queue.complete_tasks(self._owner, failures)
 
-    def _write(self, batch: Sequence[Finished]) -> list[tuple[Task, Score]]:
-        # Completing comes last: were it repeated after a failure in between, nothing would be left to attach.
-        for group in _alike(postponed for finished in batch for postponed in finished.postponed):
-            latest = max(group, key=lambda postponed: postponed.until)
-            self._store.postpone(
+    def _write(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
+        # Retries first: after a failure in between, repeated completions would return nothing to attach.
+        groups: dict[tuple[UnscoredReason, int], list[ScheduledRetry]] = {}
+        for result in batch:
+            for retry in result.retries:  # same reason, same second: one statement
+                groups.setdefault((retry.reason, int(retry.until.timestamp())), []).append(retry)
+        for group in groups.values():
+            latest = max(group, key=lambda retry: retry.until)
+            self._store.queue.postpone_tasks(
                 self._owner,
-                [postponed.task for postponed in group],
+                [retry.task for retry in group],
                 until=latest.until,
                 reason=latest.reason,
                 error=latest.error,
             )
-        results = [result for finished in batch for result in finished.scores]
-        return self._store.complete(self._owner, results) if results else []
+        scores = [pair for result in batch for pair in result.scores]
+        return self._store.queue.complete_tasks(self._owner, scores) if scores else []
 
     def _attach_all(self) -> None:
-        while self._saved:
-            self._attach(*self._saved.popleft())
+        while self._unattached:
+            self._attach(*self._unattached.popleft())
 
 
-def _unwritable(score: Score, error: Exception) -> Score:
-    """Return the failure that stands for a score of a scorer's own making that cannot be kept."""
-    return Score(
-        scorer=score.scorer,
-        fingerprint=score.fingerprint,
-        reason=Reason.SCORER_ERROR,
-        explanation=f"the score cannot be kept: {describe(error)}",
-        scored_at=score.scored_at,
-    )
-
-
-def _alike(postponed: Iterable[Postponed]) -> Iterable[list[Postponed]]:
-    """Group what was postponed for the same reason to the same second: each group is one write."""
-    groups: dict[tuple[Reason, int], list[Postponed]] = {}
-    for each in postponed:
-        groups.setdefault((each.reason, int(each.until.timestamp())), []).append(each)
-    return groups.values()
-
-
-def _by_exchange(
-    batch: Iterable[Finished], completed: Iterable[tuple[Task, Score]]
-) -> Iterable[tuple[Exchange, list[Score]]]:
-    scores: dict[str, list[Score]] = {}
-    for task, score in completed:
-        scores.setdefault(task.exchange_id, []).append(score)
-    return [(finished.exchange, scores[id_]) for finished in batch if (id_ := finished.exchange.id) in scores]
-
-
-logger = logging.getLogger("germane.monitor")
-
-ENOUGH: Final = 5
-"""Failures in a row that are no accident any more."""
-PAUSED: Final = frozenset({Reason.JUDGE_REJECTED, *(reason for reason in Reason if reason.transient)})
-"""Failures for which a scorer pauses, which says so itself."""
-
-
-class Failing:
-    """Learns from all scores that were saved which scorers fail again and again."""
+class FailureLog:
+    """Logs which scorers fail repeatedly, from all scores that were saved."""
 
     def __init__(self) -> None:
-        self._in_a_row: dict[str, int] = {}
+        self._failures_in_a_row: dict[str, int] = {}
         """By scorer."""
 
-    def note(self, score: Score) -> None:
-        """Learn from a score. Of a failure its reason is told, and not its words: they may quote what was asked."""
+    def record_score(self, score: Score) -> None:
+        """Count a failure or a recovery. Explanations are not logged: they may quote user text."""
+        failures = self._failures_in_a_row.get(score.scorer, 0)
         if score.state == "scored":
-            self._over(score.scorer)
-        elif score.state == "failed" and score.reason not in PAUSED:
-            count = self._in_a_row[score.scorer] = self._in_a_row.get(score.scorer, 0) + 1
-            if count == ENOUGH:
-                logger.warning("%s fails again and again: %s", score.scorer, score.reason)
-
-    def _over(self, scorer: str) -> None:
-        count = self._in_a_row.pop(scorer, 0)
-        if count >= ENOUGH:
-            logger.warning("%s scores again, after %d failures in a row", scorer, count)
+            if failures >= FAILURES_BEFORE_WARNING:
+                logger.warning("%s scores again, after %d failures in a row", score.scorer, failures)
+            self._failures_in_a_row.pop(score.scorer, None)
+        elif score.state == "failed" and score.reason not in CIRCUIT_BREAKER_REASONS:
+            self._failures_in_a_row[score.scorer] = failures + 1
+            if failures + 1 == FAILURES_BEFORE_WARNING:
+                logger.warning("%s fails repeatedly: %s", score.scorer, score.reason)

@@ -1,4 +1,4 @@
-"""How long a task is tried again before its failure is final."""
+"""How long a task is retried before its failure is final."""
 
 from __future__ import annotations
 
@@ -9,56 +9,52 @@ from typing import Final
 
 from germane.monitor.loop.backoff import Backoff
 
-FEW: Final = 10_000
-"""Troubles that are remembered before old ones are looked for."""
+MIN_CLEANUP_SIZE: Final = 10_000
+"""The number of remembered tasks above which old ones are dropped."""
 
 
 @dataclass(slots=True)
-class Trouble:
-    """Tries of one task that brought nothing."""
+class RetryState:
+    """The failed attempts of one task."""
 
     since: datetime
-    tries: int = 0
+    attempts: int = 0
 
 
-class Patience:
-    """Says when a task that met a passing trouble is tried again.
+class RetryPolicy:
+    """Decides when a task with a transient failure is retried, until ``retry_timeout`` after its first failure.
 
-    The time counts from the first trouble, not from the question: an exchange that waited overnight for this process
-    to start again has as much of it as any other. It is kept in memory; a restart begins anew. The number of tries, by
-    which the waits grow, is the task's own and goes on.
+    The time counts from the first failure and not from the question: an exchange that waited overnight for this
+    process has as much time as any other. First failures are kept in memory, so a restart starts the time again. The
+    number of attempts, which determines the delay, is stored with the task and survives a restart.
     """
 
-    def __init__(self, retry_for: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
-        self._retry_for = retry_for
+    def __init__(self, retry_timeout: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
+        self._retry_timeout = retry_timeout
         self._backoff = backoff
         self._clock = clock
-        self._troubles: dict[object, Trouble] = {}
-        self._many = FEW
+        self._states: dict[object, RetryState] = {}
+        self._cleanup_size = MIN_CLEANUP_SIZE
 
-    def next_try(self, task_id: object, *, tries: int = 0, at_least: float | None = None) -> datetime | None:
-        """Return when to try again, or None when the trouble has lasted too long.
+    def next_retry_at(self, task_id: object, *, attempts: int = 0, retry_after: float | None = None) -> datetime | None:
+        """Record a failed attempt and return when to retry; None if the task has failed for too long.
 
         Args:
-            tries: earlier ones, made in vain by whatever process.
-            at_least: seconds to wait at least.
+            task_id: The task.
+            attempts: The number of earlier failed attempts by any process.
+            retry_after: The shortest delay, in seconds.
         """
         now = self._clock()
-        trouble = self._troubles.setdefault(task_id, Trouble(now))
-        if now - trouble.since >= self._retry_for:
+        state = self._states.setdefault(task_id, RetryState(now))
+        if now - state.since >= self._retry_timeout:
             return None
-        trouble.tries = max(trouble.tries, tries) + 1
-        self._forget_old(now)
-        return now + self._backoff.wait(trouble.tries, at_least=at_least)
+        state.attempts = max(state.attempts, attempts) + 1
+        if len(self._states) > self._cleanup_size:  # most of them were finished by other processes long ago
+            oldest = now - 2 * self._retry_timeout
+            self._states = {id_: state for id_, state in self._states.items() if state.since > oldest}
+            self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(self._states))
+        return now + self._backoff.delay(state.attempts, retry_after=retry_after)
 
-    def forget(self, task_id: object) -> None:
-        """Drop what is known of a task that is done."""
-        self._troubles.pop(task_id, None)
-
-    def _forget_old(self, now: datetime) -> None:
-        """Drop tasks that somebody else has long finished."""
-        if len(self._troubles) <= self._many:
-            return
-        oldest = now - 2 * self._retry_for
-        self._troubles = {id_: trouble for id_, trouble in self._troubles.items() if trouble.since > oldest}
-        self._many = max(FEW, 2 * len(self._troubles))
+    def forget_task(self, task_id: object) -> None:
+        """Forget a task that is finished."""
+        self._states.pop(task_id, None)

@@ -1,4 +1,4 @@
-"""The loop that turns tasks into scores."""
+"""The scoring worker: claims tasks, runs their scorers and passes the results on."""
 
 from __future__ import annotations
 
@@ -8,262 +8,252 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import GermaneError
 from germane.exchange import Exchange
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.scoring.circuit_breaker import Pause, retry_after
-from germane.monitor.scoring.result_writer import Finished, Postponed, Results
-from germane.monitor.scoring.retry_policy import Patience
-from germane.score import Reason, Score
-from germane.scorers import Scorer, asks_judge, at_work, is_rejected, may_succeed_later, run
-from germane.storage import Claim, Store, Task
+from germane.monitor.scoring.circuit_breaker import CircuitBreaker, retry_after
+from germane.monitor.scoring.result_writer import ExchangeResult, ResultWriter, ScheduledRetry
+from germane.monitor.scoring.retry_policy import RetryPolicy
+from germane.score import Score, UnscoredReason
+from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retryable, run_scorer, uses_coalescing_judge
+from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
-REQUESTS: Final = 4
-"""Judge time-outs that one scorer may take for one exchange: it may ask more than once."""
-Outcome = Score | Postponed | None
+JUDGE_TIMEOUTS_PER_SCORER: Final = 4
+"""The judge timeouts that one scorer may take for one exchange: it may send more than one request."""
+TaskOutcome = Score | ScheduledRetry | None
 
 
-class LostTask(GermaneError):
-    """A round of scoring ended in an error of our own; its tasks are taken up again when their lease runs out."""
+class ScoringCrashed(GermaneError):
+    """Scoring an exchange raised an unexpected error. Its tasks are claimed again when their lease expires."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is scored at a time, and for how long."""
+class ScoringLimits:
+    """How many exchanges are scored at a time, and for how long."""
 
     concurrency: int
-    """Judge requests in flight, which the judge keeps to; and scorers at work that ask no judge of ours."""
+    """The number of judge requests in flight, and of scorers running without a judge of ours."""
     judge_timeout: float
     """Seconds."""
-    turns: float = 0.0
-    """Seconds more for waiting under a limit of requests or tokens a minute."""
+    max_queue_wait: float = 0.0
+    """Additional seconds for waiting under a rate limit."""
     lease: timedelta = timedelta(seconds=60)
-    """How long a claimed task is ours after the last heartbeat."""
+    """How long a claimed task is kept after the last heartbeat."""
 
     @property
-    def longest(self) -> float:
-        """Seconds that one scorer may take for one exchange, its waits for a place and at the judge included."""
-        return REQUESTS * self.judge_timeout + self.turns
+    def scorer_timeout(self) -> float:
+        """Seconds that one scorer may take for one exchange, including its waits."""
+        return JUDGE_TIMEOUTS_PER_SCORER * self.judge_timeout + self.max_queue_wait
 
 
-class Scoring:
-    """Claims tasks, scores them side by side, and hands what came of them to :class:`Results`.
+class ScoringWorker:
+    """Claims tasks, scores them concurrently, and passes the outcomes to a :class:`ResultWriter`.
 
-    A place that becomes free is taken at once: one slow exchange holds up no other. No more is claimed than starts
+    A free slot is filled at once, so a slow exchange does not delay others. The worker claims no more than it can start
     within about a second.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: TrackingStore,
         scorers: Sequence[Scorer],
-        results: Results,
+        results: ResultWriter,
         *,
-        limits: Limits,
-        retry_for: timedelta,
+        limits: ScoringLimits,
+        retry_timeout: timedelta,
         backoff: Backoff,
         owner: str,
-        threads: Threads,
+        thread_pool: DaemonThreadPool,
         clock: Callable[[], datetime],
     ) -> None:
         self.in_flight = 0
-        """Scorers at work for an exchange now."""
+        """The number of scorers that are running for an exchange now."""
         self.stopping = False
-        self.pauses = {_identity(scorer): Pause(scorer.name, backoff=backoff, clock=clock) for scorer in scorers}
+        self._scorers = {(scorer.name, scorer.fingerprint): scorer for scorer in scorers}
+        self._circuit_breakers = {
+            key: CircuitBreaker(scorer.name, backoff=backoff, clock=clock) for key, scorer in self._scorers.items()
+        }
         self._store = store
-        self._scorers = {_identity(scorer): scorer for scorer in scorers}
         self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
         self._results = results
         self._limits = limits
         self._owner = owner
-        self._threads = threads
+        self._thread_pool = thread_pool
         self._clock = clock
-        self._patience = Patience(retry_for, backoff=backoff, clock=clock)
-        self._with_judge = any(asks_judge(scorer) for scorer in scorers)
-        self._places = asyncio.Semaphore(limits.concurrency)
-        self._judged_places = asyncio.Semaphore(at_work(limits.concurrency))
-        self._held = 0
-        self._until: dict[int, float] = {}
-        self._usual = math.inf
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._lost: BaseException | None = None
-        self._more = False
-        self._changed = asyncio.Event()
+        self._retry_policy = RetryPolicy(retry_timeout, backoff=backoff, clock=clock)
+        self._uses_judge = any(uses_coalescing_judge(scorer) for scorer in scorers)
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
+        self._held_tasks = 0
+        self._deadlines: dict[int, float] = {}
+        """By id of a held task, when its scorer times out, in seconds of the monotonic clock."""
+        self._seconds_per_score = math.inf
+        """The exponential moving average; infinite before the first score."""
+        self._rounds: set[asyncio.Task[None]] = set()
+        self._crash: BaseException | None = None
+        self._has_more = False
+        self._wake_up = asyncio.Event()
 
     @property
     def problem(self) -> str | None:
-        """Why a scorer leaves its judge alone for a while; None while none does."""
-        return next((pause.problem for pause in self.pauses.values() if pause.problem is not None), None)
+        """Why a circuit breaker pauses a scorer; None if none does."""
+        return next((breaker.problem for breaker in self._circuit_breakers.values() if breaker.problem), None)
 
     def wake(self) -> None:
-        """Look for tasks."""
-        self._changed.set()
+        """Make :meth:`wait_for_tasks` return."""
+        self._wake_up.set()
 
-    async def changed(self) -> None:
+    async def wait_for_tasks(self) -> None:
         """Wait until there may be something to claim."""
-        await self._changed.wait()
-        self._changed.clear()
+        await self._wake_up.wait()
+        self._wake_up.clear()
 
-    async def claim(self) -> None:
-        """Claim as many tasks as can be started soon, and start them; again while there are more.
+    async def claim_tasks(self) -> None:
+        """Claim and start tasks until all slots are filled or no more are ready.
 
         Raises:
-            LostTask: an earlier round ended in an error.
+            ScoringCrashed: Scoring an earlier exchange raised an unexpected error.
+            StorageError: The database is unreachable.
         """
-        self._tell_lost()
-        while room := self._room():
-            claims = await self._threads.run(self._claim, room)
-            self._more = len(claims) == room
+        crash, self._crash = self._crash, None
+        if crash is not None:
+            raise ScoringCrashed(f"{type(crash).__name__} while scoring") from crash
+        while capacity := self._capacity():
+            claim_tasks = partial(self._store.queue.claim_tasks, limit=capacity, lease=self._limits.lease)
+            claims = await self._thread_pool.run(claim_tasks, self._owner, self._fingerprints)
+            self._has_more = len(claims) == capacity
+            # A task whose lease expired in the meantime is claimed again although this process still scores it.
+            held = self.held_task_ids() | self._results.held_task_ids()
             for claim in claims:
-                if new := self._new(claim):
+                if new := tuple(task for task in claim.tasks if task.id not in held):
                     self._start(replace(claim, tasks=new))
-            if not self._more:
+            if not self._has_more:
                 break
 
-    def held(self) -> set[int]:
-        """Return the ids of the tasks that are worked on; may be called from any thread.
+    def held_task_ids(self) -> set[int]:
+        """Return the ids of the tasks that are being scored. Thread-safe.
 
-        Work that is a whole lease behind its time is left out: a scorer that never returns must not keep a task.
+        A task that is a whole lease past its deadline is left out: a scorer that never returns must not keep it.
         """
-        longest = time.monotonic() - self._limits.lease.total_seconds()
-        return {id_ for id_, until in self._until.copy().items() if longest < until}
+        now = time.monotonic() - self._limits.lease.total_seconds()
+        return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
 
-    async def stop(self, patience: float) -> bool:
-        """Start nothing more, and give up what is not finished within ``patience`` seconds.
+    async def stop(self, grace_period: float) -> bool:
+        """Start no more tasks, and cancel those that do not finish within ``grace_period`` seconds.
 
         Returns:
-            Whether nothing had to be given up.
+            Whether nothing had to be canceled.
         """
         self.stopping = True
-        if not self._under_way:
+        if not self._rounds:
             return True
-        _, rest = await asyncio.wait(self._under_way, timeout=max(0.0, patience))
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-        return not rest
+        _, unfinished = await asyncio.wait(self._rounds, timeout=max(0.0, grace_period))
+        for round_ in unfinished:
+            round_.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        return not unfinished
 
-    def _new(self, claim: Claim) -> tuple[Task, ...]:
-        """Return the tasks that are not being worked on: those whose lease ran out meanwhile are ours again by now."""
-        ours = self.held() | self._results.held()
-        return tuple(task for task in claim.tasks if task.id not in ours)
-
-    def _claim(self, room: int) -> list[Claim]:
-        return self._store.claim(self._owner, self._fingerprints, limit=room, lease=self._limits.lease)
-
-    def _room(self) -> int:
-        """Return how many exchanges to claim now."""
-        pauses = self.pauses.values()
-        if self.stopping or len(self._results) > 4 * self._limits.concurrency or all(pause.closed for pause in pauses):
+    def _capacity(self) -> int:
+        """Return the number of exchanges to claim now."""
+        breakers = self._circuit_breakers.values()
+        is_saving_slow = len(self._results) > 4 * self._limits.concurrency
+        if self.stopping or is_saving_slow or all(breaker.is_rejecting for breaker in breakers):
             return 0
-        if all(pause.until for pause in pauses):
-            return 0 if self._held else 1
-        return self._free()
+        if all(breaker.open_until for breaker in breakers):  # one exchange, as the probe
+            return 0 if self._held_tasks else 1
+        # All slots, and the work of one second behind them. A few free ones are not worth a transaction.
+        concurrency = self._limits.concurrency
+        slots = exchange_concurrency(concurrency) if self._uses_judge else concurrency
+        free = slots + min(slots, math.ceil(slots / self._seconds_per_score)) - self._held_tasks
+        return math.ceil(free / len(self._scorers)) if free >= max(1, slots // 4) else 0
 
-    def _free(self) -> int:
-        """Return how many exchanges fill what is free: all places, and a second's work behind them.
+    def _start(self, claim: TaskClaim) -> None:
+        self._held_tasks += len(claim.tasks)
+        deadline = time.monotonic() + self._limits.scorer_timeout
+        self._deadlines |= {task.id: deadline for task in claim.tasks}
+        round_ = asyncio.create_task(self._score_claim(claim, deadline))
+        self._rounds.add(round_)
+        round_.add_done_callback(self._end_round)
 
-        Few are worth a transaction only when there is nothing else to do.
-        """
-        places = at_work(self._limits.concurrency) if self._with_judge else self._limits.concurrency
-        free = places + min(places, math.ceil(places / self._usual)) - self._held
-        return -(-free // len(self._scorers)) if free >= max(1, places // 4) else 0
-
-    def _start(self, claim: Claim) -> None:
-        self._held += len(claim.tasks)
-        deadline = time.monotonic() + self._limits.longest
-        self._until |= {task.id: deadline for task in claim.tasks}
-        task = asyncio.create_task(self._score(claim, deadline))
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._lost = error
-        if self._more:
+    def _end_round(self, round_: asyncio.Task[None]) -> None:
+        self._rounds.discard(round_)
+        if not round_.cancelled() and (error := round_.exception()) is not None:
+            self._crash = error
+        if self._has_more:
             self.wake()
 
-    def _tell_lost(self) -> None:
-        lost, self._lost = self._lost, None
-        if lost is not None:
-            raise LostTask(f"{type(lost).__name__} while scoring") from lost
-
-    async def _score(self, claim: Claim, deadline: float) -> None:
-        """Score one exchange by all its scorers together."""
+    async def _score_claim(self, claim: TaskClaim, deadline: float) -> None:
+        """Run all scorers of one exchange concurrently."""
         try:
-            outcomes = await asyncio.gather(*(self._try(claim.exchange, task, deadline) for task in claim.tasks))
+            outcomes = await asyncio.gather(*(self._score_task(claim.exchange, task, deadline) for task in claim.tasks))
         finally:
-            self._held -= len(claim.tasks)
+            self._held_tasks -= len(claim.tasks)
             for task in claim.tasks:
-                self._until.pop(task.id, None)
-        pairs = list(zip(claim.tasks, outcomes, strict=True))
+                self._deadlines.pop(task.id, None)
+        pairs = zip(claim.tasks, outcomes, strict=True)
         scores = [(task, outcome) for task, outcome in pairs if isinstance(outcome, Score)]
-        postponed = [outcome for outcome in outcomes if isinstance(outcome, Postponed)]
-        if scores or postponed:
-            self._results.add(Finished(claim.exchange, scores, postponed))
+        retries = [outcome for outcome in outcomes if isinstance(outcome, ScheduledRetry)]
+        if scores or retries:
+            self._results.add_result(ExchangeResult(claim.exchange, scores, retries))
 
-    async def _try(self, exchange: Exchange, task: Task, deadline: float) -> Outcome:
-        """Return a score, when to try again, or None to hand the task back."""
-        scorer = self._scorers[task.scorer, task.fingerprint]
-        async with self._judged_places if asks_judge(scorer) else self._places:
+    async def _score_task(self, exchange: Exchange, task: ScoringTask, deadline: float) -> TaskOutcome:
+        """Return a score, a scheduled retry, or None to hand the task back."""
+        key = (task.scorer, task.fingerprint)
+        scorer, breaker = self._scorers[key], self._circuit_breakers[key]
+        async with self._judge_slots if uses_coalescing_judge(scorer) else self._slots:
             if self.stopping:
                 return None
-            pause = self.pauses[task.scorer, task.fingerprint]
-            if (admission := pause.admit()) == "wait":
-                return self._paused(task, pause)
+            if (admission := breaker.admit()) == "reject":
+                score = Score(
+                    scorer=task.scorer,
+                    fingerprint=task.fingerprint,
+                    reason=breaker.reason or UnscoredReason.JUDGE_UNREACHABLE,
+                    explanation=breaker.problem or "",
+                    scored_at=self._clock(),
+                )
+                return self._retry_or_fail(task, score, retry_after=breaker.retry_delay().total_seconds())
             try:
-                score = await self._ask(scorer, exchange, deadline)
-                # Under the task's name, whatever a scorer says; the fingerprint is that of what was really done.
+                score = await self._run_scorer(scorer, exchange, deadline)
+                # The task's name, whatever the scorer says; the fingerprint stays that of what was really run.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and may_succeed_later(score):  # at the next start, for one that has not had its turn
+                if self.stopping and is_retryable(score):  # it may not have been sent yet: left to the next start
                     return None
-                pause.note(score, admission)
+                breaker.record_score(score, admission)
             finally:
-                pause.abandon(admission)
-        return self._judged(task, score)
-
-    async def _ask(self, scorer: Scorer, exchange: Exchange, deadline: float) -> Score:
-        began = time.monotonic()
-        self.in_flight += 1
-        try:
-            async with asyncio.timeout(deadline - began):
-                score = await run(scorer, exchange, clock=self._clock)
-        except TimeoutError:
-            error = f"no score within {deadline - began:.0f} s"
-            return self._without_value(scorer.name, scorer.fingerprint, Reason.JUDGE_TIMEOUT, error)
-        finally:
-            self.in_flight -= 1
-        took = max(time.monotonic() - began, 1e-3)
-        self._usual = took if self._usual == math.inf else 0.8 * self._usual + 0.2 * took
+                breaker.cancel_admission(admission)
+        if is_rejected(score) or is_retryable(score):
+            return self._retry_or_fail(task, score, retry_after=retry_after(score))
+        self._retry_policy.forget_task(task.id)
         return score
 
-    def _judged(self, task: Task, score: Score) -> Outcome:
-        """Keep a score, unless the same request may well succeed later."""
-        if score.reason is None or not (is_rejected(score) or may_succeed_later(score)):
-            self._patience.forget(task.id)
-            return score
-        return self._later(task, score, at_least=retry_after(score))
+    async def _run_scorer(self, scorer: Scorer, exchange: Exchange, deadline: float) -> Score:
+        started = time.monotonic()
+        self.in_flight += 1
+        try:
+            async with asyncio.timeout(deadline - started):
+                score = await run_scorer(scorer, exchange, clock=self._clock)
+        except TimeoutError:
+            return Score(
+                scorer=scorer.name,
+                fingerprint=scorer.fingerprint,
+                reason=UnscoredReason.JUDGE_TIMEOUT,
+                explanation=f"no score within {deadline - started:.0f} s",
+                scored_at=self._clock(),
+            )
+        finally:
+            self.in_flight -= 1
+        seconds, average = max(time.monotonic() - started, 1e-3), self._seconds_per_score
+        self._seconds_per_score = seconds if average == math.inf else 0.8 * average + 0.2 * seconds
+        return score
 
-    def _paused(self, task: Task, pause: Pause) -> Outcome:
-        reason = pause.reason or Reason.JUDGE_UNREACHABLE
-        score = self._without_value(task.scorer, task.fingerprint, reason, pause.problem or "")
-        return self._later(task, score, at_least=pause.left().total_seconds())
-
-    def _later(self, task: Task, score: Score, *, at_least: float | None) -> Outcome:
-        """Postpone a task; when that has gone on for too long, the score without a value is final."""
-        until = self._patience.next_try(task.id, tries=task.tries, at_least=at_least)
+    def _retry_or_fail(self, task: ScoringTask, score: Score, *, retry_after: float | None) -> TaskOutcome:
+        """Schedule a retry, or return the score without a value when the task has been retried for too long."""
+        until = self._retry_policy.next_retry_at(task.id, attempts=task.retries, retry_after=retry_after)
         if until is None or score.reason is None:
-            self._patience.forget(task.id)
+            self._retry_policy.forget_task(task.id)
             return score
-        return Postponed(task=task, until=until, reason=score.reason, error=score.explanation or "")
-
-    def _without_value(self, scorer: str, fingerprint: str, reason: Reason, error: str) -> Score:
-        return Score(scorer=scorer, fingerprint=fingerprint, reason=reason, explanation=error, scored_at=self._clock())
-
-
-def _identity(scorer: Scorer) -> tuple[str, str]:
-    return scorer.name, scorer.fingerprint
+        return ScheduledRetry(task=task, until=until, reason=score.reason, error=score.explanation or "")

@@ -1,3 +1,3 @@
-"""Building blocks that all scorers share."""
+"""Building blocks shared by all scorers."""
 
 from __future__ import annotations

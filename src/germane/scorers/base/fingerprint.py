@@ -1,4 +1,4 @@
-"""Short hash of all that decides a scorer's values."""
+"""Fingerprints of scorers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def fingerprint(
     judge: str | None = None,
     embedder: str | None = None,
 ) -> str:
-    """Return 12 hexadecimal digits: equal for equal arguments, in every process and release.
+    """Hash everything that determines a scorer's values into 12 hexadecimal digits.
 
-    ``parameters`` may hold what JSON can; ``prompt`` is the text before anything is filled in.
+    Equal arguments give equal fingerprints in every process and release. ``parameters`` must be JSON-serializable;
+    ``prompt`` is the template before any placeholder is filled.
     """
     parts = {
         "scorer": scorer,

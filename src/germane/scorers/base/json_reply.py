@@ -1,4 +1,4 @@
-"""What a judge wrote, read as values: strictly by meaning, tolerantly by form."""
+"""Parsers for JSON replies of judges: strict about values, tolerant about formatting."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers.base.text import clean
+from germane.score import UnscoredReason
+from germane.scorers.base.text import strip_control_characters
 
-LONGEST = 100_000
-"""Characters of a reply that are read."""
+MAX_REPLY_CHARACTERS = 100_000
+"""Replies are truncated to this length before parsing."""
+_MAX_JSON_CANDIDATES = 50
 _THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
-"""Some servers leave out where it begins."""
+"""A reasoning block. Some servers omit its opening tag."""
 _OPENING = re.compile(r"[{\[]")
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-class Unreadable(ScoringError):
-    """A reply is not of the form that was asked for; asking once more may help."""
+class UnreadableReply(ScoringError):
+    """A reply does not have the requested form. Asking once more may help."""
 
-    def __init__(self, message: str, reason: Reason = Reason.UNPARSABLE) -> None:
+    def __init__(self, message: str, reason: UnscoredReason = UnscoredReason.UNPARSABLE) -> None:
         super().__init__(reason, message)
 
 
-def without_thinking(reply: str) -> str:
-    """Return what a judge said after it had thought, without control characters."""
-    return clean(_THINKING.sub("", reply)[:LONGEST]).strip()
+def strip_thinking(reply: str) -> str:
+    """Remove reasoning blocks and control characters from a reply."""
+    return strip_control_characters(_THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS]).strip()
 
 
-def json_values(text: str) -> Iterator[Any]:
-    """Return the JSON values that stand somewhere in the text, whatever is written around them, outermost first."""
+def find_json_values(text: str) -> Iterator[Any]:
+    """Yield the JSON objects and lists in a text, outermost first, ignoring any text around them."""
     decoder = json.JSONDecoder()
     end = 0
-    for opening in list(_OPENING.finditer(text))[:50]:
+    for opening in list(_OPENING.finditer(text))[:_MAX_JSON_CANDIDATES]:
         if opening.start() < end:
             continue
         try:
@@ -47,86 +48,79 @@ def json_values(text: str) -> Iterator[Any]:
         yield value
 
 
-def json_object(reply: str) -> Mapping[str, Any]:
+def parse_json_object(reply: str) -> Mapping[str, Any]:
     """Return the first JSON object in a reply.
 
     Raises:
-        Unreadable: there is none.
+        UnreadableReply: the reply holds no JSON object.
     """
-    for value in json_values(without_thinking(reply)):
+    for value in find_json_values(strip_thinking(reply)):
         if isinstance(value, dict):
             return value
-    raise Unreadable("there is no JSON object in the reply")
+    raise UnreadableReply("there is no JSON object in the reply")
 
 
-def as_number(value: Any, least: float, greatest: float) -> float:
-    """Return a number that the judge gave as one, as digits (``"4"``, ``"4/5"`` of ``greatest`` 5) or as a word.
+def parse_number(value: Any, minimum: float, maximum: float) -> float:
+    """Parse a number, digits (``"4"``, ``"80%"``, or ``"4/5"`` for a ``maximum`` of 5) or a number word up to ten.
 
     Raises:
-        Unreadable: it is none (``unparsable``), or not from ``least`` to ``greatest`` (``out_of_range``).
+        UnreadableReply: the value is not a number (``unparsable``) or lies outside the limits (``out_of_range``).
     """
-    number = _number(value, greatest)
+    number: float | None = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an integer with hundreds of digits
+            number = math.inf
+    elif isinstance(value, str):
+        word, match = value.strip().lower(), _NUMBER.match(value)
+        if word in _NUMBER_WORDS:
+            number = float(_NUMBER_WORDS.index(word))
+        elif match and (not match[2] or float(match[2]) == maximum):
+            number = float(match[1].replace(",", "."))
+            number = number / 100 * maximum if match[3] else number
     if number is None:
-        raise Unreadable(f"{value!r:.80} is not a number")
-    if not math.isfinite(number) or not least <= number <= greatest:
-        raise Unreadable(f"{number!r} is not a number from {least:g} to {greatest:g}", Reason.OUT_OF_RANGE)
+        raise UnreadableReply(f"{value!r:.80} is not a number")
+    if not math.isfinite(number) or not minimum <= number <= maximum:
+        raise UnreadableReply(
+            f"{number!r} is not a number from {minimum:g} to {maximum:g}", UnscoredReason.OUT_OF_RANGE
+        )
     return number
 
 
-def as_text(value: Any) -> str:
-    """Return a text without what surrounds it.
+def parse_text(value: Any) -> str:
+    """Return a text with normalized white space.
 
     Raises:
-        Unreadable: it is none, or an empty one.
+        UnreadableReply: the value is not a text, or blank.
     """
     if not isinstance(value, str) or not value.strip():
-        raise Unreadable(f"{value!r:.80} is not a text")
-    return " ".join(clean(value).split())
+        raise UnreadableReply(f"{value!r:.80} is not a text")
+    return " ".join(strip_control_characters(value).split())
 
 
-def as_list(value: Any, *, count: int | None = None) -> list[Any]:
-    """Return a list, of ``count`` items where that is given.
+def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
+    """Return a list, checking that it has ``count`` items if that is given.
 
     Raises:
-        Unreadable: it is none, or of another length.
+        UnreadableReply: the value is not a list, or has another length.
     """
     if not isinstance(value, list):
-        raise Unreadable(f"{value!r:.80} is not a list")
+        raise UnreadableReply(f"{value!r:.80} is not a list")
     if count is not None and len(value) != count:
-        raise Unreadable(f"a list of {len(value)} items, not of {count}")
+        raise UnreadableReply(f"the list has {len(value)} items instead of {count}")
     return value
 
 
-def as_choice(value: Any, choices: Mapping[str, bool]) -> bool:
-    """Return what a verdict stands for. It must be one of the words as a whole: some contain their opposite.
+def parse_choice(value: Any, choices: Mapping[str, bool]) -> bool:
+    """Return the meaning of a verdict. It must equal one choice as a whole, because some contain their opposite.
 
     Raises:
-        Unreadable: it is none of them.
+        UnreadableReply: the value is not one of the choices.
     """
     if isinstance(value, bool):
         return value
     word = re.sub(r"[\W_]+", " ", value).strip().lower() if isinstance(value, str) else ""
     if word not in choices:
-        raise Unreadable(f"{value!r:.80} is none of {', '.join(choices)}")
+        raise UnreadableReply(f"{value!r:.80} is not one of {', '.join(choices)}")
     return choices[word]
-
-
-def _number(value: Any, greatest: float) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _as_float(value)
-    if not isinstance(value, str):
-        return None
-    if (word := value.strip().lower()) in _WORDS:
-        return float(_WORDS.index(word))
-    match = _NUMBER.match(value)
-    if match is None or (match[2] and float(match[2]) != greatest):
-        return None
-    number = float(match[1].replace(",", "."))
-    return number / 100 * greatest if match[3] else number
-
-
-def _as_float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # an integer of hundreds of digits
-        return math.inf

@@ -1,70 +1,69 @@
-"""What the parts of this room promise one another: scorer, judge and embedder."""
+"""Protocols of scorers, judges and embedders, and the data that they exchange."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.exchange import Exchange
+from germane.exchange import Exchange, Message
 from germane.score import Score
 
-Role = Literal["system", "user", "assistant"]
+if TYPE_CHECKING:
+    from germane.settings import Settings
+
+MAX_REPLY_TOKENS = 800
+"""Default token limit of one judge reply. It is generous because reasoning models spend part of it on thinking."""
+CHECK_MESSAGE = Message("user", "Reply with: ok")
+"""A minimal request that shows whether the judge is reachable, which model serves it, and what it supports."""
+
 Vectors = NDArray[np.float64]
-"""Shape (texts, dimensions); each row has length 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of what a judge is shown."""
-
-    role: Role
-    text: str
+"""Array of shape (texts, dimensions). Each row has length 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token that a judge wrote."""
+    """One token of a judge's reply."""
 
     text: str
-    likeliest: Mapping[str, float] = field(default_factory=dict)
-    """How likely each of the likeliest tokens was in its place, 0 to 1."""
+    alternatives: Mapping[str, float] = field(default_factory=dict)
+    """The most likely tokens at this position with their probabilities, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a judge said: one text per choice, and what that took."""
+    """A judge's reply: one text per choice, with token counts and cost."""
 
     texts: tuple[str, ...]
-    """May be fewer than were asked for: many servers ignore ``n``. A choice that was refused is an empty text."""
+    """May hold fewer choices than requested, because many servers ignore ``n``. A refused choice is an empty text."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     model: str | None = None
-    """The model as the server names it."""
+    """The model name that the server reports."""
     cost: float | None = None
-    """US dollars, where a price is known."""
+    """US dollars; None without a known price."""
     first_token: Mapping[str, float] = field(default_factory=dict)
-    """How likely each of the likeliest first tokens of the first choice was, 0 to 1; empty where no server told."""
+    """Probabilities, 0 to 1, of the most likely first tokens of the first choice. Empty without logprobs."""
     tokens: tuple[Token, ...] = ()
-    """All tokens of the first choice; empty where no server told."""
+    """All tokens of the first choice. Empty without logprobs."""
 
 
 class Judge(Protocol):
-    """The language model that a scorer asks."""
+    """The language model that scorers query."""
 
     @property
     def model(self) -> str:
-        """Name of the model, as it was configured."""
+        """The configured model name."""
         ...
 
     async def identify(self) -> str:
-        """Return the model as its server names it: from the last reply, before any by a tiny request.
+        """Return the model name that the server reports, sending a minimal request if there was no reply yet.
 
         Raises:
-            ScoringError: it gave no answer.
+            ScoringError: the judge did not reply.
         """
         ...
 
@@ -79,10 +78,16 @@ class Judge(Protocol):
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return ``n`` choices, or fewer. ``schema`` is a JSON schema that a server may or may not honour.
+        """Return up to ``n`` choices.
 
-        With ``top_tokens`` the reply's ``first_token`` holds that many of the likeliest, and ``tokens`` those of all
-        places, where the server tells them.
+        Args:
+            messages: The conversation to send.
+            n: Number of choices to request.
+            temperature: Sampling temperature.
+            max_tokens: Token limit of each choice.
+            stop: Texts that end a choice.
+            schema: JSON schema of the reply. Servers may ignore it.
+            top_tokens: Number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
             ScoringError: one of the ``judge_...`` reasons, or ``unparsable``.
@@ -91,15 +96,15 @@ class Judge(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """A model that turns texts into vectors."""
 
     @property
     def model(self) -> str:
-        """Name of the model: part of the fingerprint."""
+        """The model name, which is part of fingerprints."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one row of length 1 per text, all of one dimension.
+        """Return one row of length 1 per text, all of the same dimension.
 
         Raises:
             ScoringError: with reason ``embedder_error``.
@@ -108,32 +113,56 @@ class Embedder(Protocol):
 
 
 class Scorer(Protocol):
-    """Turns an exchange into a score. Call it through :func:`germane.scorers.run`, which guards it."""
+    """Turns an exchange into a score. Call it through :func:`germane.scorers.run_scorer`, which handles its errors."""
 
     @property
     def name(self) -> str:
-        """Name under which its scores are kept."""
+        """The name under which its scores are stored."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of all that decides its values: scores that differ in it are never averaged."""
+        """Short hash of everything that determines its values. Different fingerprints are never averaged together."""
         ...
 
     @property
     def requires(self) -> frozenset[str]:
-        """Of ``question``, ``answer`` and ``contexts`` those without which it cannot score."""
+        """The required inputs among ``question``, ``answer`` and ``contexts``."""
         ...
 
     @property
     def range(self) -> tuple[float, float]:
-        """Least and greatest value, both included. Higher is better."""
+        """Minimum and maximum value, inclusive. Higher is better."""
         ...
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the score of an exchange, or just its value.
+        """Return the score of an exchange, or only its value.
 
         Raises:
-            ScoringError: there is no value, and why.
+            ScoringError: there is no value; carries the reason.
+        """
+        ...
+
+
+class ScorerModels(Protocol):
+    """What the ``build`` function of a built-in scorer may use: the settings, the shared models and other scorers."""
+
+    settings: Settings
+
+    @property
+    def judge(self) -> Judge:
+        """The configured judge, shared by all scorers."""
+        ...
+
+    @property
+    def embedder(self) -> Embedder:
+        """The configured embedder, shared by all scorers."""
+        ...
+
+    def get_scorer(self, name: str) -> Scorer:
+        """Return the scorer with this name.
+
+        Raises:
+            SettingsError: the scorer is unknown or cannot be built.
         """
         ...

@@ -1,44 +1,44 @@
-"""Whether what a judge quotes really stands in the texts that it quotes from."""
+"""Verification that a judge's quotations occur in the quoted texts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from germane.scorers.base.text import words
+from germane.scorers.base.text import split_words
 
-_LEFT_OUT = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
-"""What stands for words that a quotation leaves out."""
-LEAST_WORDS = 3
-"""Of each part of a quotation with words left out: shorter ones could be put together to say anything."""
+_ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
+"""Marks for words that a quotation leaves out."""
+MIN_QUOTE_PART_WORDS = 3
+"""Minimum words between ellipses. Shorter parts could be combined to say anything."""
 
 
-class Quotable:
-    """Texts that may be quoted: equal words in equal order are a quotation, whatever case, marks and white space."""
+class QuotableTexts:
+    """Texts that can be quoted. A quotation has the same words in the same order; case and punctuation may differ."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [_joined(text) for text in texts]
+        self._texts = [_normalize(text) for text in texts]
 
-    def holds(self, quotation: str) -> bool:
-        """Return whether the quotation stands in one of the texts; of one with words left out, its parts in order.
+    def contains(self, quotation: str) -> bool:
+        """Return whether one of the texts holds the quotation, or all its parts in order if it has ellipses.
 
-        A quotation without a word stands nowhere.
+        A quotation without words is never contained.
         """
-        parts = [joined for part in _LEFT_OUT.split(quotation) if (joined := _joined(part)).strip()]
-        if len(parts) > 1 and any(len(part.split()) < LEAST_WORDS for part in parts):
+        parts = [part for piece in _ELLIPSIS.split(quotation) if (part := _normalize(piece)).strip()]
+        if len(parts) > 1 and any(len(part.split()) < MIN_QUOTE_PART_WORDS for part in parts):
             return False
-        return bool(parts) and any(_in_order(parts, text) for text in self._texts)
+        return bool(parts) and any(_holds_in_order(text, parts) for text in self._texts)
 
 
-def _in_order(parts: Sequence[str], text: str) -> bool:
-    at = 0
+def _holds_in_order(text: str, parts: Sequence[str]) -> bool:
+    start = 0
     for part in parts:
-        found = text.find(part, at)
-        if found < 0:
+        position = text.find(part, start)
+        if position < 0:
             return False
-        at = found + len(part) - 1  # the space that ends one part begins the next
+        start = position + len(part) - 1  # the space that ends one part begins the next
     return True
 
 
-def _joined(text: str) -> str:
-    return f" {' '.join(words(text))} "
+def _normalize(text: str) -> str:
+    return f" {' '.join(split_words(text))} "

@@ -1,5 +1,4 @@
-"""Where the scale of an embedder begins: cosines of texts of different exchanges, which have nothing to do with one
-another."""
+"""Baseline similarity of an embedder: cosines of texts from different exchanges, which are unrelated."""
 
 from __future__ import annotations
 
@@ -13,50 +12,50 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Vectors
-from germane.scorers.base.text import clean, cut, folded, is_blank
+from germane.scorers.base.text import is_blank, normalize_for_comparison, strip_control_characters, truncate_utf8
 
 VERSION = "1"
-LEAST = 50
-"""Exchanges of different questions without which no floor is found."""
-HIGH = 95
-"""Per cent of unrelated pairs that stay under a floor's high value."""
-LIMIT = 8_000
-"""Bytes of one text that go to the embedder, as when it scores."""
-_AT_ONCE = 100
+MIN_CALIBRATION_EXCHANGES = 50
+"""Minimum number of exchanges with different questions."""
+HIGH_PERCENTILE = 95
+"""Percentile of unrelated pairs that is reported as ``high``."""
+MAX_EMBEDDED_BYTES = 8_000
+"""Limit of one text that is embedded, the same as for scoring."""
+_TEXTS_PER_REQUEST = 100
 
 
 @dataclass(frozen=True)
-class Unrelated:
-    """The cosines behind a floor of one scorer."""
+class UnrelatedPairs:
+    """Cosines of unrelated pairs, from which one scorer is calibrated."""
 
     scorer: str
     pairs: str
-    """What was compared: such as ``question and answer``."""
+    """The compared texts, such as ``question and answer``."""
     embedder: str
     cosines: Vectors
-    """Shape (exchanges, exchanges). On the diagonal stand pairs of one exchange, which are no part of it."""
+    """Shape (exchanges, exchanges). The diagonal holds pairs of one exchange and is ignored."""
 
     @property
     def n(self) -> int:
-        """Exchanges."""
+        """Number of exchanges."""
         return len(self.cosines)
 
     def mean(self, *, weights: Vectors) -> Vectors:
-        """Return the mean cosine of pairs of two exchanges, per resample: ``weights`` has shape (resamples, n).
+        """Return the mean cosine of pairs of different exchanges per resample.
 
-        An exchange that was drawn twice makes no pair with itself.
+        ``weights`` has shape (resamples, n). An exchange that is drawn twice forms no pair with itself.
         """
-        apart = 1.0 - np.eye(self.n)
-        total = ((weights @ (self.cosines * apart)) * weights).sum(axis=1)
-        pairs = ((weights @ apart) * weights).sum(axis=1)
-        found: Vectors = np.divide(total, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
-        return found
+        off_diagonal = 1.0 - np.eye(self.n)
+        total = ((weights @ (self.cosines * off_diagonal)) * weights).sum(axis=1)
+        pairs = ((weights @ off_diagonal) * weights).sum(axis=1)
+        means: Vectors = np.divide(total, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
+        return means
 
-    def calibration(self, now: datetime) -> Calibration:
-        """Return the floor, the mean, as it is kept.
+    def to_calibration(self, now: datetime) -> Calibration:
+        """Return the calibration to store, with the mean as its floor.
 
         Raises:
-            ValueError: the embedder finds all texts alike.
+            ValueError: the embedder gives all texts the same vector.
         """
         return Calibration(
             embedder=self.embedder,
@@ -65,46 +64,49 @@ class Unrelated:
                 scorer=self.scorer, version=VERSION, parameters={"pairs": self.pairs}, embedder=self.embedder
             ),
             floor=float(self.mean(weights=np.ones((1, self.n)))[0]),
-            high=float(np.percentile(self.cosines[~np.eye(self.n, dtype=bool)], HIGH)),
+            high=float(np.percentile(self.cosines[~np.eye(self.n, dtype=bool)], HIGH_PERCENTILE)),
             n=self.n,
             made_at=now,
         )
 
 
-def distinct(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return those with question and answer, each question once: the same one asked twice is not unrelated."""
-    found: dict[str, Exchange] = {}
+def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """Return the exchanges with question and answer, one per question: repeated questions are not unrelated."""
+    distinct: dict[str, Exchange] = {}
     for exchange in exchanges:
         if not is_blank(exchange.question or "") and not is_blank(exchange.answer or ""):
-            found.setdefault(folded(exchange.question), exchange)
-    return list(found.values())
+            distinct.setdefault(normalize_for_comparison(exchange.question), exchange)
+    return list(distinct.values())
 
 
-async def unrelated(exchanges: Sequence[Exchange], embedder: Embedder) -> list[Unrelated]:
-    """Return the cosines behind the floors of the scorers whose values are cosines, as far as there are enough texts.
+async def measure_unrelated_pairs(exchanges: Sequence[Exchange], embedder: Embedder) -> list[UnrelatedPairs]:
+    """Return the cosines of unrelated pairs for each cosine scorer that has enough texts.
 
     Raises:
         ScoringError: the embedder failed.
     """
-    known = distinct(exchanges)
-    if len(known) < LEAST:
+    distinct = distinct_exchanges(exchanges)
+    if len(distinct) < MIN_CALIBRATION_EXCHANGES:
         return []
-    questions = await _rows(embedder, [exchange.question for exchange in known])
-    answers = await _rows(embedder, [exchange.answer for exchange in known])
-    found = [
-        Unrelated("answer_relevancy", "question and question", embedder.model, questions @ questions.T),
-        Unrelated("question_answer_similarity", "question and answer", embedder.model, questions @ answers.T),
+    questions = await _embed_all(embedder, [exchange.question for exchange in distinct])
+    answers = await _embed_all(embedder, [exchange.answer for exchange in distinct])
+    measured = [
+        UnrelatedPairs("answer_relevancy", "question and question", embedder.model, questions @ questions.T),
+        UnrelatedPairs("question_answer_similarity", "question and answer", embedder.model, questions @ answers.T),
     ]
-    first = [next((one.text for one in exchange.contexts if not is_blank(one.text)), None) for exchange in known]
-    places = [place for place, text in enumerate(first) if text is not None]
-    if len(places) >= LEAST:
-        chunks = await _rows(embedder, [first[place] for place in places])
-        cosines = questions[places] @ chunks.T
-        found.append(Unrelated("context_similarity", "question and context", embedder.model, cosines))
-    return found
+    first_contexts = [
+        next((context.text for context in exchange.contexts if not is_blank(context.text)), None)
+        for exchange in distinct
+    ]
+    indexes = [index for index, text in enumerate(first_contexts) if text is not None]
+    if len(indexes) >= MIN_CALIBRATION_EXCHANGES:
+        contexts = await _embed_all(embedder, [first_contexts[index] for index in indexes])
+        cosines = questions[indexes] @ contexts.T
+        measured.append(UnrelatedPairs("context_similarity", "question and context", embedder.model, cosines))
+    return measured
 
 
-async def _rows(embedder: Embedder, texts: Sequence[str | None]) -> Vectors:
-    shown = [cut(clean(text or ""), LIMIT) for text in texts]
-    parts = [await embedder.embed(shown[start : start + _AT_ONCE]) for start in range(0, len(shown), _AT_ONCE)]
-    return np.concatenate(parts)
+async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors:
+    shown = [truncate_utf8(strip_control_characters(text or ""), MAX_EMBEDDED_BYTES) for text in texts]
+    batches = [shown[start : start + _TEXTS_PER_REQUEST] for start in range(0, len(shown), _TEXTS_PER_REQUEST)]
+    return np.concatenate([await embedder.embed(batch) for batch in batches])

@@ -1,4 +1,4 @@
-"""Labels read off a calibrated scale: cosines of different embedders live on different ones."""
+"""Labels from calibrated values, because cosines of different embedders have different scales."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import BANDS, Score, band
+from germane.score import BANDS, Score, band_of
 from germane.scorers.base.protocols import Scorer
 
-COSINES = ("answer_relevancy", "question_answer_similarity", "context_similarity")
-"""Scorers whose values are cosines, or means of them."""
+COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
+"""Scorers whose values are cosines, or means of cosines."""
+_BAND_LABELS = frozenset(label for _, label in BANDS)
+
 Calibrations = Mapping[tuple[str, str], Calibration]
-"""By embedder and scorer. Looked at for each score: it may be filled later."""
-_LABELS = frozenset(label for _, label in BANDS)
+"""Calibrations by embedder and scorer. Looked up for each score, so they can be added later."""
 
 
-class Calibrated:
-    """A scorer whose labels are those of the calibrated value, which goes into ``details["calibrated"]``.
+class CalibratedScorer:
+    """A scorer whose labels come from the calibrated value, which is stored in ``details["calibrated"]``.
 
-    The value itself stays as it is, and so does the fingerprint. A calibration of another embedder is not used, and a
-    label that is no band, such as ``noncommittal``, is kept.
+    Value and fingerprint do not change. Calibrations of other embedders are ignored, and labels that are not bands,
+    such as ``noncommittal``, are kept.
     """
 
     def __init__(self, scorer: Scorer, calibrations: Calibrations) -> None:
@@ -33,49 +34,52 @@ class Calibrated:
         return repr(self.scorer)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else the scorer has, such as its judge."""
+        """Return any other attribute of the wrapped scorer, such as its judge."""
         return getattr(self.__dict__["scorer"], name)
 
+    # Explicit, because __getattr__ does not make the class a Scorer for type checkers.
     @property
     def name(self) -> str:
-        """That of the scorer."""
+        """Name of the wrapped scorer."""
         return self.scorer.name
 
     @property
     def fingerprint(self) -> str:
-        """That of the scorer: what its values are made of does not change."""
+        """Fingerprint of the wrapped scorer."""
         return self.scorer.fingerprint
 
     @property
     def requires(self) -> frozenset[str]:
-        """Those of the scorer."""
+        """Required inputs of the wrapped scorer."""
         return self.scorer.requires
 
     @property
     def range(self) -> tuple[float, float]:
-        """That of the scorer."""
+        """Range of the wrapped scorer."""
         return self.scorer.range
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the scorer's score, with the label of its calibrated value.
+        """Return the wrapped scorer's score with the label of its calibrated value.
 
         Raises:
-            ScoringError: the scorer got no value.
+            ScoringError: raised by the wrapped scorer.
         """
         score = await self.scorer.score(exchange)
-        return relabelled(score, self._calibrations) if isinstance(score, Score) else score
+        return apply_calibration(score, self._calibrations) if isinstance(score, Score) else score
 
 
-def relabelled(score: Score, calibrations: Calibrations) -> Score:
-    """Return the score with the label of its calibrated value; as it is where there is no calibration for it."""
+def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
+    """Return the score with the label of its calibrated value, or unchanged if no calibration applies."""
     calibration = calibrations.get((score.embedder or "", score.scorer))
-    if calibration is None or score.value is None or score.scorer not in COSINES:
+    if calibration is None or score.value is None or score.scorer not in COSINE_SCORERS:
         return score
-    value = calibration.of(score.value)
-    label = band(value) if score.label is None or score.label in _LABELS else score.label
+    value = calibration.rescale(score.value)
+    label = band_of(value) if score.label is None or score.label in _BAND_LABELS else score.label
     return replace(score, label=label, details={**score.details, "calibrated": value})
 
 
-def calibrated(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
-    """Return the scorer with calibrated labels where its values are cosines, else as it is."""
-    return scorer if calibrations is None or scorer.name not in COSINES else Calibrated(scorer, calibrations)
+def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
+    """Wrap scorers whose values are cosines in :class:`CalibratedScorer`; return other scorers unchanged."""
+    if calibrations is None or scorer.name not in COSINE_SCORERS:
+        return scorer
+    return CalibratedScorer(scorer, calibrations)

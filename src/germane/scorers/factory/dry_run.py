@@ -1,4 +1,4 @@
-"""A judge and an embedder that send nothing, and count what they would have sent."""
+"""Judge and embedder that send nothing, and estimate the usage of the requests."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from typing import Any
 
 import numpy as np
 
-from germane.scorers.base.protocols import Message, Reply, Scorer, Vectors
-from germane.scorers.factory.factory import Maker
-from germane.scorers.judge.embedding_batcher import Batcher
-from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, tokens_in
+from germane.exchange import Message
+from germane.scorers.base.protocols import Reply, Scorer, Vectors
+from germane.scorers.factory.factory import ScorerFactory
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
 from germane.settings import Settings
 
-TIMES_LEAST, MORE_TOKENS = 2, 20
-"""What a judge is assumed to write for one text asked for: so many times the least reply, and so many tokens more."""
+OUTPUT_TOKEN_FACTOR, EXTRA_OUTPUT_TOKENS = 2, 20
+"""A reply is assumed to have this multiple of the tokens of the minimal reply, plus this number."""
 _RATING = "5"
-_COMPARED = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
-"""Numbered questions, a line each, of which the judge says something one by one."""
+_QUESTION_LIST = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
+"""A numbered list of questions, one line each, for which the judge replies with one item each."""
 _DIMENSIONS = 8
 
 
 @dataclass(slots=True)
-class Measured:
-    """What would have been sent."""
+class RequestEstimate:
+    """Estimated usage."""
 
     requests: int = 0
     input_tokens: float = 0.0
     output_tokens: float = 0.0
-    """As assumed."""
     embedded_tokens: float = 0.0
 
-    def minus(self, other: Measured) -> Measured:
-        """Return what came since the other."""
-        return Measured(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+    def since(self, earlier: RequestEstimate) -> RequestEstimate:
+        """Return the difference to an earlier estimate."""
+        return RequestEstimate(*(getattr(self, name) - getattr(earlier, name) for name in self.__slots__))
 
 
-class MeasuringJudge:
-    """Gives the least reply that a schema takes; to a request without one a question, or a rating."""
+class DryRunJudge:
+    """Replies with the minimal value of the schema; without a schema, with a question or a rating."""
 
-    def __init__(self, model: str, measured: Measured) -> None:
+    def __init__(self, model: str, estimate: RequestEstimate) -> None:
         self.model = model
-        self.measured = measured
+        self.estimate = estimate
 
     async def identify(self) -> str:
-        """Return the model's name; a server is asked for it once, not for every exchange."""
+        """Return the model's name. A real judge is identified once, not for every exchange."""
         return self.model
 
     async def ask(
@@ -61,73 +61,70 @@ class MeasuringJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Count the request, and make up a reply with all ``n`` choices."""
-        self.measured.requests += 1
-        self.measured.input_tokens += tokens_in(messages)
-        items = _compared_in(messages[-1].text)
-        texts = tuple(_reply(schema, place, items, rating=top_tokens > 0) for place in range(1, n + 1))
-        self.measured.output_tokens += sum(min(assumed_output(text), max_tokens) for text in texts)
-        return Reply(texts, model=self.model, first_token={_RATING: 1.0} if top_tokens else {})
+        """Count the request, and return a reply with all ``n`` choices."""
+        question_list = _QUESTION_LIST.search(messages[-1].content)
+        items = len(question_list[2].splitlines()) if question_list else 1
+        if schema is not None:
+            texts = [json.dumps(minimal_value(schema, number, items=items)) for number in range(1, n + 1)]
+        else:
+            texts = [_RATING if top_tokens else _question(number) for number in range(1, n + 1)]
+        self.estimate.requests += 1
+        self.estimate.input_tokens += estimate_tokens(messages)
+        self.estimate.output_tokens += sum(min(estimate_output_tokens(text), max_tokens) for text in texts)
+        return Reply(tuple(texts), model=self.model, first_token={_RATING: 1.0} if top_tokens else {})
 
 
-class MeasuringEmbedder:
-    """Gives every text the same vector."""
+class DryRunEmbedder:
+    """Returns the same vector for every text."""
 
-    def __init__(self, model: str, measured: Measured) -> None:
+    def __init__(self, model: str, estimate: RequestEstimate) -> None:
         self.model = model
-        self.measured = measured
+        self.estimate = estimate
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Count the texts."""
-        self.measured.embedded_tokens += sum(len(text.encode("utf-8", "replace")) for text in texts) / BYTES_PER_TOKEN
+        self.estimate.embedded_tokens += sum(len(text.encode("utf-8", "replace")) for text in texts) / BYTES_PER_TOKEN
         return np.tile(np.eye(1, _DIMENSIONS), (len(texts), 1))
 
 
-def measuring(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, Measured]:
-    """Return one of germane's scorers with judge and embedder of these names, and what they count.
+def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, RequestEstimate]:
+    """Return a built-in scorer that sends nothing, and the estimate to which its requests are added.
 
     Raises:
-        SettingsError: there is no such scorer, or its options are wrong.
+        SettingsError: the scorer is unknown, or its options are invalid.
     """
-    measured, maker = Measured(), Maker(settings)
-    maker.judge = MeasuringJudge(judge, measured)
-    maker.embedder = Batcher(MeasuringEmbedder(embedder, measured), wait=0.0, remember=0)
-    return maker.scorer(name), measured
+    estimate, factory = RequestEstimate(), ScorerFactory(settings)
+    factory.judge = DryRunJudge(judge, estimate)
+    factory.embedder = EmbeddingBatcher(DryRunEmbedder(embedder, estimate), gather_seconds=0.0, cache_size=0)
+    return factory.get_scorer(name), estimate
 
 
-def assumed_output(reply: str) -> float:
-    """Return how many tokens a judge is assumed to write whose least reply this is."""
-    return TIMES_LEAST * tokens_in([Message("assistant", reply)]) + MORE_TOKENS
+def estimate_output_tokens(minimal_reply: str) -> float:
+    """Return the assumed number of output tokens, given the minimal reply."""
+    return OUTPUT_TOKEN_FACTOR * estimate_tokens([Message("assistant", minimal_reply)]) + EXTRA_OUTPUT_TOKENS
 
 
-def _compared_in(text: str) -> int:
-    found = _COMPARED.search(text)
-    return len(found[2].splitlines()) if found else 1
+def minimal_value(schema: Mapping[str, Any], number: int = 1, *, items: int = 1) -> Any:
+    """Return the minimal value that is valid under a JSON schema.
 
-
-def _reply(schema: Mapping[str, Any] | None, place: int, items: int, *, rating: bool) -> str:
-    if schema is not None:
-        return json.dumps(least(schema, place, items=items))
-    return _RATING if rating else _text(place)
-
-
-def _text(place: int) -> str:
-    return f"What is point {place} about?"
-
-
-def least(schema: Mapping[str, Any], place: int = 1, *, items: int = 1) -> Any:
-    """Return the least value that a JSON schema takes: lists have so many items if they may; numbers count them."""
+    Lists have ``items`` items if the schema allows it. ``number`` distinguishes the items of a list.
+    """
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):
         case "object":
-            return {name: least(part, place, items=items) for name, part in schema.get("properties", {}).items()}
+            properties = schema.get("properties", {})
+            return {name: minimal_value(property_, number, items=items) for name, property_ in properties.items()}
         case "array":
             count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
-            return [least(schema["items"], number, items=items) for number in range(1, count + 1)]
+            return [minimal_value(schema["items"], place, items=items) for place in range(1, count + 1)]
         case "integer" | "number":
-            return schema.get("minimum", place)
+            return schema.get("minimum", number)
         case "boolean":
             return False
         case _:
-            return _text(place)
+            return _question(number)
+
+
+def _question(number: int) -> str:
+    return f"What is point {number} about?"

@@ -1,3 +1,3 @@
-"""OpenAI-compatible judge and embedder clients, with batching, rate limits and prices."""
+"""Judge and embedder clients for OpenAI-compatible servers, with batching, rate limits and prices."""
 
 from __future__ import annotations

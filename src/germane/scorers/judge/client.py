@@ -1,4 +1,4 @@
-"""A server that speaks the OpenAI protocol: how it is reached, and what its refusals mean."""
+"""Connection to a server that speaks the OpenAI protocol, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from germane.errors import ScoringError, SettingsError
-from germane.logging_filters import hushed
-from germane.score import Reason
+from germane.logging_filters import suppressed_loggers
+from germane.score import UnscoredReason
 from germane.scorers.base.text import shorten
 from germane.scorers.judge.rate_limit import count_request
 
@@ -25,203 +25,191 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-
-KEYLESS = "none"
-"""Sent where a server needs no key: the client insists on one."""
-PATIENCE = 1.0
-"""Seconds. A server that asks for a longer pause is not waited for here: the caller has better things to do."""
-LONGEST_PAUSE = 86_400.0
-"""Seconds of a server's request that are believed."""
-LEAST_SECRET = 6
-"""Characters. A shorter key is a placeholder such as "test", and may be a word of the message."""
+PLACEHOLDER_API_KEY = "none"
+"""Sent to servers that need no key, because the client requires one."""
+CONNECTIONS_PER_CLIENT = 4
+MAX_CLIENT_PAUSE = 1.0
+"""Seconds. If a server asks for a longer pause, the client does not sleep through it; the caller decides what to do."""
+MAX_RETRY_AFTER = 86_400.0
+"""Seconds. Longer pauses that a server asks for are shortened to this."""
+MIN_SECRET_CHARACTERS = 6
+"""Shorter keys are placeholders such as "test", which may be ordinary words of an error message."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
-_REFUSED = frozenset(
+_REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
 )
-"""Codes that are about one request: another may well be answered."""
+"""Codes that concern a single request. Other requests may succeed."""
+_QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _OUT_OF_TOKENS = "output limit was reached"
-"""What OpenAI says, instead of replying with nothing, of a model that thought until its tokens were used up."""
-_EXHAUSTED = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+"""OpenAI's error if a reasoning model uses up its tokens before it replies."""
 
 
 @dataclass(frozen=True)
-class Server:
-    """Where a judge or an embedder is, and how long one request to it may take."""
+class ModelServer:
+    """Address of a judge's or embedder's server, with timeout and retries."""
 
     api_key: str | None = None
     base_url: str | None = None
     timeout: float = 60.0
-    """Seconds for one request, its repetitions included."""
+    """Seconds for one request, including retries."""
     retries: int = 1
-    """How often the client repeats a request that broke off or met a 5xx or a 429."""
+    """How often the client repeats a request after a connection error, a 5xx or a 429."""
 
     def __repr__(self) -> str:
-        return f"Server(timeout={self.timeout}, retries={self.retries})"
+        return f"ModelServer(timeout={self.timeout}, retries={self.retries})"
 
     def connect(self) -> openai.AsyncOpenAI:
         """Return a client. It opens no connection before its first request.
 
         Raises:
-            SettingsError: the address is none.
+            SettingsError: ``base_url`` is invalid.
         """
         import httpx2
         import openai
 
         try:
+            url = urlsplit(self.base_url or "")
             return openai.AsyncOpenAI(
-                api_key=self.api_key or (KEYLESS if self.base_url else None),
-                base_url=self._address(),
-                default_query=dict(parse_qsl(urlsplit(self.base_url or "").query)),
+                api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
+                # Without its query: the client would append a request's path to it.
+                base_url=self.base_url and url._replace(query="", fragment="").geturl(),
+                default_query=dict(parse_qsl(url.query)),
                 max_retries=self.retries,
                 http_client=openai.DefaultAsyncHttpxClient(
                     verify=_certificates(),
-                    # Reading has no limit of its own: the deadline around the request also ends a slow drip.
+                    # No read timeout: the deadline around the request also ends slow streams.
                     timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
-                    event_hooks={"request": [count_request], "response": [_hand_back_long_pauses]},
+                    event_hooks={"request": [count_request], "response": [_disable_long_client_pauses]},
                 ),
             )
         except (httpx2.InvalidURL, ValueError):
-            raise SettingsError("setting base_url: it is not a web address") from None
+            raise SettingsError("setting base_url: invalid URL") from None
 
     @asynccontextmanager
-    async def request(self) -> AsyncIterator[None]:
-        """Guard one request: its deadline, and the client's exceptions as :class:`ScoringError` of a judge."""
+    async def guard_request(self) -> AsyncIterator[None]:
+        """Apply the timeout to a request and convert the client's exceptions to :class:`ScoringError`."""
         import openai
 
         try:
-            with hushed():
+            with suppressed_loggers():
                 async with asyncio.timeout(self.timeout):
                     yield
         except TimeoutError:
-            raise ScoringError(Reason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
+            raise ScoringError(UnscoredReason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            raise ScoringError(Reason.JUDGE_UNREACHABLE, f"no connection: {type(error.__cause__).__name__}") from None
+            cause = type(error.__cause__).__name__
+            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection: {cause}") from None
         except openai.APIStatusError as error:
-            raise self._explain(error) from None
+            raise ScoringError(
+                reason_for_error(error),
+                f"HTTP {error.status_code}: {self._hide_secrets(server_message(error))}",
+                retry_after=parse_retry_after(error.response.headers),
+            ) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:
-            raise ScoringError(Reason.UNPARSABLE, f"the reply is not readable: {type(error).__name__}") from None
+            raise ScoringError(
+                UnscoredReason.UNPARSABLE, f"the reply is not readable: {type(error).__name__}"
+            ) from None
 
-    def _address(self) -> str | None:
-        """Return the address without its query: the client would set a request's path behind that."""
-        return self.base_url and urlsplit(self.base_url)._replace(query="", fragment="").geturl()
-
-    def _explain(self, error: openai.APIStatusError) -> ScoringError:
-        reason = reason_of(error)
-        message = f"HTTP {error.status_code}: {self._without_secrets(said_by(error))}"
-        return ScoringError(reason, message, retry_after=retry_after(error.response.headers))
-
-    def _without_secrets(self, text: str) -> str:
-        address = urlsplit(self.base_url or "")  # its path may be one: gateways hand out such addresses
-        told = (value for _, value in parse_qsl(address.query))
-        for secret in (self.api_key, address.password, address.path.strip("/"), *told):
-            if secret and len(secret) >= LEAST_SECRET:
+    def _hide_secrets(self, text: str) -> str:
+        url = urlsplit(self.base_url or "")  # its path may be secret: some gateways issue such URLs
+        query_values = (value for _, value in parse_qsl(url.query))
+        for secret in (self.api_key, url.password, url.path.strip("/"), *query_values):
+            if secret and len(secret) >= MIN_SECRET_CHARACTERS:
                 text = text.replace(secret, "[hidden]")
         return shorten(_KEY.sub("[hidden]", text), 300)
 
 
+class ClientPool:
+    """Clients of one server, created on demand.
+
+    Can be used from one event loop after another. Clients of an ended loop are dropped, because they can be neither
+    used nor closed.
+    """
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients = [server.connect()]
+
+    def client_for(self, slot: int) -> openai.AsyncOpenAI:
+        """Return the client of a slot. A client checks all its connections at each request, so each has only a few."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            self._clients = []
+        self._loop = loop
+        while len(self._clients) <= slot // CONNECTIONS_PER_CLIENT:
+            self._clients.append(self.server.connect())
+        return self._clients[slot // CONNECTIONS_PER_CLIENT]
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        clients, self._clients = self._clients, []
+        if self._loop in (None, asyncio.get_running_loop()):
+            for client in clients:
+                await client.close()
+
+
+def reason_for_error(error: openai.APIStatusError) -> UnscoredReason:
+    """Return the reason for an HTTP error, which determines whether a retry may help and who must act."""
+    codes = {str(code).lower() for code in (error.code, error.type) if code}
+    if codes & _REFUSAL_CODES or error.status_code == 413:
+        return UnscoredReason.JUDGE_REFUSED
+    if error.status_code == 429:
+        return UnscoredReason.JUDGE_REJECTED if codes & _QUOTA_CODES else UnscoredReason.JUDGE_RATE_LIMITED
+    if error.status_code == 408:
+        return UnscoredReason.JUDGE_TIMEOUT
+    if error.status_code == 400 and _OUT_OF_TOKENS in server_message(error):
+        return UnscoredReason.UNPARSABLE
+    return UnscoredReason.JUDGE_UNREACHABLE if error.status_code >= 500 else UnscoredReason.JUDGE_REJECTED
+
+
+def server_message(error: openai.APIStatusError) -> str:
+    """Return the server's error message, or ``no explanation``."""
+    body: Any = error.body
+    message = body.get("message") if isinstance(body, dict) else body
+    return str(message or "no explanation").strip()
+
+
+def parse_retry_after(headers: httpx2.Headers) -> float | None:
+    """Return the seconds to wait that a server asks for, at most a day; None if it does not ask."""
+    # In the client's own order: it would sleep for the first one it finds.
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with suppress(KeyError, ValueError):
+            return min(max(0.0, float(headers[name]) * unit), MAX_RETRY_AFTER)
+
+    from email.utils import parsedate_to_datetime
+
+    try:  # a date, compared with the server's own clock
+        until = parsedate_to_datetime(headers["retry-after"])
+        sent = parsedate_to_datetime(headers.get("date", headers["retry-after"]))
+        return min(max(0.0, (until - sent).total_seconds()), MAX_RETRY_AFTER)
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+async def post_json(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Any:
+    """Return the JSON of a reply, whose objects become attributes. The client handles retries and HTTP errors.
+
+    Raises:
+        ValueError: the reply is not JSON.
+        RecursionError: the reply is nested too deeply.
+    """
+    import httpx2
+
+    response = await client.post(path, body=body, cast_to=httpx2.Response)
+    return json.loads(response.content, object_hook=lambda members: SimpleNamespace(**members))
+
+
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Return what servers are checked by, read once: it takes long."""
+    """Load the certificates once, because it is slow."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
-def reason_of(error: openai.APIStatusError) -> Reason:
-    """Return what a status means: who must act, and whether asking again may help."""
-    codes = {str(code).lower() for code in (error.code, error.type) if code}
-    if codes & _REFUSED or error.status_code == 413:
-        return Reason.JUDGE_REFUSED
-    if error.status_code == 429:
-        return Reason.JUDGE_REJECTED if codes & _EXHAUSTED else Reason.JUDGE_RATE_LIMITED
-    if error.status_code == 408:
-        return Reason.JUDGE_TIMEOUT
-    if error.status_code == 400 and _OUT_OF_TOKENS in said_by(error):
-        return Reason.UNPARSABLE
-    return Reason.JUDGE_UNREACHABLE if error.status_code >= 500 else Reason.JUDGE_REJECTED
-
-
-def said_by(error: openai.APIStatusError) -> str:
-    """Return the server's own words, or none."""
-    body: Any = error.body
-    said = body.get("message") if isinstance(body, dict) else body
-    return str(said or "no explanation").strip()
-
-
-def retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the seconds that a server asks to be left alone, at most a day, or None."""
-    # In the client's own order: it would sleep for what it finds first.
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            return min(max(0.0, float(headers[name]) * unit), LONGEST_PAUSE)
-    return _until(headers)
-
-
-def _until(headers: httpx2.Headers) -> float | None:
-    """Return the seconds until the date that a server names, by the server's own clock."""
-    from email.utils import parsedate_to_datetime
-
-    try:
-        then = parsedate_to_datetime(headers["retry-after"])
-        sent = parsedate_to_datetime(headers.get("date", headers["retry-after"]))
-        return min(max(0.0, (then - sent).total_seconds()), LONGEST_PAUSE)
-    except (KeyError, ValueError, TypeError):
-        return None
-
-
-async def _hand_back_long_pauses(response: httpx2.Response) -> None:
-    """Keep the client from sleeping through a long ``Retry-After`` while it holds one of the few places."""
-    pause = retry_after(response.headers)
-    if pause is not None and pause > PATIENCE:
+async def _disable_long_client_pauses(response: httpx2.Response) -> None:
+    """Keep the client from sleeping through a long ``Retry-After`` while it occupies a request slot."""
+    pause = parse_retry_after(response.headers)
+    if pause is not None and pause > MAX_CLIENT_PAUSE:
         response.headers["x-should-retry"] = "false"
-
-
-async def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Any:
-    """Return the JSON of a reply; its objects have attributes. Retries and errors of HTTP are the client's.
-
-    Raises:
-        ValueError: it is no JSON.
-        RecursionError: it is nested too deeply.
-    """
-    import httpx2
-
-    response = await client.post(path, body=body, cast_to=httpx2.Response)
-    return json.loads(response.content, object_hook=_as_object)
-
-
-def _as_object(members: dict[str, Any]) -> SimpleNamespace:
-    return SimpleNamespace(**members)
-
-
-CONNECTIONS = 4
-"""Of one client."""
-
-
-class Clients:
-    """Clients of one server, each made when it is first needed.
-
-    Serves one event loop after another: what an ended loop left behind is forgotten, as it can neither be used nor
-    closed any more.
-    """
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._clients = [server.connect()]
-
-    def of(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client of a slot: one looks at all its connections at each request, so they have few each."""
-        loop = asyncio.get_running_loop()
-        if self._loop not in (None, loop):
-            self._clients = []
-        self._loop = loop
-        while len(self._clients) <= slot // CONNECTIONS:
-            self._clients.append(self.server.connect())
-        return self._clients[slot // CONNECTIONS]
-
-    async def aclose(self) -> None:
-        """Close the connections of this event loop."""
-        clients, self._clients = self._clients, []
-        if self._loop in (None, asyncio.get_running_loop()):
-            for client in clients:
-                await client.close()

@@ -1,4 +1,4 @@
-"""A judge that is asked the same thing once."""
+"""Judge wrapper that coalesces equal requests."""
 
 from __future__ import annotations
 
@@ -8,53 +8,51 @@ from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from germane.scorers.base.protocols import Judge, Message, Reply
-from germane.scorers.judge.prices import Meter
+from germane.exchange import Message
+from germane.scorers.base.protocols import Judge, Reply
+from germane.scorers.judge.prices import UsageMeter
 
 
 class ClosableJudge(Judge, Protocol):
-    """A judge with connections."""
+    """A judge that holds connections."""
 
     async def aclose(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
 @dataclass
-class _Asked:
-    """A request under way, and for how many."""
-
+class _InFlightRequest:
     task: asyncio.Task[Any]
-    waiting: int = 0
-    paid: bool = False
-    """Whether somebody has the reply with what it took."""
+    waiters: int = 0
+    is_paid: bool = False
+    """Whether one waiter received the reply with its tokens and cost."""
 
 
-class SharedJudge:
-    """Joins requests that are equal, options included, while they are under way, and counts what all of them take.
+class CoalescingJudge:
+    """Sends equal concurrent requests once, and meters all requests.
 
-    One of those who wait has the reply with its tokens and its cost; the others have the same texts for 0 tokens and
-    nothing, so that sums over scores are what was paid. A request is given up when nobody waits for it any more.
+    One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and no
+    cost, so that sums over scores equal what was paid. A request is cancelled when nobody waits for it any more.
     """
 
-    def __init__(self, judge: ClosableJudge, meter: Meter | None = None) -> None:
+    def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:
         self.judge = judge
-        self.meter = meter or Meter()
+        self.meter = meter or UsageMeter()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._under_way: dict[Hashable, _Asked] = {}
+        self._in_flight: dict[Hashable, _InFlightRequest] = {}
 
     def __repr__(self) -> str:
         return repr(self.judge)
 
     @property
     def model(self) -> str:
-        """Name of the model, as it was configured."""
+        """The configured model name."""
         return self.judge.model
 
     async def identify(self) -> str:
-        """Return the model as its server names it; see :meth:`Judge.identify`. Many who ask at once ask once."""
-        asked = self._asked("identify", self.judge.identify)
-        name: str = await self._wait("identify", asked)
+        """Return the model name that the server reports; see :meth:`Judge.identify`."""
+        name: str = await self._wait("identify", self._join("identify", self.judge.identify))
         return name
 
     async def aclose(self) -> None:
@@ -72,62 +70,56 @@ class SharedJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return the reply to this request, or to an equal one that is under way; see :meth:`Judge.ask`.
+        """Return the reply to this request or to an equal one in flight; see :meth:`Judge.ask`.
 
         Raises:
-            ScoringError: as the judge.
+            ScoringError: raised by the judge.
         """
 
-        def ask() -> Coroutine[Any, Any, Reply]:
-            return self.judge.ask(
+        async def send() -> Reply:
+            self.meter.requests += 1
+            reply = await self.judge.ask(
                 messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema,
                 top_tokens=top_tokens,
             )  # fmt: skip
+            self.meter.record_reply(reply)
+            return reply
 
-        form = None if schema is None else json.dumps(schema)
-        key = (tuple(messages), n, temperature, max_tokens, tuple(stop), form, top_tokens)
-        asked = self._asked(key, lambda: self._counted(ask))
-        reply: Reply = await self._wait(key, asked)
-        paid, asked.paid = asked.paid, True
-        return _for_nothing(reply) if paid else reply
+        schema_key = None if schema is None else json.dumps(schema)
+        key = (tuple(messages), n, temperature, max_tokens, tuple(stop), schema_key, top_tokens)
+        request = self._join(key, send)
+        reply: Reply = await self._wait(key, request)
+        if not request.is_paid:
+            request.is_paid = True
+            return reply
+        return replace(
+            reply,
+            input_tokens=None if reply.input_tokens is None else 0,
+            output_tokens=None if reply.output_tokens is None else 0,
+            cost=None if reply.cost is None else 0.0,
+        )
 
-    def _asked(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, Any]]) -> _Asked:
-        """Return the request of that key that is under way, else a new one."""
+    def _join(self, key: Hashable, send: Callable[[], Coroutine[Any, Any, Any]]) -> _InFlightRequest:
+        """Return the request with this key that is in flight, or start it."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._under_way = loop, {}
-        if key not in self._under_way:
-            self._under_way[key] = _Asked(loop.create_task(ask()))
-        return self._under_way[key]
+            self._loop, self._in_flight = loop, {}
+        if key not in self._in_flight:
+            self._in_flight[key] = _InFlightRequest(loop.create_task(send()))
+        return self._in_flight[key]
 
-    async def _counted(self, ask: Callable[[], Coroutine[Any, Any, Reply]]) -> Reply:
-        self.meter.requests += 1
-        reply = await ask()
-        self.meter.count(reply)
-        return reply
-
-    async def _wait(self, key: Hashable, asked: _Asked) -> Any:
-        asked.waiting += 1
+    async def _wait(self, key: Hashable, request: _InFlightRequest) -> Any:
+        request.waiters += 1
         try:
-            return await asyncio.shield(asked.task)
+            return await asyncio.shield(request.task)
         finally:
-            asked.waiting -= 1
-            if asked.waiting == 0:
-                asked.task.cancel()
-            if self._under_way.get(key) is asked and (asked.task.done() or asked.waiting == 0):
-                del self._under_way[key]  # whoever comes now asks anew
+            request.waiters -= 1
+            if request.waiters == 0:
+                request.task.cancel()
+            if self._in_flight.get(key) is request and (request.task.done() or request.waiters == 0):
+                del self._in_flight[key]  # the next caller sends a new request
 
 
-def asks_judge(scorer: object) -> bool:
-    """Return whether a scorer asks a judge that keeps to the number of requests in flight by itself."""
-    return isinstance(getattr(scorer, "judge", None), SharedJudge)
-
-
-def _for_nothing(reply: Reply) -> Reply:
-    """Return the reply as those have it for whom another has paid."""
-    return replace(
-        reply,
-        input_tokens=None if reply.input_tokens is None else 0,
-        output_tokens=None if reply.output_tokens is None else 0,
-        cost=None if reply.cost is None else 0.0,
-    )
+def uses_coalescing_judge(scorer: object) -> bool:
+    """Return whether a scorer uses the shared judge, which limits its own concurrency."""
+    return isinstance(getattr(scorer, "judge", None), CoalescingJudge)

@@ -1,4 +1,4 @@
-"""One request for the texts of many exchanges."""
+"""Batching of texts from many exchanges into few embedding requests."""
 
 from __future__ import annotations
 
@@ -11,106 +11,123 @@ import numpy as np
 
 from germane.errors import ScoringError
 from germane.scorers.base.protocols import Embedder, Vectors
-from germane.scorers.base.vectors import unit_rows
+from germane.scorers.base.vectors import normalize_rows
 
-Row = Vectors
-"""One vector, of length 1."""
-_Call = tuple[Sequence[str], asyncio.Future[dict[str, Row]]]
-ENOUGH = 16
-"""Callers for whom a request is worth it: fewer wait a while for others."""
-LONGEST_GATHERING = 0.2
-"""Seconds for which they wait at most, once the last reply is there."""
-SLOW = 2.0
-"""Seconds that callers wait at most behind a request that is under way."""
-BYTES = 800_000
-"""Of the texts of one request: about 200,000 tokens. Servers take 300,000 and more."""
+MIN_CALLERS = 16
+"""With fewer callers, a request waits a while for others to join."""
+MAX_GATHER_SECONDS = 0.2
+"""Longest time that they wait after the last reply."""
+MAX_WAIT_SECONDS = 2.0
+"""Longest time that callers wait behind a request in flight."""
+MAX_REQUEST_BYTES = 800_000
+"""Texts of one request: about 200,000 tokens. Servers accept 300,000 and more."""
+
+Vector = Vectors
+"""One vector of length 1."""
+_Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 
 
-class Batcher:
-    """Gathers texts into few requests; equal texts are sent once.
+class EmbeddingBatcher:
+    """An embedder that combines concurrent calls into few requests and sends equal texts once.
 
-    With no request under way, or just back, it gathers for a few milliseconds. With one, until that returns, and then
-    for as long as there are only a few callers, up to twice as long as that one took.
+    If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers until that
+    request returns; with few callers it then waits for up to twice the request's duration.
 
-    An embedder by itself, for callers of one event loop at a time. What is wrong with one caller's texts does not reach
-    the others: a batch that was refused is asked again caller by caller.
+    Can be used from one event loop at a time. Invalid texts of one caller do not affect others: if a batch is
+    rejected, each caller's texts are sent separately.
     """
 
     def __init__(
-        self, embedder: Embedder, *, wait: float = 0.005, most: int = 512, remember: int = 512, slow: float = SLOW
+        self,
+        embedder: Embedder,
+        *,
+        gather_seconds: float = 0.005,
+        max_texts: int = 512,
+        cache_size: int = 512,
+        max_wait: float = MAX_WAIT_SECONDS,
     ) -> None:
-        """Gather for ``wait`` seconds or until there are ``most`` texts; keep the vectors of ``remember`` questions.
+        """Configure the batching.
 
-        After ``slow`` seconds behind a request that is under way texts have one of their own.
+        Args:
+            embedder: Receives the batches. The caller closes it.
+            gather_seconds: Time to gather calls.
+            max_texts: Send at once when this many texts are waiting.
+            cache_size: Number of vectors to cache; see :meth:`embed`.
+            max_wait: Seconds behind a request in flight after which waiting texts get their own request.
         """
         self.embedder = embedder
-        self.wait = wait
-        self.most = most
-        self.remember = remember
-        self.slow = slow
+        self.gather_seconds = gather_seconds
+        self.max_texts = max_texts
+        self.cache_size = cache_size
+        self.max_wait = max_wait
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: list[_Call] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._quiet_from = 0.0
-        self._sending: set[asyncio.Task[dict[str, Row]]] = set()
-        self._kept: OrderedDict[str, Row] = OrderedDict()
+        self._gather_until = 0.0
+        self._in_flight: set[asyncio.Task[dict[str, Vector]]] = set()
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
 
     @property
     def model(self) -> str:
-        """Name of the embedder's model."""
+        """The embedder's model name."""
         return self.embedder.model
 
     async def embed(self, texts: Sequence[str], *, keep: int = 0) -> Vectors:
-        """Return one row of length 1 per text. The first ``keep`` are remembered: questions come again, answers do not.
+        """Return one row of length 1 per text.
+
+        The first ``keep`` texts are cached: questions repeat, answers do not.
 
         Raises:
             ScoringError: with reason ``embedder_error``.
         """
-        known = {text: self._kept[text] for text in texts if text in self._kept}
-        absent = [text for text in dict.fromkeys(texts) if text not in known]
-        rows = {**known, **(await self._gather(absent) if absent else {})}
-        if len({row.shape for row in rows.values()}) > 1:  # another model answers under the same name
-            self._kept.clear()
-            rows = await self._gather(list(dict.fromkeys(texts)))
+        cached = {text: self._cache[text] for text in texts if text in self._cache}
+        missing = [text for text in dict.fromkeys(texts) if text not in cached]
+        rows = {**cached, **(await self._enqueue(missing) if missing else {})}
+        if len({row.shape for row in rows.values()}) > 1:  # the server now serves another model under the same name
+            self._cache.clear()
+            rows = await self._enqueue(list(dict.fromkeys(texts)))
         for text in texts[:keep]:
-            self._keep(text, rows[text])
-        return unit_rows([rows[text] for text in texts], len(texts))
+            self._cache[text] = np.array(rows[text])
+            self._cache.move_to_end(text)
+            while len(self._cache) > self.cache_size:
+                self._cache.popitem(last=False)
+        return normalize_rows([rows[text] for text in texts], len(texts))
 
     async def aclose(self) -> None:
-        """Give up what is under way. The embedder itself is its owner's to close."""
+        """Cancel waiting calls and requests in flight."""
         self._stop_timer()
         calls, self._calls = self._calls, []
         for _, future in calls:
             future.cancel()
-        for task in self._sending:
+        for task in self._in_flight:
             task.cancel()
-        await asyncio.gather(*self._sending, return_exceptions=True)
+        await asyncio.gather(*self._in_flight, return_exceptions=True)
 
-    async def _gather(self, texts: Sequence[str]) -> dict[str, Row]:
+    async def _enqueue(self, texts: Sequence[str]) -> dict[str, Vector]:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._calls, self._timer, self._quiet_from, self._sending = loop, [], None, 0.0, set()
-        future: asyncio.Future[dict[str, Row]] = loop.create_future()
+            self._loop, self._calls, self._timer, self._gather_until, self._in_flight = loop, [], None, 0.0, set()
+        future: asyncio.Future[dict[str, Vector]] = loop.create_future()
         self._calls.append((texts, future))
-        self._plan(loop)
+        self._schedule(loop)
         return await future
 
-    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send what waits now, or say when."""
-        if sum(len(waiting) for waiting, _ in self._calls) >= self.most:
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send the waiting calls now, or set the timer, unless it fires earlier anyway."""
+        if sum(len(texts) for texts, _ in self._calls) >= self.max_texts:
             self._send()
-        elif self._sending:
-            self._send_in(loop, self.slow)
-        elif len(self._calls) >= ENOUGH:
-            self._send_in(loop, self.wait)
-        elif self._calls:
-            self._send_in(loop, max(self.wait, self._quiet_from - loop.time()))
-
-    def _send_in(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        """Send in so many seconds, unless it is sent sooner anyway."""
-        if self._timer is None or self._timer.when() > loop.time() + seconds:
+            return
+        if not self._calls:
+            return
+        if self._in_flight:
+            delay = self.max_wait
+        elif len(self._calls) >= MIN_CALLERS:
+            delay = self.gather_seconds
+        else:
+            delay = max(self.gather_seconds, self._gather_until - loop.time())
+        if self._timer is None or self._timer.when() > loop.time() + delay:
             self._stop_timer()
-            self._timer = loop.call_later(seconds, self._send)
+            self._timer = loop.call_later(delay, self._send)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -121,74 +138,57 @@ class Batcher:
         self._stop_timer()
         calls, self._calls = [call for call in self._calls if not call[1].done()], []
         if calls:
-            self._start(calls)
+            self._start_request(calls)
 
-    def _start(self, calls: list[_Call]) -> None:
+    def _start_request(self, calls: list[_Call]) -> None:
         loop = asyncio.get_running_loop()
-        texts = [text for waiting, _ in calls for text in waiting]
-        task: asyncio.Task[dict[str, Row]] = loop.create_task(self._ask(texts))
-        self._sending.add(task)
+        texts = list(dict.fromkeys(text for call_texts, _ in calls for text in call_texts))
+        task: asyncio.Task[dict[str, Vector]] = loop.create_task(self._request(texts))
+        self._in_flight.add(task)
         task.add_done_callback(partial(self._finish, calls, loop.time()))
 
-    def _finish(self, calls: list[_Call], began: float, task: asyncio.Task[dict[str, Row]]) -> None:
-        self._sending.discard(task)
+    async def _request(self, texts: Sequence[str]) -> dict[str, Vector]:
+        rows: list[Vector] = []
+        for batch in _split_batches(texts, self.max_texts):
+            rows.extend(normalize_rows(await self.embedder.embed(batch), len(batch)))
+        return dict(zip(texts, rows, strict=True))
+
+    def _finish(self, calls: list[_Call], started: float, task: asyncio.Task[dict[str, Vector]]) -> None:
+        self._in_flight.discard(task)
         error = None if task.cancelled() else task.exception()
-        if len(calls) > 1 and isinstance(error, ScoringError) and _is_about_texts(error):
+        # Neither an outage nor a rejection of all requests, so smaller batches may succeed.
+        is_about_texts = isinstance(error, ScoringError) and error.retry_after is None and not error.rejected
+        if len(calls) > 1 and is_about_texts:
             for call in calls:
-                self._start([call])
+                self._start_request([call])
             return
         for _, future in calls:
-            if not future.done():
-                _settle(future, task, error)
-        self._follow(task.get_loop(), began, len(calls))
-
-    def _follow(self, loop: asyncio.AbstractEventLoop, began: float, callers: int) -> None:
-        """Plan what comes after a request that took from ``began`` until now. Who is alone waits for nobody."""
+            if future.done():
+                continue
+            if task.cancelled():
+                future.cancel()
+            elif error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(task.result())
+        # A single caller waits for nobody.
+        loop = task.get_loop()
         now = loop.time()
-        self._quiet_from = now + (min(2 * (now - began), LONGEST_GATHERING) if callers > 1 else 0.0)
-        if loop is self._loop and not self._sending:
+        self._gather_until = now + (min(2 * (now - started), MAX_GATHER_SECONDS) if len(calls) > 1 else 0.0)
+        if loop is self._loop and not self._in_flight:
             self._stop_timer()
-            self._plan(loop)
-
-    async def _ask(self, texts: Sequence[str]) -> dict[str, Row]:
-        distinct = list(dict.fromkeys(texts))
-        rows: list[Row] = []
-        for part in _parts(distinct, self.most):
-            rows.extend(unit_rows(await self.embedder.embed(part), len(part)))
-        return dict(zip(distinct, rows, strict=True))
-
-    def _keep(self, text: str, row: Row) -> None:
-        self._kept[text] = np.array(row)
-        self._kept.move_to_end(text)
-        while len(self._kept) > self.remember:
-            self._kept.popitem(last=False)
+            self._schedule(loop)
 
 
-def _parts(texts: Sequence[str], most: int) -> Iterator[list[str]]:
-    """Return the texts in their order, at most so many and so many bytes at a time."""
-    part: list[str] = []
+def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
+    """Yield the texts in order, in batches limited by number and bytes."""
+    batch: list[str] = []
     size = 0
     for text in texts:
         length = len(text.encode("utf-8", "replace"))
-        if part and (len(part) == most or size + length > BYTES):
-            yield part
-            part, size = [], 0
-        part.append(text)
+        if batch and (len(batch) == max_texts or size + length > MAX_REQUEST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
         size += length
-    yield part
-
-
-def _is_about_texts(error: ScoringError) -> bool:
-    """Return whether fewer texts may fare better: it is neither an outage nor a refusal of them all."""
-    return error.retry_after is None and not error.rejected
-
-
-def _settle(
-    future: asyncio.Future[dict[str, Row]], task: asyncio.Task[dict[str, Row]], error: BaseException | None
-) -> None:
-    if task.cancelled():
-        future.cancel()
-    elif error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(task.result())
+    yield batch

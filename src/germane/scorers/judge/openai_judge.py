@@ -1,4 +1,4 @@
-"""The judge behind any server that speaks the OpenAI protocol."""
+"""Judge for servers that speak the OpenAI protocol."""
 
 from __future__ import annotations
 
@@ -11,87 +11,82 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers.base.protocols import Message, Reply
-from germane.scorers.judge.client import Clients, Server, post
-from germane.scorers.judge.prices import MILLION, Prices
-from germane.scorers.judge.rate_limit import Pace, Paced
-from germane.scorers.judge.request_options import Taken, options_for
-from germane.scorers.judge.response_parser import reply_in, served_by
-from germane.scorers.prompting.judge_session import TOKENS, TRIAL
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Reply
+from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.prices import MILLION, PriceList
+from germane.scorers.judge.rate_limit import RateLimiter, RateLimitGuard
+from germane.scorers.judge.request_options import SupportedOptions, build_request_options
+from germane.scorers.judge.response_parser import parse_reply, served_model
 
 if TYPE_CHECKING:
     import openai
 
-
-def at_work(slots: int) -> int:
-    """Return how many exchanges keep that many slots full: about as many wait for vectors, or for a slot."""
-    return 2 * slots
+DEFAULT_CONCURRENCY = 64
+"""Default number of requests in flight."""
 
 
-class Slots:
-    """So many at a time, the others in the order in which they came.
+class RequestSlots:
+    """A fair limit on concurrent requests.
 
-    Serves one event loop after another; what an ended loop left behind does not count.
+    Can be used from one event loop after another. Slots that an ended loop occupied are free again.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._free = asyncio.Semaphore(count)
-        self._numbers: list[int] = []
+        self._semaphore = asyncio.Semaphore(count)
+        self._free_numbers: list[int] = []
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[int]:
-        """Wait for a slot; yields its number, from 0 on, the lowest that is free."""
+    async def acquire(self) -> AsyncIterator[int]:
+        """Wait for a slot in order of arrival. Yields its number, the lowest that is free, starting at 0."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._free, self._numbers = loop, asyncio.Semaphore(self.count), list(range(self.count))
-        numbers = self._numbers
-        async with self._free:
-            number = heapq.heappop(numbers)
+            self._loop, self._semaphore = loop, asyncio.Semaphore(self.count)
+            self._free_numbers = list(range(self.count))
+        free_numbers = self._free_numbers
+        async with self._semaphore:
+            number = heapq.heappop(free_numbers)
             try:
                 yield number
             finally:
-                heapq.heappush(numbers, number)
-
-
-CONCURRENCY = 64
-"""Requests in flight, where nothing else is said."""
+                heapq.heappush(free_numbers, number)
 
 
 @dataclass(frozen=True, slots=True)
-class _Busy:
-    """A server asked to be left alone."""
+class _ServerPause:
+    """A server's request to wait."""
 
     since: float
+    """Monotonic clock, seconds."""
     until: float
-    """Of the monotonic clock, seconds."""
     error: ScoringError
 
 
 class OpenAIJudge:
-    """Asks a chat model, so many requests at a time. What its server turns out not to take is left out from then on."""
+    """Sends requests to a chat model with limited concurrency. Options that the server rejects are left out later."""
 
     def __init__(
         self,
         model: str,
-        server: Server,
+        server: ModelServer,
         *,
-        concurrency: int = CONCURRENCY,
-        prices: Prices | None = None,
-        pace: Pace | None = None,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        prices: PriceList | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
-        """Ask ``model`` at ``server``, no faster than the pace allows; by default only list prices are known."""
+        """Use ``model`` at ``server``. Without ``prices``, only the built-in price list applies."""
         self.model = model
         self.server = server
-        self._prices = prices or Prices()
-        self._paced = Paced(pace, self._cost)
-        self._slots = Slots(concurrency)
-        self._busy: _Busy | None = None
-        self._clients = Clients(server)
-        self._taken = Taken()
-        self._served: str | None = None
+        self._prices = prices or PriceList()
+        self._rate_limit = RateLimitGuard(rate_limiter, self._estimate_cost)
+        self._slots = RequestSlots(concurrency)
+        self._server_pause: _ServerPause | None = None
+        self._clients = ClientPool(server)
+        self._options = SupportedOptions()
+        self._served_model: str | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.model!r})"
@@ -107,81 +102,84 @@ class OpenAIJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return ``n`` choices, or fewer where the server ignores ``n``.
+        """Return up to ``n`` choices, fewer if the server ignores ``n``.
 
-        A request may wait for its turn; that does not count for its time-out. When the server asks to be left alone
-        meanwhile, it is not made.
+        Time spent waiting for a slot does not count towards the timeout. If the server asks for a pause meanwhile, the
+        request is not sent.
 
         Raises:
-            ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` where the server names it),
+            ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` if the server names it),
                 ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``;
-                ``budget`` where there is one, and nothing of it is left.
+                ``budget`` if a budget is exhausted.
         """
-        wanted = options_for(
+        options = build_request_options(
             n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema, top_tokens=top_tokens
         )
-        turns = [{"role": message.role, "content": message.text} for message in messages]
-        came = time.monotonic()
-        async with self._paced.turn(messages, n, max_tokens) as turn:
-            async with self._slots.one() as slot:
-                self._heed(came)
-                turn.reply = self._priced(await self._send(self._clients.of(slot), turns, wanted))
-            return turn.reply
+        body = {
+            "model": self.model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+        }
+        called = time.monotonic()
+        async with self._rate_limit.slot(messages, n, max_tokens) as rate_slot:
+            async with self._slots.acquire() as slot:
+                self._raise_if_paused_since(called)
+                reply = await self._send(self._clients.client_for(slot), body, options)
+                cost = self._prices.request_cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
+                rate_slot.reply = replace(reply, cost=cost)
+            return rate_slot.reply
 
     async def identify(self) -> str:
-        """Return the model as the server named it last, before any reply by a tiny request.
+        """Return the model name from the latest reply, sending a minimal request if there was none.
 
         Raises:
-            ScoringError: as :meth:`ask`.
+            ScoringError: see :meth:`ask`.
         """
-        if self._served is None:
-            await self._introduce()
-        return self._served or self.model
-
-    async def _introduce(self) -> None:
-        try:
-            await self.ask([TRIAL], max_tokens=TOKENS)
-        except ScoringError as error:
-            if error.reason is not Reason.UNPARSABLE:  # it is there, and says nothing
-                raise
-        self._served = self._served or self.model
+        if self._served_model is None:
+            try:
+                await self.ask([CHECK_MESSAGE], max_tokens=MAX_REPLY_TOKENS)
+            except ScoringError as error:
+                if error.reason is not UnscoredReason.UNPARSABLE:  # reachable, but the reply is empty
+                    raise
+        self._served_model = self._served_model or self.model
+        return self._served_model
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._clients.aclose()
 
-    def _heed(self, came: float) -> None:
-        """Raise what the server said to others, if it asked to be left alone while this request waited."""
-        busy = self._busy
-        if busy is not None and busy.since >= came and (left := busy.until - time.monotonic()) > 0:
-            raise ScoringError(busy.error.reason, str(busy.error), retry_after=left)
+    async def _send(self, client: openai.AsyncOpenAI, body: dict[str, Any], options: dict[str, Any]) -> Reply:
+        async def post(supported: Mapping[str, Any]) -> Any:
+            return await post_json(client, "/chat/completions", {**body, **supported})
 
-    async def _send(self, client: openai.AsyncOpenAI, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Reply:
         try:
-            async with self.server.request():
-                completion = await self._complete(client, turns, wanted)
-                self._served = served_by(completion) or self._served
-                return reply_in(completion)
+            async with self.server.guard_request():
+                completion = await self._options.send(options, post)
+                self._served_model = served_model(completion) or self._served_model
+                return parse_reply(completion)
         except ScoringError as error:
             if error.retry_after:
                 now = time.monotonic()
-                self._busy = _Busy(now, now + error.retry_after, error)
+                self._server_pause = _ServerPause(now, now + error.retry_after, error)
             raise
 
-    def _priced(self, reply: Reply) -> Reply:
-        cost = self._prices.cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
-        return replace(reply, cost=cost)
+    def _raise_if_paused_since(self, called: float) -> None:
+        """Raise the server's error if it asked another request to wait after this one was made."""
+        pause = self._server_pause
+        if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
+            raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
 
-    def _cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Return what a request is going to cost; of a model that its server calls by an unknown name, the asked one's.
+    def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
+        """Estimate a request's cost in US dollars. If the served model has no price, use the configured model's.
 
-        0 where no price is known: a budget of money refuses such a model at the start.
+        Returns 0 without any price; a budget in US dollars rejects such models at startup.
         """
-        price = self._prices.of(self.model, self._served) or self._prices.of(self.model)
+        price = self._prices.find_price(self.model, self._served_model) or self._prices.find_price(self.model)
         return 0.0 if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION
 
-    async def _complete(self, client: openai.AsyncOpenAI, turns: list[dict[str, str]], wanted: dict[str, Any]) -> Any:
-        async def send(taken: Mapping[str, Any]) -> Any:
-            return await post(client, "/chat/completions", {"model": self.model, "messages": turns, **taken})
 
-        return await self._taken.send(wanted, send)
+def exchange_concurrency(slots: int) -> int:
+    """Return how many exchanges to score at once to keep the slots busy.
+
+    About half of the exchanges wait for embeddings or for a slot.
+    """
+    return 2 * slots

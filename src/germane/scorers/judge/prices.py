@@ -1,4 +1,4 @@
-"""What models cost: the user's prices first, then a table of list prices, with its date, in ``prices.toml``."""
+"""Model prices: the user's own first, then the dated price list in ``prices.toml``. Also counts usage."""
 
 from __future__ import annotations
 
@@ -15,85 +15,84 @@ from germane.scorers.base.protocols import Reply
 from germane.settings import LOCAL, Price
 
 MILLION = 1_000_000
-FREE = Price(input=0.0, output=0.0)
-"""Of models that run in this process."""
+FREE_PRICE = Price(input=0.0, output=0.0)
+"""Price of models that run in this process."""
 _VERSION = re.compile(r"[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3}|latest)")
-"""How vendors mark a version behind a model's name."""
+"""Version suffixes that vendors add to a model's name."""
 
 
-class Prices:
-    """Finds a model's price under its name, or under the longest name that it continues with a version or a date."""
+class PriceList:
+    """Prices by model name. A name with a version or date suffix has the price of the name without it."""
 
-    def __init__(self, own: Mapping[str, Price] | None = None) -> None:
-        self._own = dict(own or {})
+    def __init__(self, user_prices: Mapping[str, Price] | None = None) -> None:
+        self._user_prices = dict(user_prices or {})
 
-    def of(self, configured: str, served: str | None = None) -> Price | None:
-        """Return the price of a model, or None where it is not known.
+    def find_price(self, configured: str, served: str | None = None) -> Price | None:
+        """Return the price of a model, or None if it is unknown.
 
         Args:
             configured: The model's name in the settings.
-            served: Its name as its server gives it, where that is known. A server may call its model as it likes, so
-                the table is asked for this one alone; your own prices are for either.
+            served: The name that the server reports, if known. The built-in list is searched for this name only,
+                because servers may give any model any alias; user prices apply to both names.
         """
-        own = next((price for name in (served, configured) if name and (price := _find(self._own, name))), None)
-        if own is not None:
-            return own
-        return FREE if configured.startswith(f"{LOCAL}:") else _find(_table(), served or configured)
+        for name in (served, configured):
+            if name and (price := _find(self._user_prices, name)):
+                return price
+        return FREE_PRICE if configured.startswith(f"{LOCAL}:") else _find(_list_prices(), served or configured)
 
-    def cost(
+    def request_cost(
         self, configured: str, served: str | None, input_tokens: int | None, output_tokens: int | None
     ) -> float | None:
-        """Return the US dollars that a request cost; None where price or tokens are not known."""
-        price = self.of(configured, served)
+        """Return the cost of a request in US dollars; None if the price or the token counts are unknown."""
+        price = self.find_price(configured, served)
         if price is None or input_tokens is None or output_tokens is None:
             return None
         return (price.input * input_tokens + price.output * output_tokens) / MILLION
 
 
-def table_date() -> date:
-    """Return the day on which the table's prices were looked up."""
-    return date.fromisoformat(str(_content()["as_of"]))
-
-
-def _find(prices: Mapping[str, Price], model: str) -> Price | None:
-    fitting = [name for name in prices if model == name or _continues(model, name)]
-    return prices[max(fitting, key=len)] if fitting else None
-
-
-def _continues(model: str, name: str) -> bool:
-    return model.startswith(name) and _VERSION.fullmatch(model, len(name)) is not None
-
-
-@cache
-def _table() -> Mapping[str, Price]:
-    return {
-        name: Price(input=pair[0], output=pair[1])
-        for vendor in _content()["models"].values()
-        for name, pair in vendor.items()
-    }
-
-
-@cache
-def _content() -> dict[str, Any]:
-    return tomllib.loads((files("germane.scorers.judge") / "prices.toml").read_text(encoding="utf-8"))
-
-
 @dataclass
-class Meter:
-    """What the judge and the embedder of one process took so far. What a server does not tell counts as nothing."""
+class UsageMeter:
+    """Usage of the judge and the embedder in one process. Counts that a server does not report are left out."""
 
     requests: int = 0
-    """Asked of the judge, those without a reply included. A request that was shared is one."""
+    """Judge requests, including failed ones. A coalesced request counts once."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
     """US dollars, as far as prices are known."""
     embedding_requests: int = 0
-    """Asked of the embedder; one holds the texts of many exchanges."""
+    """Embedder requests. One holds the texts of many exchanges."""
     embedding_tokens: int = 0
 
-    def count(self, reply: Reply) -> None:
-        """Add what a reply of the judge took."""
+    def record_reply(self, reply: Reply) -> None:
+        """Add the tokens and the cost of a judge's reply."""
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
         self.cost += reply.cost or 0.0
+
+
+def price_list_date() -> date:
+    """Return the day on which the prices in the built-in list were looked up."""
+    return date.fromisoformat(str(_load_price_file()["as_of"]))
+
+
+def _find(prices: Mapping[str, Price], model: str) -> Price | None:
+    """Return the price of the longest name that equals the model's name, apart from a version suffix."""
+    matching = [
+        name for name in prices if model.startswith(name) and (model == name or _VERSION.fullmatch(model, len(name)))
+    ]
+    return prices[max(matching, key=len)] if matching else None
+
+
+@cache
+def _list_prices() -> Mapping[str, Price]:
+    return {
+        name: Price(input=pair[0], output=pair[1])
+        for vendor in _load_price_file()["models"].values()
+        for name, pair in vendor.items()
+    }
+
+
+@cache
+def _load_price_file() -> dict[str, Any]:
+    return tomllib.loads((files("germane.scorers.judge") / "prices.toml").read_text(encoding="utf-8"))

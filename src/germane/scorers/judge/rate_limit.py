@@ -1,4 +1,4 @@
-"""Waiting for a turn before each request, where requests or tokens a minute are limited, or a budget is set."""
+"""Client side of rate limits and budgets: each judge request waits for its slot and reports what it used."""
 
 from __future__ import annotations
 
@@ -9,156 +9,156 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from germane.scorers.base.protocols import Message, Reply
+from germane.exchange import Message
+from germane.scorers.base.protocols import Reply
 
 BYTES_PER_TOKEN = 4
-"""Of text, in UTF-8: what is common of English. Where it is not, the real count corrects it after each reply."""
-FIRST_GUESS = 100.0
-"""Tokens that a judge is expected to write for one choice before it has written any."""
-LEARNED = 0.2
-"""Weight of the last reply in what is expected of the next."""
+"""UTF-8 bytes per token, typical of English. For other languages, the real count corrects it after each reply."""
+INITIAL_OUTPUT_TOKENS = 100.0
+"""Expected output tokens per choice before the first reply."""
+OUTPUT_SMOOTHING = 0.2
+"""Weight of the latest reply in the exponential moving average of output tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What is reserved for one request."""
+class RequestReservation:
+    """Tokens and budget that are reserved for one request."""
 
     tokens: float = 0.0
     usd: float = 0.0
     day: date | None = None
-    """Whose budget has it; None where there is no budget."""
+    """The day whose budget is charged; None without a budget."""
 
 
-class Pace(Protocol):
-    """Lets requests start no faster than is allowed, and no more of them than are paid for."""
+class RateLimiter(Protocol):
+    """Enforces rate limits and the budget by delaying or rejecting requests."""
 
     @property
-    def spent_until(self) -> datetime | None:
-        """Until when a request was not paid for, in UTC; None while there is room, or without a budget."""
+    def budget_exhausted_until(self) -> datetime | None:
+        """UTC time at which an exhausted budget renews; None if it is not exhausted or there is no budget."""
         ...
 
-    async def admit(self, tokens: float, usd: float = 0.0) -> Place:
-        """Wait for the turn of a request that will take about so much; return what was reserved for it.
+    async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
+        """Wait until a request with this estimated usage may start, and return its reservation.
 
         Raises:
-            ScoringError: ``budget``, nothing is left; ``judge_rate_limited``, nobody may wait any more.
+            ScoringError: ``budget`` if the budget is exhausted; ``judge_rate_limited`` after :meth:`stop_waiting`.
         """
         ...
 
-    async def repeat(self, place: Place) -> Place:
-        """Reserve as much once more, for a request that is about to be sent again.
+    async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
+        """Reserve the same amount again, before the client repeats a request.
 
         Raises:
-            ScoringError: as :meth:`admit`; then it must not be sent.
+            ScoringError: see :meth:`acquire`. The request must not be sent.
         """
         ...
 
-    def settle(self, place: Place, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0) -> None:
-        """Book what was taken more than was reserved; below 0 what was taken less."""
+    def settle(
+        self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
+    ) -> None:
+        """Record the difference between actual and reserved usage. Negative amounts return unused reservations."""
         ...
 
-    def give_up(self) -> None:
-        """Let nobody wait any more, now or later: :meth:`admit` raises.
-
-        It raises a :class:`germane.errors.ScoringError`, ``judge_rate_limited``.
-        """
+    def stop_waiting(self) -> None:
+        """Reject all waiting and future calls of :meth:`acquire` with ``judge_rate_limited``."""
         ...
 
     async def aclose(self) -> None:
-        """Give up, and book what is left."""
+        """Stop waiting and record all outstanding usage."""
         ...
 
 
 @dataclass(slots=True)
-class Turn:
+class RateSlot:
     """One request that may start."""
 
-    pace: Pace | None = None
-    place: Place = Place()
-    """What is reserved for the sending that is under way, or for the first one."""
-    sent: int = 0
-    """How often it was really sent: clients repeat what breaks off, and follow where they are redirected."""
+    rate_limiter: RateLimiter | None = None
+    reservation: RequestReservation = RequestReservation()
+    """Reservation of the current attempt."""
+    attempts: int = 0
+    """How often the request was sent. Clients repeat failed requests and follow redirects."""
     reply: Reply | None = None
 
-    async def count(self) -> None:
-        """Count a sending that begins now.
+    async def record_attempt(self) -> None:
+        """Count an attempt before it is sent, reserving the amount again for every attempt after the first.
 
-        Each has to have its place before it leaves, or a budget of calls would be exceeded by what broke off. The one
-        place where all of them pass is the client's hook. To forbid the client its repetitions would not do: options
-        that a server refuses and redirections lead to further requests as well.
+        Otherwise retries would exceed a request budget. Disabling the client's retries would not suffice: unsupported
+        options and redirects cause further requests, too. All of them pass the client's request hook.
 
         Raises:
-            ScoringError: it must not be sent again.
+            ScoringError: the request must not be sent again.
         """
-        if self.sent and self.pace is not None:
-            self.place = await self.pace.repeat(self.place)
-        self.sent += 1
+        if self.attempts and self.rate_limiter is not None:
+            self.reservation = await self.rate_limiter.reserve_retry(self.reservation)
+        self.attempts += 1
 
 
-def _for_nothing(_input_tokens: float, _output_tokens: float) -> float:
-    return 0.0
+_current_slot: ContextVar[RateSlot | None] = ContextVar("germane_rate_slot", default=None)
 
 
-class Paced:
-    """A judge's side of its pace: what a request will take, and what it took."""
+class RateLimitGuard:
+    """Reserves the estimated usage of each judge request and settles the actual usage."""
 
-    def __init__(self, pace: Pace | None, cost: Callable[[float, float], float] = _for_nothing) -> None:
-        """Keep to the pace; ``cost`` says what tokens read and written cost, in US dollars."""
-        self.pace = pace
-        self._cost = cost
-        self._output = FIRST_GUESS
+    def __init__(
+        self, rate_limiter: RateLimiter | None, request_cost: Callable[[float, float], float] = lambda *_: 0.0
+    ) -> None:
+        """Use a rate limiter, if any. ``request_cost`` gives the US dollars for input and output tokens."""
+        self.rate_limiter = rate_limiter
+        self._request_cost = request_cost
+        self._expected_output = INITIAL_OUTPUT_TOKENS
 
     @asynccontextmanager
-    async def turn(self, messages: Sequence[Message], choices: int, max_tokens: int) -> AsyncIterator[Turn]:
-        """Wait for a turn, and settle afterwards. Without a pace there is nothing to wait for.
+    async def slot(self, messages: Sequence[Message], choices: int, max_tokens: int) -> AsyncIterator[RateSlot]:
+        """Wait for a slot and settle its usage on exit. Without a rate limiter there is no wait.
 
-        A request without a usable reply has taken what was reserved for it: nobody says what it really took. One that
-        never left gives it back.
+        A request without a usable reply is charged its reservation, because its actual usage is unknown. A request
+        that was never sent returns its reservation.
 
         Raises:
-            ScoringError: there is none; see :meth:`Pace.admit`.
+            ScoringError: see :meth:`RateLimiter.acquire`.
         """
-        if self.pace is None:
-            yield Turn()
+        if self.rate_limiter is None:
+            yield RateSlot()
             return
-        read, written = tokens_in(messages), choices * min(self._output, max_tokens)
-        turn = Turn(self.pace, await self.pace.admit(read + written, self._cost(read, written)))
-        mark = _under_way.set(turn)
+        input_tokens = estimate_tokens(messages)
+        output_tokens = choices * min(self._expected_output, max_tokens)
+        cost = self._request_cost(input_tokens, output_tokens)
+        slot = RateSlot(self.rate_limiter, await self.rate_limiter.acquire(input_tokens + output_tokens, cost))
+        token = _current_slot.set(slot)
         try:
-            yield turn
+            yield slot
         finally:
-            _under_way.reset(mark)
-            self._learn(turn.reply, choices)
-            tokens, usd = self._taken(turn)
-            requests = 0.0 if turn.sent else -1.0
-            place = turn.place
-            self.pace.settle(place, requests=requests, tokens=tokens - place.tokens, usd=usd - place.usd)
+            _current_slot.reset(token)
+            reply, reservation = slot.reply, slot.reservation
+            if reply is not None and reply.output_tokens is not None:
+                self._expected_output += OUTPUT_SMOOTHING * (reply.output_tokens / choices - self._expected_output)
+            used_tokens, used_usd = self._usage(slot)
+            self.rate_limiter.settle(
+                reservation,
+                requests=0.0 if slot.attempts else -1.0,
+                tokens=used_tokens - reservation.tokens,
+                usd=used_usd - reservation.usd,
+            )
 
-    def _taken(self, turn: Turn) -> tuple[float, float]:
-        """Return the tokens and the US dollars that the last sending took."""
-        reply = turn.reply
-        if not turn.sent:
+    def _usage(self, slot: RateSlot) -> tuple[float, float]:
+        """Return the tokens and the US dollars that the last attempt used."""
+        reply = slot.reply
+        if not slot.attempts:
             return 0.0, 0.0
         if reply is None or reply.input_tokens is None or reply.output_tokens is None:
-            return turn.place.tokens, turn.place.usd
-        cost = self._cost(reply.input_tokens, reply.output_tokens) if reply.cost is None else reply.cost
+            return slot.reservation.tokens, slot.reservation.usd
+        cost = self._request_cost(reply.input_tokens, reply.output_tokens) if reply.cost is None else reply.cost
         return reply.input_tokens + reply.output_tokens, cost
 
-    def _learn(self, reply: Reply | None, choices: int) -> None:
-        if reply is not None and reply.output_tokens is not None:
-            self._output += LEARNED * (reply.output_tokens / choices - self._output)
 
-
-def tokens_in(messages: Sequence[Message]) -> float:
-    """Return about how many tokens the messages are."""
-    return sum(len(message.text.encode("utf-8", "replace")) for message in messages) / BYTES_PER_TOKEN
+def estimate_tokens(messages: Sequence[Message]) -> float:
+    """Return the approximate number of tokens in the messages."""
+    return sum(len(message.content.encode("utf-8", "replace")) for message in messages) / BYTES_PER_TOKEN
 
 
 async def count_request(_request: Any) -> None:
-    """Count a request of the turn under way: a hook for the client, which repeats some by itself."""
-    turn = _under_way.get()
-    if turn is not None:
-        await turn.count()
-
-
-_under_way: ContextVar[Turn | None] = ContextVar("germane_turn", default=None)
+    """Count a request of the current slot. This is a hook of the HTTP client, which also sees its retries."""
+    slot = _current_slot.get()
+    if slot is not None:
+        await slot.record_attempt()

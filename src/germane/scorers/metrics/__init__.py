@@ -1,3 +1,7 @@
-"""Scorers, one module per metric."""
+"""Built-in scorers: one module per scorer, which has the scorer's name.
+
+Each module defines ``build(models, options)``, which returns the scorer for the options in ``scorer_options.<name>``.
+A new module needs no registration: :data:`germane.registry.BUILTIN_SCORER_NAMES` lists the modules in this folder.
+"""
 
 from __future__ import annotations

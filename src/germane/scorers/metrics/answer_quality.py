@@ -1,37 +1,43 @@
-"""One figure and a letter for an answer made from contexts: retrieval, faithfulness and relevancy together."""
+"""Overall quality of a RAG answer: retrieval, faithfulness and relevancy in one value with a grade."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from germane.exchange import Exchange
 from germane.score import Score
+from germane.scorers.base.composite import (
+    CompositeParts,
+    MissingPolicy,
+    combined_usage,
+    missing_parts,
+    part_fingerprints,
+    weighted_mean,
+)
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Scorer
-from germane.scorers.metrics.composite import Missing, Part, Parts, expenses, fingerprints_of, missing_of, weighted_mean
-
-Aggregate = Literal["weighted", "harmonic", "minimum"]
+from germane.scorers.base.protocols import Scorer, ScorerModels
 
 VERSION = "1"
-CONTEXT_RELEVANCE, FAITHFULNESS = "context_relevance", "faithfulness"
-WEIGHTS: Mapping[str, float] = {CONTEXT_RELEVANCE: 0.3, FAITHFULNESS: 0.4}
+WEIGHTS: Mapping[str, float] = {"context_relevance": 0.3, "faithfulness": 0.4}
 RELEVANCY_WEIGHT = 0.3
 RELEVANCIES = (
     "answer_relevancy", "direct_relevancy", "guarded_relevancy", "question_coverage", "intent_match",
     "combined_relevancy", "question_answer_similarity",
 )  # fmt: skip
-"""Scorers that may stand for relevancy."""
+"""Scorers that can be the relevancy part."""
 GRADES = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"), (-math.inf, "F"))
-"""Lower edge and letter, best first."""
+"""Lower limit and letter, best first."""
+
+QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
 
-def checked_relevancy(name: str) -> str:
-    """Return the name of the scorer that stands for relevancy.
+def validate_relevancy(name: str) -> str:
+    """Return the name of the relevancy part.
 
     Raises:
-        ValueError: it is none that can.
+        ValueError: the scorer cannot be the relevancy part.
     """
     if name not in RELEVANCIES:
         raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {name!r:.80}")
@@ -39,26 +45,26 @@ def checked_relevancy(name: str) -> str:
 
 
 def grade(value: float) -> str:
-    """Return the letter of a value: A from .9, B from .8, C from .7, D from .6, else F."""
-    # Sums of decimal fractions miss their edge by less than this: .3 * .9 + .4 * .9 + .3 * .9 is one.
-    return next(letter for edge, letter in GRADES if value >= edge - 1e-9)
+    """Return the letter grade of a value: A from .9, B from .8, C from .7, D from .6, otherwise F."""
+    # The tolerance covers rounding of sums such as .3 * .9 + .4 * .9 + .3 * .9.
+    return next(letter for limit, letter in GRADES if value >= limit - 1e-9)
 
 
 def harmonic_mean(values: Sequence[float]) -> float:
-    """Return n / sum(1 / value) of one value or more, each from 0 to 1; 0 if any is 0."""
-    least = min(values)
-    return least * len(values) / math.fsum(least / value for value in values) if least > 0 else 0.0
+    """Return n / sum(1 / value) of one or more values from 0 to 1; 0 if any value is 0."""
+    minimum = min(values)
+    return minimum * len(values) / math.fsum(minimum / value for value in values) if minimum > 0 else 0.0
 
 
 class AnswerQuality:
-    """Context relevance .3, faithfulness .4 and relevancy .3 in one figure from 0 to 1, with a letter for a label.
+    """Context relevance (weight .3), faithfulness (.4) and relevancy (.3) combined, from 0 to 1; the label is a grade.
 
-    The value is their weighted mean, their harmonic mean, or their minimum; the others stand in the details. Each part
-    is first clipped to 0..1. A part that failed for good, or could not be scored, never counts as 0: it is left out,
-    which label, explanation, details and fingerprint tell. A part that may still get its value is waited for. With the
-    default options three requests to the judge, and a share of one to the embedder.
+    The value is the weighted mean, the harmonic mean, or the minimum; ``details`` holds all three. Each part is first
+    clipped to 0..1. A part that failed permanently or was skipped is left out and never counts as 0; label,
+    explanation, details and fingerprint say so. If a part may succeed later, the whole score waits for it. With the
+    default options it sends three judge requests and shares one embedding request.
 
-    Source: the three parts are those of Es et al. 2023, arXiv 2309.15217; weights and letters are a convention.
+    Source: the parts are those of Es et al. 2023, arXiv 2309.15217; weights and grades are a convention.
     """
 
     name = "answer_quality"
@@ -70,22 +76,22 @@ class AnswerQuality:
         scorers: Mapping[str, Scorer],
         *,
         relevancy: str = "answer_relevancy",
-        aggregate: Aggregate = "weighted",
-        missing: Missing = "renormalise",
+        aggregate: QualityAggregate = "weighted",
+        missing: MissingPolicy = "renormalize",
     ) -> None:
-        """Put together ``scorers``, by name: ``context_relevance``, ``faithfulness``, and the one named ``relevancy``.
+        """Combine three of the ``scorers``: ``context_relevance``, ``faithfulness``, and the one named ``relevancy``.
 
-        With ``missing="fail"`` there is no value unless every part has one.
+        With ``missing="fail"``, there is no value unless every part has one.
 
         Raises:
-            ValueError: an option is none of those there are, or a scorer is not there.
+            ValueError: an option is invalid, or a scorer is missing.
         """
-        if aggregate not in get_args(Aggregate):
-            raise ValueError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, not {aggregate!r}")
-        self.weights = {**WEIGHTS, checked_relevancy(relevancy): RELEVANCY_WEIGHT}
-        self._parts = Parts(scorers, self.weights, missing)
+        if aggregate not in get_args(QualityAggregate):
+            raise ValueError(f"aggregate must be one of {', '.join(get_args(QualityAggregate))}, not {aggregate!r}")
+        self.weights = {**WEIGHTS, validate_relevancy(relevancy): RELEVANCY_WEIGHT}
+        self._parts = CompositeParts(scorers, self.weights, missing)
         self.scorers = self._parts.scorers
-        self.aggregate: Aggregate = aggregate
+        self.aggregate: QualityAggregate = aggregate
 
     def __repr__(self) -> str:
         return (
@@ -94,55 +100,49 @@ class AnswerQuality:
 
     @property
     def fingerprint(self) -> str:
-        """Of version, weights, aggregate, and the fingerprints of all parts as configured."""
-        return self._fingerprint_of(self._parts.fingerprints)
+        """Fingerprint of version, weights, aggregate, and the parts as configured."""
+        return self._fingerprint_for(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds all three figures, and each part with value, weight and reason.
+        """Score an exchange; ``details`` holds all three aggregates, and each part with value, weight and reason.
 
         Raises:
-            ScoringError: all parts are missing, one is that may not be, or one may still get its value: with the
-                reason of the first such part.
+            ScoringError: no part has a value, a part is missing with ``missing="fail"``, or a part may succeed later.
+                Carries the reason of the first such part.
         """
-        return self._scored(await self._parts.run(exchange))
-
-    def _scored(self, parts: Sequence[Part]) -> Score:
-        figures, missing = _figures(parts), missing_of(parts)
-        value = figures[self.aggregate]
+        parts = await self._parts.score_parts(exchange)
+        values = [part.value for part in parts if part.value is not None]
+        aggregates = {
+            "weighted": weighted_mean(parts),  # first, because it raises without any value
+            "harmonic": harmonic_mean(values) if values else 0.0,
+            "minimum": min(values, default=0.0),
+        }
+        value, missing = aggregates[self.aggregate], missing_parts(parts)
+        present = [f"{part.name} {part.value:.2f}" for part in parts if part.value is not None]
+        absent = [f"{part.name} ({part.score.reason})" for part in missing]
+        without = f"; without {', '.join(absent)}" if absent else ""
         return Score(
             scorer=self.name,
-            fingerprint=self._fingerprint_of(fingerprints_of(parts)),
+            fingerprint=self._fingerprint_for(part_fingerprints(parts)),
             value=value,
             label=f"{grade(value)} (incomplete)" if missing else grade(value),
-            explanation=_explain(parts, missing),
+            explanation=f"{', '.join(present)}{without}.",
             details={
-                **figures,
+                **aggregates,
                 "grade": grade(value),
                 "parts": {part.name: part.details() for part in parts},
                 "missing": [part.name for part in missing],
             },
-            **expenses(parts),
+            **combined_usage(parts),
         )
 
-    def _fingerprint_of(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint of a score from parts of these fingerprints; None for one that is missing."""
+    def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
+        """Return the fingerprint for parts with these fingerprints; None for missing parts."""
         parameters = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 
 
-def _figures(parts: Sequence[Part]) -> dict[str, float]:
-    """Return all three figures of the parts that are there.
-
-    Raises:
-        ScoringError: none is.
-    """
-    weighted = weighted_mean(parts)
-    values = [part.value for part in parts if part.value is not None]
-    return {"weighted": weighted, "harmonic": harmonic_mean(values), "minimum": min(values)}
-
-
-def _explain(parts: Sequence[Part], missing: Sequence[Part]) -> str:
-    present = [f"{part.name} {part.value:.2f}" for part in parts if part.value is not None]
-    absent = [f"{part.name} ({part.score.reason})" for part in missing]
-    without = f"; without {', '.join(absent)}" if absent else ""
-    return f"{', '.join(present)}{without}."
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings, with the parts that it needs."""
+    relevancy = validate_relevancy(options.get("relevancy", "answer_relevancy"))
+    return AnswerQuality({name: models.get_scorer(name) for name in (*WEIGHTS, relevancy)}, **options)

@@ -1,61 +1,53 @@
-"""Does the answer answer the question? A judge writes the questions that it would answer; how near is the one asked?"""
+"""Relevancy by generated questions: a judge writes the questions that the answer would answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score, band
-from germane.scorers.base.protocols import Embedder, Judge
+from germane.score import NONCOMMITTAL, Score, UnscoredReason, band_of
+from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
 from germane.scorers.base.text import shorten
-from germane.scorers.base.vectors import mean_pairwise
-from germane.scorers.judge.embedding_batcher import Batcher
-from germane.scorers.prompting.inputs import ANSWER_LIMIT, Material, material_of
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.question_generator import Form, QuestionWriter, Written, way_for
-from germane.scorers.prompting.question_similarity import PROMPT, embedded, judged
+from germane.scorers.base.vectors import mean_pairwise_cosine
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.prompting.inputs import MAX_ANSWER_BYTES, PromptInputs, build_prompt_inputs
+from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.question_generator import (
+    GeneratedQuestions,
+    PromptStyle,
+    QuestionGenerator,
+    generation_method,
+)
+from germane.scorers.prompting.question_similarity import PROMPT, embed_with_question, judge_similarities
 from germane.scorers.prompting.template import Prompt
-from germane.scorers.refusals.rules import NONCOMMITTAL, RULES, find_noncommittal
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
+from germane.settings import LOCAL
 
-Similarity = Literal["embedding", "judge"]
-
-MOST_QUESTIONS = 10
-CUTS = (
+MAX_QUESTIONS = 10
+MEANINGS = (
     (0.8, "The answer addresses the question directly"),
     (0.6, "The answer addresses the question partially"),
     (0.4, "The answer misses key aspects of the question"),
     (-1.0, "The answer does not address the question"),
 )
-"""Least mean similarity and what it is said to mean, best first."""
+"""Minimum mean similarity and its meaning, best first."""
+
+SimilarityMethod = Literal["embedding", "judge"]
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """How near each usable question is to the one asked."""
+class AnswerRelevancy(JudgeScorer):
+    """Mean similarity between the question and N questions that a judge generates from the answer alone.
 
-    similarities: Sequence[float]
-    diversity: float | None = None
-    """Mean cosine of the written questions to one another; None without vectors, or of one question."""
-
-    @property
-    def mean(self) -> float:
-        return sum(self.similarities) / len(self.similarities)
-
-
-class AnswerRelevancy(Judged):
-    """Mean similarity to the question asked of N questions that a judge wrote from the answer alone.
-
-    With ``similarity="embedding"`` the similarity is the cosine of two vectors, so that the value lies from -1 to 1, in
-    practice from about 0 for another topic to 1. With ``"judge"`` the judge rates each written question as 1
+    With ``similarity="embedding"``, the similarity is the cosine of two vectors. The value lies from -1 to 1, in
+    practice from about 0 for another topic to 1. With ``"judge"``, the judge rates each generated question as 1
     (identical), .75, .5, .25 or 0; the value lies from 0 to 1 and no embedder is needed.
 
-    It says whether the answer addresses the question, not whether it is true or complete. An answer that does not
-    commit itself ("I don't know", a question back) is found by rules, before any judge is asked, and gets 0 and the
-    label ``noncommittal``. One judge request per exchange, two with ``"judge"``; one more where something is missing.
+    The score says whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
+    ("I don't know", a counter-question) are found by rules without a judge request, and get 0 and the label
+    ``noncommittal``. Sends one judge request per exchange, two with ``"judge"``, and one more if questions are missing.
 
     Source: Es et al. 2023, arXiv 2309.15217, section 3.
     """
@@ -69,145 +61,176 @@ class AnswerRelevancy(Judged):
         judge: Judge,
         embedder: Embedder | None = None,
         *,
-        questions: int = 3,
-        form: Form = "instructions",
-        similarity: Similarity = "embedding",
-        noncommittal_votes: bool = False,
-        remove_copies: bool = True,
+        generated_questions: int = 3,
+        prompt_style: PromptStyle = "instructions",
+        similarity: SimilarityMethod = "embedding",
+        judge_detects_refusals: bool = False,
+        remove_question_echo: bool = True,
     ) -> None:
-        """Ask for ``questions`` questions, 1 to 10.
+        """Configure the scorer.
 
         Args:
-            judge: Who writes the questions.
-            embedder: Needed for ``similarity="embedding"``.
-            questions: How many; the value is the mean over those that can be used.
-            form: ``few_shot`` for the smallest models, which take examples and no instructions.
-            similarity: Who compares the questions: ``embedding`` or ``judge``.
-            noncommittal_votes: The judge says, too, whether the answer is noncommittal; a strict majority of its votes
-                makes the score 0. Costs a longer prompt, and small judges vote wrongly.
-            remove_copies: Cut copies of the question out of the answer first.
+            judge: Generates the questions.
+            embedder: Required with ``similarity="embedding"``.
+            generated_questions: Number of questions to generate, 1 to 10. The value is the mean over the usable ones.
+            prompt_style: ``few_shot`` suits the smallest models, which follow examples but not instructions.
+            similarity: Compare the questions by ``embedding`` or by the ``judge``.
+            judge_detects_refusals: The judge also votes on whether the answer is noncommittal; a strict majority makes
+                the score 0. The prompt is longer, and small judges vote wrongly.
+            remove_question_echo: Remove repetitions of the question from the answer first.
 
         Raises:
-            ValueError: an argument has a value that it cannot have.
+            ValueError: an argument is invalid.
         """
-        if not 1 <= questions <= MOST_QUESTIONS:
-            raise ValueError(f"questions must be from 1 to {MOST_QUESTIONS}, not {questions}")
-        if form not in ("instructions", "few_shot"):
-            raise ValueError(f"form must be 'instructions' or 'few_shot', not {form!r}")
+        if not 1 <= generated_questions <= MAX_QUESTIONS:
+            raise ValueError(f"generated_questions must be from 1 to {MAX_QUESTIONS}, not {generated_questions}")
+        if prompt_style not in ("instructions", "few_shot"):
+            raise ValueError(f"prompt_style must be 'instructions' or 'few_shot', not {prompt_style!r}")
         if similarity not in ("embedding", "judge"):
             raise ValueError(f"similarity must be 'embedding' or 'judge', not {similarity!r}")
         if similarity == "embedding" and embedder is None:
             raise ValueError("similarity 'embedding' needs an embedder")
-        self._batcher = _batched(embedder) if embedder is not None and similarity == "embedding" else None
+        self._batcher = None
+        if embedder is not None and similarity == "embedding":
+            self._batcher = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
         super().__init__(judge, self._batcher)
-        self.questions = questions
-        self.form = form
+        self.generated_questions = generated_questions
+        self.prompt_style = prompt_style
         self.similarity = similarity
-        self.noncommittal_votes = noncommittal_votes
-        self.remove_copies = remove_copies
+        self.judge_detects_refusals = judge_detects_refusals
+        self.remove_question_echo = remove_question_echo
         self.range = (-1.0, 1.0) if similarity == "embedding" else (0.0, 1.0)
-        self._writer = QuestionWriter(judge, way_for(form, votes=noncommittal_votes), questions)
+        method = generation_method(prompt_style, votes=judge_detects_refusals)
+        self._generator = QuestionGenerator(judge, method, generated_questions)
 
     def __repr__(self) -> str:
-        return f"AnswerRelevancy({self.judge!r}, questions={self.questions}, form={self.form!r})"
+        return (
+            f"AnswerRelevancy({self.judge!r}, generated_questions={self.generated_questions}, "
+            f"prompt_style={self.prompt_style!r})"
+        )
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return those for writing questions, and the one for comparing them if the judge does."""
-        return (*self._writer.prompts(), PROMPT) if self.similarity == "judge" else self._writer.prompts()
+        """Return the prompts for generating questions, and for comparing them if the judge does."""
+        return (*self._generator.prompts(), PROMPT) if self.similarity == "judge" else self._generator.prompts()
 
     def parameters(self) -> Mapping[str, object]:
-        """Return N, the rules and all options."""
+        """Return the number of questions, the rules and all options."""
         return {
-            **self._writer.way.parameters(),
-            "questions": self.questions,
-            "form": self.form,
+            **self._generator.method.parameters(),
+            "questions": self.generated_questions,
+            "form": self.prompt_style,
             "similarity": self.similarity,
-            "noncommittal": RULES,
-            "noncommittal_votes": self.noncommittal_votes,
-            "remove_copies": self.remove_copies,
+            "noncommittal": REFUSAL_RULES_HASH,
+            "noncommittal_votes": self.judge_detects_refusals,
+            "remove_copies": self.remove_question_echo,
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds every question with its similarity, and how many were asked for.
+        """Score an exchange; ``details`` holds every question with its similarity.
 
         Raises:
             ScoringError: the judge or the embedder failed, or no reply held a usable question.
         """
-        material = self._material(exchange, ANSWER_LIMIT)
-        if material.only_copies:
-            return await self._without_judge("The answer only repeats the question.", band(0.0), material.details())
-        found = find_noncommittal(material.answer)
-        if found is not None:
-            why = f"The answer does not commit itself: {found.rule}."
-            return await self._without_judge(why, NONCOMMITTAL, {**material.details(), "noncommittal": found.details()})
-        limit = self._writer.way.limit
-        return await self._judged(material if limit == ANSWER_LIMIT else self._material(exchange, limit))
+        inputs = self._inputs(exchange, MAX_ANSWER_BYTES)
+        if inputs.is_only_question_echo:
+            return await self._score_without_judge(ONLY_QUESTION_ECHO, band_of(0.0), inputs.details())
+        match = find_noncommittal(inputs.answer)
+        if match is not None:
+            explanation = f"The answer is noncommittal: {match.rule}."
+            details = {**inputs.details(), "noncommittal": match.details()}
+            return await self._score_without_judge(explanation, NONCOMMITTAL, details)
+        limit = self._generator.method.max_answer_bytes
+        return await self._score_with_judge(inputs if limit == MAX_ANSWER_BYTES else self._inputs(exchange, limit))
 
-    def _material(self, exchange: Exchange, limit: int) -> Material:
-        return material_of(exchange, remove_copies=self.remove_copies, answer_limit=limit, contexts=False)
-
-    async def _judged(self, material: Material) -> Score:
-        inquiry = Inquiry(self.judge)
-        written = await self._writer.write(inquiry, material.answer)
-        if self.noncommittal_votes and written.noncommittal:
-            details = {**self._details(written, None), **material.details()}
-            explanation = "The judge holds the answer for noncommittal."
-            return self._made(0.0, inquiry, written, label=NONCOMMITTAL, explanation=explanation, details=details)
-        if not written.usable:
-            raise ScoringError(
-                Reason.NO_USABLE_QUESTION, f"of {len(written.questions)} texts none is a usable question"
-            )
-        compared = await self._compare(inquiry, material.question, [question.text for question in written.usable])
-        return self._made(
-            compared.mean,
-            inquiry,
-            written,
-            explanation=_explanation(written, compared),
-            details={**self._details(written, compared), **material.details()},
+    def _inputs(self, exchange: Exchange, max_answer_bytes: int) -> PromptInputs:
+        return build_prompt_inputs(
+            exchange,
+            remove_echo=self.remove_question_echo,
+            max_answer_bytes=max_answer_bytes,
+            include_contexts=False,
         )
 
-    async def _compare(self, inquiry: Inquiry, question: str, written: Sequence[str]) -> _Compared:
+    async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
+        """Return 0 with the fingerprint of a judged score, because trends count both."""
+        request_kind = await self._generator.request_kind()  # first: it may identify the judge, too
+        fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
+        return await self.build_score_without_request(
+            0.0, fingerprint=fingerprint, label=label, explanation=explanation, details=details
+        )
+
+    async def _score_with_judge(self, inputs: PromptInputs) -> Score:
+        session = JudgeSession(self.judge)
+        generated = await self._generator.generate(session, inputs.answer)
+        if self.judge_detects_refusals and generated.noncommittal:
+            return self.build_score(
+                0.0,
+                session,
+                fingerprint=self.fingerprint_for(session.model, asked=generated.request_kind),
+                label=NONCOMMITTAL,
+                explanation="The judge considers the answer noncommittal.",
+                details={**self._details(generated, []), **inputs.details()},
+            )
+        questions = [question.text for question in generated.usable]
+        if not questions:
+            raise ScoringError(
+                UnscoredReason.NO_USABLE_QUESTION, f"none of {len(generated.questions)} texts is a usable question"
+            )
+        diversity = None
         if self._batcher is None:
-            return _Compared(await judged(inquiry, question, written))
-        rows = await embedded(self._batcher, question, written)
-        return _Compared((rows[1:] @ rows[0]).tolist(), mean_pairwise(rows[1:]))
+            similarities = await judge_similarities(session, inputs.question, questions)
+        else:
+            rows = await embed_with_question(self._batcher, inputs.question, questions)
+            similarities = (rows[1:] @ rows[0]).tolist()
+            diversity = mean_pairwise_cosine(rows[1:])
+        mean = sum(similarities) / len(similarities)
+        return self.build_score(
+            mean,
+            session,
+            fingerprint=self.fingerprint_for(session.model, asked=generated.request_kind),
+            explanation=_explain(mean, similarities, questions),
+            details={**self._details(generated, similarities, diversity), **inputs.details()},
+        )
 
-    def _made(self, value: float, inquiry: Inquiry, written: Written, **parts: Any) -> Score:
-        return self.scored(value, inquiry, fingerprint=self.fingerprint_by(inquiry.model, asked=written.asked), **parts)
-
-    async def _without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
-        """Return 0, of the same fingerprint as if the judge had been asked: trends count both together."""
-        asked = await self._writer.asked()
-        fingerprint = self.fingerprint_by(await self.judge.identify(), asked=asked)
-        return await self.unasked(0.0, fingerprint=fingerprint, label=label, explanation=explanation, details=details)
-
-    def _details(self, written: Written, compared: _Compared | None) -> dict[str, Any]:
-        similarities = iter(compared.similarities if compared else ())
+    def _details(
+        self, generated: GeneratedQuestions, similarities: Sequence[float], diversity: float | None = None
+    ) -> dict[str, Any]:
+        remaining = iter(similarities)
         return {
             "questions": [
                 {
                     "text": shorten(question.text, 500),
-                    "similarity": next(similarities, None) if question.is_usable else None,
+                    "similarity": next(remaining, None) if question.is_usable else None,
                     "noncommittal": question.noncommittal,
                 }
-                for question in written.questions
+                for question in generated.questions
             ],
-            "requested": self.questions,
-            "usable": len(written.usable),
-            "diversity": compared.diversity if compared else None,
-            "asked": written.asked,
+            "requested": self.generated_questions,
+            "usable": len(generated.usable),
+            "diversity": diversity,
+            "asked": generated.request_kind,
             "similarity": self.similarity,
         }
 
 
-def _batched(embedder: Embedder) -> Batcher:
-    return embedder if isinstance(embedder, Batcher) else Batcher(embedder)
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    settings = models.settings
+    arguments: dict[str, Any] = {
+        "generated_questions": settings.generated_questions,
+        "prompt_style": "few_shot" if settings.judge == LOCAL else "instructions",
+        "judge_detects_refusals": settings.judge_detects_refusals,
+        **options,
+    }
+    needs_embedder = arguments.get("similarity", "embedding") == "embedding"
+    return AnswerRelevancy(models.judge, models.embedder if needs_embedder else None, **arguments)
 
 
-def _explanation(written: Written, compared: _Compared) -> str:
-    """Return what the mean is said to mean, with the nearest and the farthest written question."""
-    meaning = next(meaning for edge, meaning in CUTS if compared.mean >= edge or edge == CUTS[-1][0])
-    pairs = sorted(zip(compared.similarities, (question.text for question in written.usable), strict=True))
-    (least, farthest), (most, nearest) = pairs[0], pairs[-1]
-    told = f'{meaning}. Nearest written question: "{shorten(nearest, 80)}" ({most:.2f})'
-    return f'{told}; farthest: "{shorten(farthest, 80)}" ({least:.2f}).' if farthest != nearest else f"{told}."
+def _explain(mean: float, similarities: Sequence[float], questions: Sequence[str]) -> str:
+    """Return the meaning of the mean, with the most and least similar generated question."""
+    meaning = next(meaning for limit, meaning in MEANINGS if mean >= limit or limit == MEANINGS[-1][0])
+    pairs = sorted(zip(similarities, questions, strict=True))
+    (lowest, farthest), (highest, nearest) = pairs[0], pairs[-1]
+    explanation = f'{meaning}. Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'
+    if farthest == nearest:
+        return f"{explanation}."
+    return f'{explanation}; least similar: "{shorten(farthest, 80)}" ({lowest:.2f}).'

@@ -1,16 +1,24 @@
-"""One figure out of four views of relevancy."""
+"""Relevancy combined from four methods."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band
+from germane.score import Score, band_of
+from germane.scorers.base.composite import (
+    CompositeParts,
+    MissingPolicy,
+    combined_usage,
+    missing_parts,
+    part_fingerprints,
+    weighted_mean,
+)
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Scorer
-from germane.scorers.metrics.composite import Missing, Part, Parts, expenses, fingerprints_of, missing_of, weighted_mean
+from germane.scorers.base.protocols import Scorer, ScorerModels
 
 VERSION = "1"
 WEIGHTS: Mapping[str, float] = {
@@ -19,45 +27,40 @@ WEIGHTS: Mapping[str, float] = {
     "question_coverage": 0.25,
     "intent_match": 0.20,
 }
-"""Of the reverse questions, the direct rating, the coverage and the intent."""
 
 
-def checked_weights(weights: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return the weights over 0, in the order of :data:`WEIGHTS`; these where none are given.
+def validate_weights(weights: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return the positive weights in the order of :data:`WEIGHTS`, which are the default.
 
     Raises:
-        TypeError: they are no mapping of names to numbers.
-        ValueError: a name is none of the parts', a weight is negative or not finite, or all are 0.
+        TypeError: the weights do not map names to numbers.
+        ValueError: a name is unknown, a weight is negative or not finite, or all weights are 0.
     """
     weights = WEIGHTS if weights is None else weights
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must map names of parts to numbers, not be {weights!r:.80}")
     if unknown := [str(name) for name in weights if name not in WEIGHTS]:
-        raise ValueError(f"weights: there is no part {', '.join(unknown)}; there are {', '.join(WEIGHTS)}")
+        raise ValueError(f"weights: unknown part {', '.join(unknown)}; the parts are {', '.join(WEIGHTS)}")
     for name, weight in weights.items():
-        _check(name, weight)
-    found = {name: float(weights[name]) for name in WEIGHTS if weights.get(name)}
-    if not found:
+        if not isinstance(weight, Real) or isinstance(weight, bool):
+            raise TypeError(f"weights: {name} = {weight!r:.80} is not a number")
+        if not math.isfinite(weight) or weight < 0:
+            raise ValueError(f"weights: {name} = {weight} must be 0 or more")
+    positive = {name: float(weights[name]) for name in WEIGHTS if weights.get(name)}
+    if not positive:
         raise ValueError("weights: at least one must be greater than 0")
-    return found
-
-
-def _check(name: str, weight: object) -> None:
-    if not isinstance(weight, Real) or isinstance(weight, bool):
-        raise TypeError(f"weights: {name} = {weight!r:.80} is not a number")
-    if not math.isfinite(weight) or weight < 0:
-        raise ValueError(f"weights: {name} = {weight} must be 0 or more")
+    return positive
 
 
 class CombinedRelevancy:
-    """Weighted mean of reverse questions .30, direct rating .25, coverage .25 and intent .20, from 0 to 1.
+    """Weighted mean of four scorers, from 0 to 1: see :data:`WEIGHTS`.
 
-    Each part is first clipped to 0..1: ``answer_relevancy`` is a cosine. Parts are asked side by side, each as often
-    as it asks for itself. A part that failed for good is left out and the weights of the rest are renormalised, which
-    label, explanation, details and fingerprint tell; a part that may still get its value is waited for. With the
-    default options four requests to the judge, fewer where parts share one, and a share of one to the embedder.
+    Each part is first clipped to 0..1, because ``answer_relevancy`` is a cosine. The parts run concurrently. A part
+    that failed permanently is left out and the remaining weights are renormalized; label, explanation, details and
+    fingerprint say so. If a part may succeed later, the whole score waits for it. With the default options it sends
+    four judge requests, fewer if parts share one, and shares one embedding request.
 
-    Source: the form is ours, the weights are a convention.
+    Source: ours; the weights are a convention.
     """
 
     name = "combined_relevancy"
@@ -69,17 +72,17 @@ class CombinedRelevancy:
         scorers: Mapping[str, Scorer],
         *,
         weights: Mapping[str, float] | None = None,
-        missing: Missing = "renormalise",
+        missing: MissingPolicy = "renormalize",
     ) -> None:
-        """Put together ``scorers``, by name. A part that ``weights`` leaves out or gives 0 is not asked.
+        """Combine ``scorers``, given by name. A part without a weight, or with a weight of 0, does not run.
 
-        With ``missing="fail"`` there is no value unless every part has one.
+        With ``missing="fail"``, there is no value unless every part has one.
 
         Raises:
-            TypeError, ValueError: see :func:`checked_weights`; or a scorer for one of them is not there.
+            TypeError, ValueError: see :func:`validate_weights`; or a part has no scorer.
         """
-        self.weights = checked_weights(weights)
-        self._parts = Parts(scorers, self.weights, missing)
+        self.weights = validate_weights(weights)
+        self._parts = CompositeParts(scorers, self.weights, missing)
         self.scorers = self._parts.scorers
 
     def __repr__(self) -> str:
@@ -87,47 +90,50 @@ class CombinedRelevancy:
 
     @property
     def fingerprint(self) -> str:
-        """Of version, weights, and the fingerprints of all parts as configured.
+        """Fingerprint of version, weights, and the parts as configured.
 
-        ``missing`` counts for nothing: it decides whether there is a value, not which.
+        ``missing`` is not included, because it determines whether there is a value, not which.
         """
-        return self._fingerprint_of(self._parts.fingerprints)
+        return self._fingerprint_for(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds each part with value, weight and reason, and which are ``missing``.
+        """Score an exchange; ``details`` holds each part with value, weight and reason, and which are ``missing``.
 
         Raises:
-            ScoringError: all parts are missing, one is that may not be, or one may still get its value: with the
-                reason of the first such part.
+            ScoringError: no part has a value, a part is missing with ``missing="fail"``, or a part may succeed later.
+                Carries the reason of the first such part.
         """
-        return self._scored(await self._parts.run(exchange))
-
-    def _scored(self, parts: Sequence[Part]) -> Score:
-        value, missing = weighted_mean(parts), missing_of(parts)
+        parts = await self._parts.score_parts(exchange)
+        value, missing = weighted_mean(parts), missing_parts(parts)
+        total = math.fsum(part.weight for part in parts if part.value is not None)
+        explanation = ", ".join(
+            f"{part.name} {part.value:.2f} (weight {part.weight / total:.2f})"
+            for part in parts
+            if part.value is not None
+        )
+        if missing:
+            absent = ", ".join(f"{part.name} ({part.score.reason})" for part in missing)
+            explanation += f"; without {absent}, the remaining weights are renormalized"
         return Score(
             scorer=self.name,
-            fingerprint=self._fingerprint_of(fingerprints_of(parts)),
+            fingerprint=self._fingerprint_for(part_fingerprints(parts)),
             value=value,
-            label=f"{band(value)} (incomplete)" if missing else band(value),
-            explanation=_explain(parts, missing),
+            label=f"{band_of(value)} (incomplete)" if missing else band_of(value),
+            explanation=f"{explanation}.",
             details={
                 "parts": {part.name: part.details() for part in parts},
                 "missing": [part.name for part in missing],
             },
-            **expenses(parts),
+            **combined_usage(parts),
         )
 
-    def _fingerprint_of(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint of a score from parts of these fingerprints; None for one that is missing."""
+    def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
+        """Return the fingerprint for parts with these fingerprints; None for missing parts."""
         parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 
 
-def _explain(parts: Sequence[Part], missing: Sequence[Part]) -> str:
-    total = math.fsum(part.weight for part in parts if part.value is not None)
-    present = [
-        f"{part.name} {part.value:.2f} (weight {part.weight / total:.2f})" for part in parts if part.value is not None
-    ]
-    absent = [f"{part.name} ({part.score.reason})" for part in missing]
-    without = f"; without {', '.join(absent)}, the weights of the rest are renormalised" if absent else ""
-    return f"{', '.join(present)}{without}."
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings, with the parts that have a weight."""
+    parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"))}
+    return CombinedRelevancy(parts, **options)

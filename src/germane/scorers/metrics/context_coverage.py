@@ -1,31 +1,33 @@
-"""How many of the answer's words stand in the contexts? No model, no request."""
+"""Share of the answer's words that occur in the contexts, without any model."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score, band
+from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.text import clean, shorten, words
+from germane.scorers.base.protocols import Scorer, ScorerModels
+from germane.scorers.base.text import shorten, split_words, strip_control_characters
 
 VERSION = "1"
-SHOWN = 20
-"""Words that were not found and are kept for whoever looks."""
-AT_ONCE = 50_000
-"""Characters that are looked at on the event loop; more take a thread, or all else would wait for them."""
+MAX_WORDS_SHOWN = 20
+"""Number of missing words that are kept in the details."""
+MAX_INLINE_CHARACTERS = 50_000
+"""Longer texts are processed in a thread, so that they do not block the event loop."""
 
 
 class ContextCoverage:
-    """Share of the answer's distinct words that stand in the contexts, from 0 to 1.
+    """Share of the answer's distinct words that occur in the contexts, from 0 to 1.
 
-    It costs nothing, works in every language, and is hard to beat where faithfulness is measured. It does not
-    understand: a contradiction made of the contexts' own words scores high, a true paraphrase low, and an answer that
-    does not commit itself is scored like any other.
+    It is free, works in every language, and is hard to beat for measuring faithfulness. It does not understand the
+    text: a contradiction in the words of the contexts scores high, a correct paraphrase scores low, and a noncommittal
+    answer is scored like any other.
 
-    Source: the form is ours.
+    Source: ours.
     """
 
     name = "context_coverage"
@@ -37,38 +39,43 @@ class ContextCoverage:
 
     @property
     def fingerprint(self) -> str:
-        """Of its version: there is nothing to configure."""
+        """Fingerprint of the version; the scorer has no options."""
         return fingerprint(scorer=self.name, version=VERSION, parameters={})
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` tells how many words were found, and some that were not.
+        """Score an exchange; ``details`` holds the numbers of words, and some missing words.
 
         Raises:
-            ScoringError: ``missing_input``; there is no word in the answer.
+            ScoringError: ``missing_input``; the answer has no words.
         """
         answer, contexts = exchange.answer or "", [context.text for context in exchange.contexts]
-        if len(answer) + sum(map(len, contexts)) <= AT_ONCE:
-            wanted, absent = _looked_up(answer, contexts)
+        if len(answer) + sum(map(len, contexts)) <= MAX_INLINE_CHARACTERS:
+            total, missing = _compare_words(answer, contexts)
         else:
-            wanted, absent = await asyncio.to_thread(_looked_up, answer, contexts)
-        if not wanted:
-            raise ScoringError(Reason.MISSING_INPUT, "there is no word in the answer")
-        value = (wanted - len(absent)) / wanted
+            total, missing = await asyncio.to_thread(_compare_words, answer, contexts)
+        if not total:
+            raise ScoringError(UnscoredReason.MISSING_INPUT, "the answer has no words")
+        value = (total - len(missing)) / total
         return Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
             value=value,
-            label=band(value),
+            label=band_of(value),
             details={
-                "words": wanted,
-                "found": wanted - len(absent),
-                "not_found": [shorten(word, 50) for word in absent[:SHOWN]],
+                "words": total,
+                "found": total - len(missing),
+                "not_found": [shorten(word, 50) for word in missing[:MAX_WORDS_SHOWN]],
             },
         )
 
 
-def _looked_up(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
-    """Return how many words the answer has, and those that stand in no context."""
-    wanted = dict.fromkeys(words(clean(answer)))
-    there = {word for context in contexts for word in words(clean(context))}
-    return len(wanted), [word for word in wanted if word not in there]
+def build(_models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return ContextCoverage(**options)
+
+
+def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
+    """Return the number of distinct words in the answer, and those that occur in no context."""
+    answer_words = dict.fromkeys(split_words(strip_control_characters(answer)))
+    context_words = {word for context in contexts for word in split_words(strip_control_characters(context))}
+    return len(answer_words), [word for word in answer_words if word not in context_words]

@@ -1,4 +1,4 @@
-"""How relevant is what was retrieved to the question? A judge rates each chunk, all of them in one request."""
+"""Relevance of the retrieved contexts to the question: a judge rates all contexts in one request."""
 
 from __future__ import annotations
 
@@ -7,43 +7,47 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from germane.exchange import Exchange
-from germane.score import LOW, Score
-from germane.scorers.base.json_reply import as_list, as_number
-from germane.scorers.base.protocols import Embedder, Judge
-from germane.scorers.judge.embedding_batcher import Batcher
+from germane.score import LOW_SCORE, Score
+from germane.scorers.base.json_reply import parse_list, parse_number
+from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
-    MOST_CHUNKS,
-    Aggregate,
-    checked_aggregate,
-    cut_details,
-    fenced,
-    means,
-    with_first_contexts,
+    MAX_CONTEXTS,
+    ContextAggregate,
+    aggregate_both,
+    delimited_blocks,
+    limit_contexts,
+    validate_aggregate,
 )
-from germane.scorers.prompting.inputs import CONTEXTS_LIMIT, QUESTION_LIMIT, Material, material_of
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.question_similarity import EMBEDDED_LIMIT, embedded
-from germane.scorers.prompting.rating import GREATEST, LEAST, TOP_TOKENS, Rater, Rating, expected_ratings
-from germane.scorers.prompting.template import Prompt, fence_for, read_prompt
+from germane.scorers.prompting.inputs import (
+    MAX_CONTEXTS_BYTES,
+    MAX_QUESTION_BYTES,
+    PromptInputs,
+    build_prompt_inputs,
+)
+from germane.scorers.prompting.judge_scorer import JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
+from germane.scorers.prompting.rating import MAX_RATING, MIN_RATING, TOP_TOKENS, Rater, Rating, expected_ratings
+from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
 
-Reading = Literal["expected", "parsed", "list expected", "list parsed"]
-"""How ratings were read: the one of a single chunk or a list, as expected values or as they were written."""
+SINGLE_PROMPT, LIST_PROMPT = load_prompt("context_rating"), load_prompt("context_ratings")
 
-ONE, MANY = read_prompt("context_rating"), read_prompt("context_ratings")
+RatingSource = Literal["expected", "parsed", "list expected", "list parsed"]
+"""A single context's rating or a list of ratings, as expected values or as the judge wrote them."""
 
 
-class ContextRelevance(Judged):
-    """Mean of a judge's ratings of the chunks, from 0 to 1, weighted by their position: .9 ** position.
+class ContextRelevance(JudgeScorer):
+    """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1; the weights are .9 ** position.
 
-    The judge rates each chunk from 1 (states nothing of the answer) to 5 (all of it), brought to 0..1 as
-    (rating - 1) / 4: one request for all chunks of an exchange. Where the server returns logprobs, each rating is the
-    expected value over the digits in its place, which is finer than the digit that the judge writes. A single chunk is
-    then rated in one token. How the ratings were read is part of the fingerprint.
+    The judge rates each context from 1 (states nothing of the answer) to 5 (states all of it), scaled to 0..1 as
+    (rating - 1) / 4, with one request for all contexts of an exchange. If the server returns logprobs, each rating is
+    the expected value over the digits at its position, which is finer than the digit that the judge writes; a single
+    context is then rated with one token. The source of the ratings is part of the fingerprint.
 
-    With an embedder each rating is multiplied by the cosine of chunk and question: values are lower, and lie on a scale
-    of their own. An answer is not needed, and not looked at. It does not see what was not retrieved.
+    With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and have a
+    scale of their own. The answer is neither needed nor used. The score does not see what was not retrieved.
 
     Sources: Es et al. 2023, arXiv 2309.15217; the expected value is that of Liu et al. 2023, arXiv 2303.16634.
     """
@@ -57,26 +61,28 @@ class ContextRelevance(Judged):
         judge: Judge,
         embedder: Embedder | None = None,
         *,
-        aggregate: Aggregate = "position_weighted",
+        aggregate: ContextAggregate = "position_weighted",
         logprobs: bool = True,
     ) -> None:
-        """Rate chunks.
+        """Configure the scorer.
 
         Args:
-            judge: Who rates.
-            embedder: With one, the score of a chunk is its rating times max(cosine(question, chunk), 0).
-            aggregate: Which mean is the value: weighted by position, or the plain ``mean``. Both are in the details.
-            logprobs: Ask for the likelihood of tokens. Without, there are only lists, of the digits that the judge
-                writes: one reading for all.
+            judge: Rates the contexts.
+            embedder: If given, a context's score is its rating times max(cosine(question, context), 0).
+            aggregate: The mean that is the value: ``position_weighted``, or the unweighted ``mean``. ``details`` holds
+                both.
+            logprobs: Request token probabilities. Without them, all ratings are the digits that the judge writes.
         """
-        self._batcher = embedder if isinstance(embedder, Batcher) or embedder is None else Batcher(embedder)
+        self._batcher = (
+            embedder if isinstance(embedder, EmbeddingBatcher) or embedder is None else EmbeddingBatcher(embedder)
+        )
         super().__init__(judge, self._batcher)
-        self.aggregate = checked_aggregate(aggregate)
-        self.rater = Rater(judge, ONE, logprobs=logprobs)
+        self.aggregate = validate_aggregate(aggregate)
+        self.rater = Rater(judge, SINGLE_PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt for one chunk and the one for several."""
-        return (ONE, MANY)
+        """Return the prompts for one context and for several."""
+        return (SINGLE_PROMPT, LIST_PROMPT)
 
     def parameters(self) -> Mapping[str, object]:
         """Return the options and the limits."""
@@ -84,73 +90,78 @@ class ContextRelevance(Judged):
             **self.rater.parameters(),
             "aggregate": self.aggregate,
             "decay": DECAY,
-            "limits": [QUESTION_LIMIT, CONTEXTS_LIMIT, MOST_CHUNKS],
-            "embedded_limit": EMBEDDED_LIMIT if self._batcher else None,
+            "limits": [MAX_QUESTION_BYTES, MAX_CONTEXTS_BYTES, MAX_CONTEXTS],
+            "embedded_limit": MAX_EMBEDDED_BYTES if self._batcher else None,
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds each chunk's score, both means, and how many chunks are ``relevant``.
+        """Score an exchange; ``details`` holds each context's score, both means, and how many are ``relevant``.
 
         Raises:
-            ScoringError: the judge gave no reply, or none that holds a rating for each chunk; or the embedder failed.
+            ScoringError: the judge did not reply or did not rate each context, or the embedder failed.
         """
-        exchange, left_out = with_first_contexts(dataclasses.replace(exchange, answer=None))
-        material = material_of(exchange)
-        inquiry = Inquiry(self.judge)
-        ratings, reading = await self._rate(material, inquiry)
-        chunks = [rating.value for rating in ratings]
-        points = [rating.points for rating in ratings]
-        details: dict[str, object] = {"ratings": points, "reading": reading, **cut_details(material, left_out)}
+        exchange, left_out = limit_contexts(dataclasses.replace(exchange, answer=None))
+        inputs = build_prompt_inputs(exchange)
+        session = JudgeSession(self.judge)
+        ratings, source = await self._rate(inputs, session)
+        details: dict[str, object] = {
+            "ratings": [rating.points for rating in ratings],
+            "reading": source,
+            **inputs.details(left_out),
+        }
+        scores = [rating.value for rating in ratings]
         if self._batcher is not None:
-            rows = await embedded(self._batcher, material.question, material.contexts)
+            rows = await embed_with_question(self._batcher, inputs.question, inputs.contexts)
             cosines = [float(cosine) for cosine in rows[1:] @ rows[0]]
             details["cosines"] = cosines
-            chunks = [chunk * max(cosine, 0.0) for chunk, cosine in zip(chunks, cosines, strict=True)]
-        return self._scored(chunks, inquiry, self.fingerprint_by(inquiry.model, reading=reading), details)
-
-    async def _rate(self, material: Material, inquiry: Inquiry) -> tuple[Sequence[Rating], Reading]:
-        if len(material.contexts) == 1 and await self.rater.rated() == "expected":
-            rating = await self.rater.rate(inquiry, material.values(context=material.contexts[0]))
-            return [rating], rating.rated
-        ratings = await self._rate_all(material, inquiry)
-        finer = expected_ratings(inquiry.replies[-1].tokens, [rating.points for rating in ratings])
-        return (finer, "list expected") if finer else (ratings, "list parsed")
-
-    async def _rate_all(self, material: Material, inquiry: Inquiry) -> list[Rating]:
-        """Return the ratings as the judge wrote them."""
-        count = len(material.contexts)
-        fence = fence_for(material.question, material.history, *material.contexts)
-        values = {
-            "question": material.question,
-            "history": material.history,
-            "contexts": fenced(material.contexts, "context", fence, title="Passage"),
-            "count": str(count),
-            "shape": ", ".join(["..."] * count),
-            "fence": fence,
-        }
-
-        def read(reply: Mapping[str, Any]) -> list[Rating]:
-            items = as_list(reply.get("ratings"), count=count)
-            return [Rating(as_number(item, LEAST, GREATEST), "parsed") for item in items]
-
-        top_tokens = TOP_TOKENS if self.rater.logprobs else 0
-        return await inquiry.ask_json(MANY, values, _schema(count), read, top_tokens=top_tokens)
-
-    def _scored(
-        self, chunks: Sequence[float], inquiry: Inquiry, fingerprint: str, details: Mapping[str, object]
-    ) -> Score:
-        both = means(chunks)
-        relevant = sum(chunk >= LOW for chunk in chunks)
-        return self.scored(
-            both[self.aggregate],
-            inquiry,
-            fingerprint=fingerprint,
-            details={"chunks": list(chunks), "relevant": relevant, **both, **details},
-            explanation=f"{relevant} of {len(chunks)} chunks have {LOW:g} or more.",
+            scores = [score * max(cosine, 0.0) for score, cosine in zip(scores, cosines, strict=True)]
+        means = aggregate_both(scores)
+        relevant = sum(score >= LOW_SCORE for score in scores)
+        return self.build_score(
+            means[self.aggregate],
+            session,
+            fingerprint=self.fingerprint_for(session.model, reading=source),
+            details={"chunks": scores, "relevant": relevant, **means, **details},
+            explanation=f"{relevant} of {len(scores)} contexts score {LOW_SCORE:g} or more.",
         )
 
+    async def _rate(self, inputs: PromptInputs, session: JudgeSession) -> tuple[Sequence[Rating], RatingSource]:
+        count = len(inputs.contexts)
+        if count == 1 and await self.rater.rating_method() == "expected":
+            rating = await self.rater.rate(session, inputs.template_values(context=inputs.contexts[0]))
+            return [rating], rating.method
 
-def _schema(count: int) -> dict[str, Any]:
-    rating = {"type": "integer", "minimum": LEAST, "maximum": GREATEST}
-    properties = {"ratings": {"type": "array", "minItems": count, "maxItems": count, "items": rating}}
-    return {"type": "object", "properties": properties, "required": ["ratings"], "additionalProperties": False}
+        delimiter = delimiter_for(inputs.question, inputs.history, *inputs.contexts)
+        values = {
+            "question": inputs.question,
+            "history": inputs.history,
+            "contexts": delimited_blocks(inputs.contexts, "context", delimiter, title="Passage"),
+            "count": str(count),
+            "shape": ", ".join(["..."] * count),
+            "fence": delimiter,
+        }
+        item = {"type": "integer", "minimum": MIN_RATING, "maximum": MAX_RATING}
+        schema = {
+            "type": "object",
+            "properties": {"ratings": {"type": "array", "minItems": count, "maxItems": count, "items": item}},
+            "required": ["ratings"],
+            "additionalProperties": False,
+        }
+
+        def parse(reply: Mapping[str, Any]) -> list[Rating]:
+            items = parse_list(reply.get("ratings"), count=count)
+            return [Rating(parse_number(item, MIN_RATING, MAX_RATING), "parsed") for item in items]
+
+        top_tokens = TOP_TOKENS if self.rater.logprobs else 0
+        written = await session.ask_json(LIST_PROMPT, values, schema, parse, top_tokens=top_tokens)
+        expected = expected_ratings(session.replies[-1].tokens, [rating.points for rating in written])
+        return (expected, "list expected") if expected else (written, "list parsed")
+
+
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings. The option ``guarded`` multiplies ratings by cosines."""
+    arguments = dict(options)
+    guarded = arguments.pop("guarded", False)
+    if not isinstance(guarded, bool):
+        raise TypeError(f"guarded must be true or false, not {guarded!r}")
+    return ContextRelevance(models.judge, models.embedder if guarded else None, **arguments)

@@ -1,85 +1,96 @@
-"""How near are the retrieved chunks to the question? One cosine each, no judge."""
+"""Cosine similarity of the retrieved contexts to the question, without a judge."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from germane.exchange import Exchange
-from germane.score import Score, band
+from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Embedder
-from germane.scorers.base.text import clean, cut
-from germane.scorers.judge.embedding_batcher import Batcher
+from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
+from germane.scorers.base.text import strip_control_characters, truncate_utf8
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
-    MOST_CHUNKS,
-    Aggregate,
-    Cuts,
-    checked_aggregate,
-    means,
-    with_first_contexts,
+    MAX_CONTEXTS,
+    ContextAggregate,
+    aggregate_both,
+    limit_contexts,
+    truncation,
+    validate_aggregate,
 )
 
 VERSION = "1"
-LIMIT = 8_000
-"""Bytes of one text that go to the embedder."""
+MAX_EMBEDDED_BYTES = 8_000
+"""Limit of one text that is embedded."""
 
 
 class ContextSimilarity:
-    """Cosine similarity of the question to each chunk, averaged in the order of the retriever; from -1 to 1.
+    """Position-weighted mean of the cosine similarities between the question and each context, from -1 to 1.
 
-    It separates topics and costs no judge. It does not see whether a chunk on the topic holds the answer, and its
-    thresholds hold for one embedder only. A retriever that uses the same embedder is measured with its own yardstick.
-    A share of one request to the embedder.
+    It separates topics and needs no judge. It does not see whether a context on the topic holds the answer, and its
+    thresholds hold for one embedder only. If the retriever uses the same embedder, it is measured by its own
+    criterion. Shares one embedding request.
 
-    Source: the form is ours.
+    Source: ours.
     """
 
     name = "context_similarity"
     requires = frozenset({"question", "contexts"})
     range = (-1.0, 1.0)
 
-    def __init__(self, embedder: Embedder | Batcher, *, aggregate: Aggregate = "position_weighted") -> None:
-        """Score by the mean weighted by position, or by the plain ``mean``; the other one stands in the details."""
-        self.embedder = embedder if isinstance(embedder, Batcher) else Batcher(embedder)
-        self.aggregate = checked_aggregate(aggregate)
+    def __init__(
+        self, embedder: Embedder | EmbeddingBatcher, *, aggregate: ContextAggregate = "position_weighted"
+    ) -> None:
+        """Use the position-weighted or the unweighted ``mean`` as the value; ``details`` holds both."""
+        self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+        self.aggregate = validate_aggregate(aggregate)
 
     def __repr__(self) -> str:
         return f"ContextSimilarity({self.embedder.model!r}, aggregate={self.aggregate!r})"
 
     @property
     def fingerprint(self) -> str:
-        """Of version, aggregate, limits and embedder."""
+        """Fingerprint of version, aggregate, limits and embedder."""
         return fingerprint(
             scorer=self.name,
             version=VERSION,
-            parameters={"aggregate": self.aggregate, "decay": DECAY, "most": MOST_CHUNKS, "limit": LIMIT},
+            parameters={
+                "aggregate": self.aggregate,
+                "decay": DECAY,
+                "most": MAX_CONTEXTS,
+                "limit": MAX_EMBEDDED_BYTES,
+            },
             embedder=self.embedder.model,
         )
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds each chunk's similarity, and both means.
+        """Score an exchange; ``details`` holds each context's similarity, and both means.
 
         Raises:
             ScoringError: the embedder failed.
         """
-        exchange, left_out = with_first_contexts(exchange)
-        chunks = [clean(context.text) for context in exchange.contexts]
-        shown = [cut(chunk, LIMIT) for chunk in chunks]
-        rows = await self.embedder.embed([cut(clean(exchange.question or ""), LIMIT), *shown], keep=1)
+        exchange, truncations = limit_contexts(exchange)
+        question = truncate_utf8(strip_control_characters(exchange.question or ""), MAX_EMBEDDED_BYTES)
+        contexts = [strip_control_characters(context.text) for context in exchange.contexts]
+        shown = [truncate_utf8(context, MAX_EMBEDDED_BYTES) for context in contexts]
+        rows = await self.embedder.embed([question, *shown], keep=1)
         similarities = [float(similarity) for similarity in rows[1:] @ rows[0]]
-        both = means(similarities)
-        value = both[self.aggregate]
+        means = aggregate_both(similarities)
+        cut = dict(truncations)
+        for index, (part, whole) in enumerate(zip(shown, contexts, strict=True)):
+            cut |= truncation(f"context {index}", len(part), len(whole))
         return Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
-            value=value,
-            label=band(value),
-            details={"chunks": similarities, **both, **_cut(left_out, chunks, shown)},
+            value=means[self.aggregate],
+            label=band_of(means[self.aggregate]),
+            details={"chunks": similarities, **means, **({"cut": cut} if cut else {})},
             embedder=self.embedder.model,
         )
 
 
-def _cut(left_out: Cuts, chunks: list[str], shown: list[str]) -> dict[str, object]:
-    """Return what the details say of texts that were too many or too long; nothing where all was looked at."""
-    sizes = {f"context {place}": (len(part), len(chunks[place])) for place, part in enumerate(shown)}
-    found = {**left_out, **{name: {"shown": part, "of": of} for name, (part, of) in sizes.items() if part < of}}
-    return {"cut": found} if found else {}
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return ContextSimilarity(models.embedder, **options)

@@ -1,4 +1,4 @@
-"""How well does the answer address the question? A judge rates it, 1 to 5."""
+"""Relevancy by direct rating: a judge rates how well the answer addresses the question, 1 to 5."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band
-from germane.scorers.base.protocols import Judge
-from germane.scorers.prompting.inputs import Material, material_of
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
+from germane.score import NONCOMMITTAL, Score, band_of
+from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.prompting.inputs import PromptInputs, build_prompt_inputs
+from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
 from germane.scorers.prompting.rating import Rater, Rating
-from germane.scorers.prompting.template import Prompt, read_prompt
-from germane.scorers.refusals.rules import NONCOMMITTAL, RULES, Finding, find_noncommittal
+from germane.scorers.prompting.template import Prompt, load_prompt
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
 
-PROMPT = read_prompt("direct_rating")
-ONLY_COPIES = "The answer only repeats the question."
+PROMPT = load_prompt("direct_rating")
 
 
-class DirectRelevancy(Judged):
-    """A judge's rating of the answer, from 1 (not at all) to 5 (fully), brought to 0..1 as (rating - 1) / 4.
+class DirectRelevancy(JudgeScorer):
+    """A judge's rating of the answer from 1 (not at all) to 5 (fully), scaled to 0..1 as (rating - 1) / 4.
 
-    Where the server returns logprobs, the rating is the expected value over the digits of its first token: one request
-    of one token, no rationale. Else it is the digit that the judge wrote. The two give other values, so they have
-    other fingerprints.
+    If the server returns logprobs, the rating is the expected value over the digits of the first token, with one
+    request of one token and no rationale. Otherwise it is the digit that the judge writes. The two methods give
+    different values, so they have different fingerprints.
 
-    A refusal keeps the judge's rating, since an honest refusal can be the best answer there is; where the rules of
-    :func:`germane.scorers.find_noncommittal` find one, the label says ``noncommittal``. Earlier turns are shown. It
-    does not see whether the answer is true.
+    A refusal keeps the judge's rating, because an honest refusal can be the best possible answer. If the rules of
+    :func:`germane.scorers.find_noncommittal` match, the label is ``noncommittal``. The judge sees earlier messages.
+    The score does not say whether the answer is true.
 
     Source: the weighting by token probabilities is that of G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
     """
@@ -36,57 +35,73 @@ class DirectRelevancy(Judged):
     name = "direct_relevancy"
     version = "1"
 
-    def __init__(self, judge: Judge, *, remove_copies: bool = True, logprobs: bool = True) -> None:
-        """Rate answers.
+    def __init__(self, judge: Judge, *, remove_question_echo: bool = True, logprobs: bool = True) -> None:
+        """Configure the scorer.
 
         Args:
-            judge: Who rates.
-            remove_copies: Cut copies of the question out of the answer first.
-            logprobs: Ask for the likelihood of tokens. Turn it off for a judge that thinks before it answers.
+            judge: Rates the answers.
+            remove_question_echo: Remove repetitions of the question from the answer first.
+            logprobs: Request token probabilities. Turn this off for a judge that reasons before it answers.
         """
         super().__init__(judge)
-        self.remove_copies = remove_copies
+        self.remove_question_echo = remove_question_echo
         self.rater = Rater(judge, PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the one prompt."""
+        """Return the only prompt."""
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the limits of a rating, and the rules that decide the label."""
-        return {**self.rater.parameters(), "remove_copies": self.remove_copies, "noncommittal": RULES}
+        """Return the options, the limits of a rating, and the rules that determine the label."""
+        return {
+            **self.rater.parameters(),
+            "remove_copies": self.remove_question_echo,
+            "noncommittal": REFUSAL_RULES_HASH,
+        }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds the rating and how it was made.
+        """Score an exchange; ``details`` holds the rating and its method.
 
         Raises:
-            ScoringError: the judge gave no reply, or none that is a rating.
+            ScoringError: the judge did not reply, or not with a rating.
         """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            return await without_rating(self, self.rater, material)
-        inquiry = Inquiry(self.judge)
-        rating = await self.rater.rate(inquiry, material.values())
-        return self.scored(rating.value, inquiry, **said_of(self, material, inquiry, rating, rating.value))
+        inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
+        if inputs.is_only_question_echo:
+            return await score_question_echo(self, self.rater, inputs)
+        session = JudgeSession(self.judge)
+        rating = await self.rater.rate(session, inputs.template_values())
+        return self.build_score(rating.value, session, **rating_fields(self, inputs, session, rating, rating.value))
 
 
-async def without_rating(scorer: Judged, rater: Rater, material: Material) -> Score:
-    """Return 0 without a request, of the same fingerprint as if the judge had been asked: trends count both."""
-    rated = await rater.rated()
-    fingerprint = scorer.fingerprint_by(await scorer.judge.identify(), rated=rated)
-    return await scorer.unasked(0.0, fingerprint=fingerprint, explanation=ONLY_COPIES, details=material.details())
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return DirectRelevancy(models.judge, **options)
 
 
-def said_of(scorer: Judged, material: Material, inquiry: Inquiry, rating: Rating, value: float) -> dict[str, Any]:
-    """Return the fields of :class:`Score` that a rating decides: fingerprint, label, explanation and details."""
-    found = find_noncommittal(material.answer)
+async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
+    """Return 0 without a rating, with the fingerprint of a rated score, because trends count both."""
+    method = await rater.rating_method()  # first: it may identify the judge, too
+    return await scorer.build_score_without_request(
+        0.0,
+        fingerprint=scorer.fingerprint_for(await scorer.judge.identify(), rated=method),
+        explanation=ONLY_QUESTION_ECHO,
+        details=inputs.details(),
+    )
+
+
+def rating_fields(
+    scorer: JudgeScorer, inputs: PromptInputs, session: JudgeSession, rating: Rating, value: float
+) -> dict[str, Any]:
+    """Return the fields of a rated :class:`Score`: fingerprint, label, explanation and details."""
+    match = find_noncommittal(inputs.answer)
+    explanation = f"The judge rates how the answer addresses the question: {rating}."
+    details = {**rating.details(), **inputs.details()}
+    if match:
+        explanation += f" The answer is noncommittal: {match.rule}."
+        details["noncommittal"] = match.details()
     return {
-        "fingerprint": scorer.fingerprint_by(inquiry.model, rated=rating.rated),
-        "label": NONCOMMITTAL if found else band(value),
-        "explanation": f"The judge rates how the answer addresses the question: {rating}.{_and(found)}",
-        "details": {**rating.details(), **material.details(), **({"noncommittal": found.details()} if found else {})},
+        "fingerprint": scorer.fingerprint_for(session.model, rated=rating.method),
+        "label": NONCOMMITTAL if match else band_of(value),
+        "explanation": explanation,
+        "details": details,
     }
-
-
-def _and(found: Finding | None) -> str:
-    return f" The answer does not commit itself: {found.rule}." if found else ""

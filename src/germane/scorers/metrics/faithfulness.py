@@ -1,4 +1,4 @@
-"""Is what the answer claims stated by the contexts? A judge checks each claim, and must quote what states it."""
+"""Share of the answer's claims that the contexts state: a judge checks each claim and must quote the evidence."""
 
 from __future__ import annotations
 
@@ -8,45 +8,47 @@ from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.scorers.base.json_reply import Unreadable, as_choice, as_list, as_number, as_text
-from germane.scorers.base.protocols import Judge
-from germane.scorers.base.quote_check import Quotable
-from germane.scorers.base.text import clean, cut, shorten
+from germane.score import Score, UnscoredReason
+from germane.scorers.base.json_reply import UnreadableReply, parse_choice, parse_list, parse_number, parse_text
+from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.base.quote_check import QuotableTexts
+from germane.scorers.base.text import shorten, strip_control_characters, truncate_utf8
 from germane.scorers.prompting.context_blocks import (
-    MOST_CHUNKS,
-    cut_details,
-    cuts,
-    fenced,
-    numbered,
-    with_first_contexts,
+    MAX_CONTEXTS,
+    delimited_blocks,
+    limit_contexts,
+    numbered_list,
+    truncation,
 )
-from germane.scorers.prompting.inputs import ANSWER_LIMIT, CONTEXTS_LIMIT, Material, material_of
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.template import Prompt, fence_for, read_prompt
-from germane.scorers.refusals.claims import SENTENCE_RULES, claiming_sentences
-from germane.scorers.refusals.rules import RULES, find_noncommittal
+from germane.scorers.prompting.inputs import (
+    MAX_ANSWER_BYTES,
+    MAX_CONTEXTS_BYTES,
+    PromptInputs,
+    build_prompt_inputs,
+)
+from germane.scorers.prompting.judge_scorer import JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
+from germane.scorers.refusals.claims import SENTENCE_RULES_HASH, claim_sentences
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
 
-Claims = Literal["sentences", "judge"]
-
-MOST_CLAIMS = 20
-"""Claims of one answer that are checked, the first ones."""
-CLAIM_LIMIT = 1_000
-"""Bytes of one claim that the judge is shown."""
-TEXT_LIMIT = 300
-"""Characters of a claim and of its evidence that are kept."""
-TOKENS, TOKENS_PER_CLAIM = 800, 100
-"""What a judge may write: one that thinks first does so within the former."""
+MAX_CLAIMS = 20
+"""Number of claims checked per answer, the first ones."""
+MAX_CLAIM_BYTES = 1_000
+"""Limit of one claim that the judge is shown."""
+MAX_TEXT_CHARACTERS = 300
+"""Length to which claims and evidence are truncated in the details."""
+BASE_TOKENS, TOKENS_PER_CLAIM = 800, 100
+"""Token limit of a reply. The base leaves room for reasoning."""
 VERDICTS = {"supported": True, "not supported": False, "unsupported": False, "contradicted": False}
-NOT_FOUND = "evidence not found"
-EXTRACTED = {
+EVIDENCE_NOT_FOUND = "evidence not found"
+EXTRACTION_SCHEMA = {
     "type": "object",
-    "properties": {"claims": {"type": "array", "maxItems": MOST_CLAIMS, "items": {"type": "string"}}},
+    "properties": {"claims": {"type": "array", "maxItems": MAX_CLAIMS, "items": {"type": "string"}}},
     "required": ["claims"],
     "additionalProperties": False,
 }
-_VERIFIED = {
+_VERDICT_SCHEMA = {
     "type": "object",
     "properties": {
         "claim": {"type": "integer"},
@@ -57,166 +59,178 @@ _VERIFIED = {
     "additionalProperties": False,
 }
 
+ClaimSource = Literal["sentences", "judge"]
+
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the judge said of one claim, and what is left of it."""
+class ClaimVerdict:
+    """The judge's verdict on one claim, with the check of its evidence."""
 
     claim: str
-    said: bool
-    """Whether the judge holds it for supported."""
+    judged_supported: bool
     evidence: str
-    """What it quotes; empty where it quotes nothing."""
-    found: bool
-    """Whether the quotation stands in the contexts."""
+    """The judge's quotation; empty without one."""
+    is_evidence_found: bool
+    """Whether the contexts contain the quotation."""
 
     @property
     def supported(self) -> bool:
-        """Whether it counts as supported: the judge says so, and what it quotes is there."""
-        return self.said and self.found
+        """Whether the claim counts as supported: the judge says so, and the contexts contain its evidence."""
+        return self.judged_supported and self.is_evidence_found
 
     def details(self) -> dict[str, object]:
-        """Return what is kept of it, as JSON."""
-        kept: dict[str, object] = {
-            "claim": shorten(self.claim, TEXT_LIMIT),
+        """Return the verdict as JSON, for a score's details."""
+        details: dict[str, object] = {
+            "claim": shorten(self.claim, MAX_TEXT_CHARACTERS),
             "supported": self.supported,
-            "evidence": shorten(self.evidence, TEXT_LIMIT),
+            "evidence": shorten(self.evidence, MAX_TEXT_CHARACTERS),
         }
-        return {**kept, "note": NOT_FOUND} if self.said and not self.found else kept
+        if self.judged_supported and not self.is_evidence_found:
+            details["note"] = EVIDENCE_NOT_FOUND
+        return details
 
 
-class Faithfulness(Judged):
+class Faithfulness(JudgeScorer):
     """Share of the answer's claims that the contexts support: supported / total, from 0 to 1.
 
-    The judge checks all claims of an answer in one request and quotes what states each. A claim that it holds for
-    supported counts only if the quotation stands in the contexts. An answer that claims nothing, or does not commit
-    itself, has no score. It does not see whether the contexts are true, nor whether the answer answers the question.
+    The judge checks all claims of an answer in one request and quotes the evidence for each. A claim that it considers
+    supported counts only if the contexts contain the quotation. An answer without claims, or a noncommittal one, has no
+    score. The score does not say whether the contexts are true, or whether the answer addresses the question.
 
-    Source: Es et al. 2023, arXiv 2309.15217; that the evidence must be there is ours.
+    Source: Es et al. 2023, arXiv 2309.15217; the check of the evidence is ours.
     """
 
     name = "faithfulness"
     version = "2"
     requires = frozenset({"question", "answer", "contexts"})
 
-    def __init__(self, judge: Judge, *, claims: Claims = "sentences") -> None:
-        """Take the answer's sentences for its claims, or let the ``judge`` extract them, in a request more."""
+    def __init__(self, judge: Judge, *, claims: ClaimSource = "sentences") -> None:
+        """Use the answer's sentences as its claims, or let the ``judge`` extract claims in an additional request."""
         super().__init__(judge)
-        if claims not in get_args(Claims):
-            raise ValueError(f"claims must be {' or '.join(get_args(Claims))}, not {claims!r}")
-        self.claims: Claims = claims
+        if claims not in get_args(ClaimSource):
+            raise ValueError(f"claims must be {' or '.join(get_args(ClaimSource))}, not {claims!r}")
+        self.claims: ClaimSource = claims
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt that verifies, and the one that extracts where it is used."""
-        verify = (read_prompt("verify_claims"),)
-        return verify if self.claims == "sentences" else (*verify, read_prompt("extract_claims"))
+        """Return the prompt for verification, and the one for extraction if it is used."""
+        verify = (load_prompt("verify_claims"),)
+        return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 
     def parameters(self) -> Mapping[str, object]:
         """Return the option, the rules, the schemas and the limits."""
+        by_sentences = self.claims == "sentences"
         return {
             "claims": self.claims,
-            "noncommittal": RULES,
-            "rules": SENTENCE_RULES if self.claims == "sentences" else None,
-            "schemas": [_VERIFIED] if self.claims == "sentences" else [_VERIFIED, EXTRACTED],
-            "limits": [ANSWER_LIMIT, CONTEXTS_LIMIT, MOST_CHUNKS, MOST_CLAIMS, CLAIM_LIMIT],
+            "noncommittal": REFUSAL_RULES_HASH,
+            "rules": SENTENCE_RULES_HASH if by_sentences else None,
+            "schemas": [_VERDICT_SCHEMA] if by_sentences else [_VERDICT_SCHEMA, EXTRACTION_SCHEMA],
+            "limits": [MAX_ANSWER_BYTES, MAX_CONTEXTS_BYTES, MAX_CONTEXTS, MAX_CLAIMS, MAX_CLAIM_BYTES],
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds ``supported``, ``total``, and each claim with its evidence.
+        """Score an exchange; ``details`` holds ``supported``, ``total``, and each claim with its evidence.
 
         Raises:
-            ScoringError: ``missing_input``, the answer claims nothing; or the judge failed.
+            ScoringError: ``missing_input`` if the answer claims nothing; or the judge failed.
         """
-        exchange, left_out = with_first_contexts(exchange)
-        material = material_of(exchange, remove_copies=False)
-        found = find_noncommittal(material.answer)
-        if found is not None:
-            raise _nothing_claimed(f"it does not commit itself: {found.rule}")
-        inquiry = Inquiry(self.judge)
-        claims = await self._claims(material, inquiry)
-        if not claims:
-            raise _nothing_claimed("no sentence of it states anything")
-        shown = claims[:MOST_CLAIMS]
-        verdicts = await self._verify(shown, material, inquiry)
-        long = [cuts(f"claim {place}", len(cut(claim, CLAIM_LIMIT)), len(claim)) for place, claim in enumerate(shown)]
-        details = cut_details(material, left_out, cuts("claims", len(shown), len(claims)), *long)
-        return self._scored(verdicts, inquiry, details)
+        exchange, left_out = limit_contexts(exchange)
+        inputs = build_prompt_inputs(exchange, remove_echo=False)
+        match = find_noncommittal(inputs.answer)
+        if match is not None:
+            raise ScoringError(
+                UnscoredReason.MISSING_INPUT, f"the answer claims nothing: it is noncommittal: {match.rule}"
+            )
+        session = JudgeSession(self.judge)
+        all_claims = await self._find_claims(inputs, session)
+        if not all_claims:
+            raise ScoringError(UnscoredReason.MISSING_INPUT, "the answer claims nothing: no sentence states anything")
+        claims = all_claims[:MAX_CLAIMS]
+        verdicts = await self._verify(claims, inputs, session)
 
-    async def _claims(self, material: Material, inquiry: Inquiry) -> list[str]:
-        if self.claims == "sentences" or not any(character.isalnum() for character in material.answer):
-            return claiming_sentences(material.answer)
-        return await inquiry.ask_json(
-            read_prompt("extract_claims"),
-            material.values(most=str(MOST_CLAIMS)),
-            EXTRACTED,
-            _read_claims,
-            max_tokens=TOKENS + TOKENS_PER_CLAIM * MOST_CLAIMS,
+        missed = [verdict for verdict in verdicts if not verdict.supported]
+        supported, total = len(verdicts) - len(missed), len(verdicts)
+        explanation = f"The contexts support {supported} of {total} claims"
+        if missed:
+            explanation += ", not " + "; ".join(
+                f'"{shorten(verdict.claim, 100)}"{f" ({EVIDENCE_NOT_FOUND})" if verdict.judged_supported else ""}'
+                for verdict in missed[:3]
+            )
+        truncations = [
+            truncation(f"claim {index}", len(truncate_utf8(claim, MAX_CLAIM_BYTES)), len(claim))
+            for index, claim in enumerate(claims)
+        ]
+        return self.build_score(
+            supported / total,
+            session,
+            details={
+                "supported": supported,
+                "total": total,
+                "claims": [verdict.details() for verdict in verdicts],
+                **inputs.details(left_out, truncation("claims", len(claims), len(all_claims)), *truncations),
+            },
+            explanation=f"{explanation}.",
         )
 
-    async def _verify(self, claims: Sequence[str], material: Material, inquiry: Inquiry) -> list[Verdict]:
-        contexts = material.contexts
-        listed = numbered([cut(claim, CLAIM_LIMIT) for claim in claims])
-        fence = fence_for(material.question, listed, *contexts)
+    async def _find_claims(self, inputs: PromptInputs, session: JudgeSession) -> list[str]:
+        if self.claims == "sentences" or not any(character.isalnum() for character in inputs.answer):
+            return claim_sentences(inputs.answer)
+
+        def parse(reply: Mapping[str, Any]) -> list[str]:
+            # Without duplicates: a judge that does not stop repeats itself.
+            return list(dict.fromkeys(parse_text(claim) for claim in parse_list(reply.get("claims"))))
+
+        return await session.ask_json(
+            load_prompt("extract_claims"),
+            inputs.template_values(most=str(MAX_CLAIMS)),
+            EXTRACTION_SCHEMA,
+            parse,
+            max_tokens=BASE_TOKENS + TOKENS_PER_CLAIM * MAX_CLAIMS,
+        )
+
+    async def _verify(self, claims: Sequence[str], inputs: PromptInputs, session: JudgeSession) -> list[ClaimVerdict]:
+        count = len(claims)
+        claim_list = numbered_list([truncate_utf8(claim, MAX_CLAIM_BYTES) for claim in claims])
+        delimiter = delimiter_for(inputs.question, claim_list, *inputs.contexts)
         values = {
-            "question": material.question,
-            "contexts": fenced(contexts, "context", fence),
-            "claims": listed,
-            "count": str(len(claims)),
-            "fence": fence,
+            "question": inputs.question,
+            "contexts": delimited_blocks(inputs.contexts, "context", delimiter),
+            "claims": claim_list,
+            "count": str(count),
+            "fence": delimiter,
         }
-        quotable = Quotable(contexts)
+        items = {"type": "array", "minItems": count, "maxItems": count, "items": _VERDICT_SCHEMA}
+        schema = {
+            "type": "object",
+            "properties": {"claims": items},
+            "required": ["claims"],
+            "additionalProperties": False,
+        }
+        quotable = QuotableTexts(inputs.contexts)
 
-        def read(reply: Mapping[str, Any]) -> list[Verdict]:
-            items = as_list(reply.get("claims"), count=len(claims))
-            return [_read_verdict(item, place, claims[place], quotable) for place, item in enumerate(items)]
+        def parse(reply: Mapping[str, Any]) -> list[ClaimVerdict]:
+            return [
+                _parse_verdict(item, number, claim, quotable)
+                for number, (item, claim) in enumerate(
+                    zip(parse_list(reply.get("claims"), count=count), claims, strict=True), 1
+                )
+            ]
 
-        return await inquiry.ask_json(
-            read_prompt("verify_claims"),
-            values,
-            _schema(len(claims)),
-            read,
-            max_tokens=TOKENS + TOKENS_PER_CLAIM * len(claims),
-        )
-
-    def _scored(self, verdicts: Sequence[Verdict], inquiry: Inquiry, details: Mapping[str, object]) -> Score:
-        supported = sum(verdict.supported for verdict in verdicts)
-        counts = {"supported": supported, "total": len(verdicts)}
-        claims = [verdict.details() for verdict in verdicts]
-        return self.scored(
-            supported / len(verdicts),
-            inquiry,
-            details={**counts, "claims": claims, **details},
-            explanation=_explain(verdicts),
+        return await session.ask_json(
+            load_prompt("verify_claims"), values, schema, parse, max_tokens=BASE_TOKENS + TOKENS_PER_CLAIM * count
         )
 
 
-def _schema(count: int) -> dict[str, Any]:
-    claims = {"type": "array", "minItems": count, "maxItems": count, "items": _VERIFIED}
-    return {"type": "object", "properties": {"claims": claims}, "required": ["claims"], "additionalProperties": False}
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return Faithfulness(models.judge, **options)
 
 
-def _read_claims(reply: Mapping[str, Any]) -> list[str]:
-    """Return the claims, each once: a judge that runs on says the same again."""
-    return list(dict.fromkeys(as_text(claim) for claim in as_list(reply.get("claims"))))
-
-
-def _read_verdict(item: Any, place: int, claim: str, quotable: Quotable) -> Verdict:
+def _parse_verdict(item: Any, number: int, claim: str, quotable: QuotableTexts) -> ClaimVerdict:
     if not isinstance(item, Mapping):
-        raise Unreadable(f"{item!r:.80} is not a verdict with its evidence")
-    number = item.get("claim", place + 1)
-    if as_number(number, 0, MOST_CLAIMS) != place + 1:
-        raise Unreadable(f"claim {number} stands in place {place + 1}")
+        raise UnreadableReply(f"{item!r:.80} is not a verdict with its evidence")
+    stated_number = item.get("claim", number)
+    if parse_number(stated_number, 0, MAX_CLAIMS) != number:
+        raise UnreadableReply(f"claim {stated_number} is at position {number}")
     evidence = item.get("source_sentence")
-    quoted = " ".join(clean(evidence).split()) if isinstance(evidence, str) else ""
-    return Verdict(claim, as_choice(item.get("verdict"), VERDICTS), quoted, quotable.holds(quoted))
-
-
-def _nothing_claimed(why: str) -> ScoringError:
-    return ScoringError(Reason.MISSING_INPUT, f"the answer claims nothing: {why}")
-
-
-def _explain(verdicts: Sequence[Verdict]) -> str:
-    missed = [verdict for verdict in verdicts if not verdict.supported]
-    head = f"The contexts support {len(verdicts) - len(missed)} of {len(verdicts)} claims"
-    named = "; ".join(f'"{shorten(each.claim, 100)}"{f" ({NOT_FOUND})" if each.said else ""}' for each in missed[:3])
-    return f"{head}, not {named}." if missed else f"{head}."
+    quotation = " ".join(strip_control_characters(evidence).split()) if isinstance(evidence, str) else ""
+    return ClaimVerdict(claim, parse_choice(item.get("verdict"), VERDICTS), quotation, quotable.contains(quotation))

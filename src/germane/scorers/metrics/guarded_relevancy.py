@@ -1,73 +1,79 @@
-"""A judge's rating, guarded by the similarity of question and answer: neither alone can lift an answer."""
+"""Relevancy by direct rating times cosine similarity, so that neither alone can inflate the score."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.scorers.base.protocols import Embedder, Judge
-from germane.scorers.judge.embedding_batcher import Batcher
-from germane.scorers.metrics.direct_relevancy import PROMPT, said_of, without_rating
-from germane.scorers.prompting.inputs import material_of
-from germane.scorers.prompting.judge_scorer import Judged
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.question_similarity import EMBEDDED_LIMIT, embedded
+from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.metrics.direct_relevancy import PROMPT, rating_fields, score_question_echo
+from germane.scorers.prompting.inputs import build_prompt_inputs
+from germane.scorers.prompting.judge_scorer import JudgeScorer
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
 from germane.scorers.prompting.rating import Rater
 from germane.scorers.prompting.template import Prompt
-from germane.scorers.refusals.rules import RULES
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
 
 
-class GuardedRelevancy(Judged):
+class GuardedRelevancy(JudgeScorer):
     """The rating of ``direct_relevancy`` times max(cosine(question, answer), 0), from 0 to 1.
 
-    Copies of the question are cut out of the answer first; where nothing is left, the value is 0 and nobody is asked.
-    Values are lower than those of either factor, and lie on a scale of their own. Both factors are in the details.
-    The request to the judge is the same as that of ``direct_relevancy``; a share of one goes to the embedder.
+    Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 without a
+    request. Values are lower than both factors and have a scale of their own. ``details`` holds both factors. The
+    judge request equals that of ``direct_relevancy``; an embedding request is shared.
 
-    Source: the product is ours; the rating's is that of ``direct_relevancy``.
+    Source: the product is ours; for the rating see ``direct_relevancy``.
     """
 
     name = "guarded_relevancy"
     version = "1"
 
-    def __init__(self, judge: Judge, embedder: Embedder, *, remove_copies: bool = True, logprobs: bool = True) -> None:
-        """Rate answers; options as those of :class:`~germane.scorers.metrics.direct_relevancy.DirectRelevancy`."""
-        self._batcher = embedder if isinstance(embedder, Batcher) else Batcher(embedder)
+    def __init__(
+        self, judge: Judge, embedder: Embedder, *, remove_question_echo: bool = True, logprobs: bool = True
+    ) -> None:
+        """Configure the scorer; see :class:`~germane.scorers.metrics.direct_relevancy.DirectRelevancy`."""
+        self._batcher = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
         super().__init__(judge, self._batcher)
-        self.remove_copies = remove_copies
+        self.remove_question_echo = remove_question_echo
         self.rater = Rater(judge, PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the one prompt."""
+        """Return the only prompt."""
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the limits of a rating, and the rules that decide the label."""
+        """Return the options, the limits of a rating, and the rules that determine the label."""
         return {
             **self.rater.parameters(),
-            "remove_copies": self.remove_copies,
-            "noncommittal": RULES,
-            "embedded_limit": EMBEDDED_LIMIT,
+            "remove_copies": self.remove_question_echo,
+            "noncommittal": REFUSAL_RULES_HASH,
+            "embedded_limit": MAX_EMBEDDED_BYTES,
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds rating and cosine.
+        """Score an exchange; ``details`` holds rating and cosine.
 
         Raises:
-            ScoringError: the judge or the embedder failed, or the reply is no rating.
+            ScoringError: the judge or the embedder failed, or the reply is not a rating.
         """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            return await without_rating(self, self.rater, material)
-        inquiry = Inquiry(self.judge)
-        rating = await self.rater.rate(inquiry, material.values())
-        rows = await embedded(self._batcher, material.question, [material.answer])
+        inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
+        if inputs.is_only_question_echo:
+            return await score_question_echo(self, self.rater, inputs)
+        session = JudgeSession(self.judge)
+        rating = await self.rater.rate(session, inputs.template_values())
+        rows = await embed_with_question(self._batcher, inputs.question, [inputs.answer])
         cosine = float(rows[0] @ rows[1])
         value = rating.value * max(cosine, 0.0)
-        said = said_of(self, material, inquiry, rating, value)
-        explanation = f"{said['explanation']} Times the cosine of question and answer, {cosine:.2f}."
-        factors = {"direct": rating.value, "cosine": cosine}
-        return self.scored(
-            value, inquiry, **{**said, "explanation": explanation, "details": {**factors, **said["details"]}}
-        )
+        fields = rating_fields(self, inputs, session, rating, value)
+        fields["explanation"] += f" Times the cosine of question and answer, {cosine:.2f}."
+        fields["details"] = {"direct": rating.value, "cosine": cosine, **fields["details"]}
+        return self.build_score(value, session, **fields)
+
+
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return GuardedRelevancy(models.judge, models.embedder, **options)

@@ -1,4 +1,4 @@
-"""Does the answer give what the asker wanted? A judge says what that is, then how well the answer gives it."""
+"""Fulfillment of the question's intent: a judge states the intent, then rates how well the answer fulfills it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from germane.score import Score
-from germane.scorers.base.json_reply import as_number, as_text
+from germane.scorers.base.json_reply import parse_number, parse_text
+from germane.scorers.base.protocols import Scorer, ScorerModels
 from germane.scorers.base.text import shorten
-from germane.scorers.prompting.inputs import Material
-from germane.scorers.prompting.judge_scorer import OneRequest
-from germane.scorers.prompting.judge_session import Inquiry
+from germane.scorers.prompting.inputs import PromptInputs
+from germane.scorers.prompting.judge_scorer import SingleRequestScorer
+from germane.scorers.prompting.judge_session import JudgeSession
 
-LEAST, GREATEST = 1, 5
-TEXT_LIMIT = 300
-"""Characters of the intent, and of what the answer gives, that are kept."""
-VERDICTS = ("does not fulfil", "barely fulfils", "partly fulfils", "mostly fulfils", "fully fulfils")
-"""What the ratings 1 to 5 mean."""
+MIN_RATING, MAX_RATING = 1, 5
+MAX_TEXT_CHARACTERS = 300
+"""Length to which the intent and the summary of the answer are truncated."""
+VERDICTS = ("does not fulfill", "barely fulfills", "partly fulfills", "mostly fulfills", "fully fulfills")
+"""Meaning of the ratings 1 to 5."""
 SCHEMA = {
     "type": "object",
     "properties": {
         "intent": {"type": "string"},
         "given": {"type": "string"},
-        "rating": {"type": "integer", "minimum": LEAST, "maximum": GREATEST},
+        "rating": {"type": "integer", "minimum": MIN_RATING, "maximum": MAX_RATING},
     },
     "required": ["intent", "given", "rating"],
     "additionalProperties": False,
@@ -31,52 +32,51 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the judge said."""
+class IntentRating:
+    """The judge's parsed reply."""
 
     intent: str
     given: str | None
+    """What the answer gives, in the judge's words."""
     rating: float
 
-    @property
-    def explanation(self) -> str:
-        """The intent and the verdict in words."""
-        verdict = f'The answer {VERDICTS[int(self.rating + 0.5) - LEAST]} the intent: "{self.intent}"'
-        return f'{verdict}; it gives: "{self.given}"' if self.given else verdict
 
+class IntentMatch(SingleRequestScorer[IntentRating]):
+    """How well the answer fulfills the intent behind the question: (rating - 1) / 4, from 0 to 1.
 
-class IntentMatch(OneRequest[Found]):
-    """How well the answer fulfils the intent behind the question: (rating - 1) / 4, from 0 to 1.
+    In one request, the judge writes one sentence about what the user wants and one about what the answer gives, then
+    rates from 1 to 5 how well they match. Without the second sentence, small judges rate an answer to another question
+    like an answer to this one. Five ratings produce ties. The score does not say whether the answer is true.
 
-    In one request the judge says in a sentence what the asker wants, in another what the answer gives, then rates from
-    1 to 5 how well the one fits the other. Without the second sentence small judges rate an answer to something else
-    like one to the question. Five ratings make ties. It does not see whether what is said is true.
-
-    Source: the form is ours.
+    Source: ours.
     """
 
     name = "intent_match"
     version = "1"
-
     schema = SCHEMA
     max_tokens = 400
 
-    def read(self, reply: Mapping[str, Any]) -> Found:
-        """Return intent and rating."""
-        return _read(reply)
+    def parse_reply(self, reply: Mapping[str, Any]) -> IntentRating:
+        """Parse intent and rating. ``given`` only helps the judge to rate, so it may be missing."""
+        given = reply.get("given")
+        return IntentRating(
+            intent=shorten(parse_text(reply.get("intent")), MAX_TEXT_CHARACTERS),
+            given=shorten(parse_text(given), MAX_TEXT_CHARACTERS) if isinstance(given, str) and given.strip() else None,
+            rating=parse_number(reply.get("rating"), MIN_RATING, MAX_RATING),
+        )
 
-    def scored_of(self, found: Found, inquiry: Inquiry, material: Material) -> Score:
-        """Return the rating from 0 to 1; ``details`` holds ``intent``, ``given`` and ``rating``."""
-        value = (found.rating - LEAST) / (GREATEST - LEAST)
-        details = {"intent": found.intent, "given": found.given, "rating": found.rating, **material.details()}
-        return self.scored(value, inquiry, details=details, explanation=found.explanation)
+    def score_reply(self, parsed: IntentRating, session: JudgeSession, inputs: PromptInputs) -> Score:
+        """Return the scaled rating; ``details`` holds ``intent``, ``given`` and ``rating``."""
+        verdict = VERDICTS[int(parsed.rating + 0.5) - MIN_RATING]
+        explanation = f'The answer {verdict} the intent: "{parsed.intent}"'
+        return self.build_score(
+            (parsed.rating - MIN_RATING) / (MAX_RATING - MIN_RATING),
+            session,
+            details={"intent": parsed.intent, "given": parsed.given, "rating": parsed.rating, **inputs.details()},
+            explanation=f'{explanation}; it gives: "{parsed.given}"' if parsed.given else explanation,
+        )
 
 
-def _read(reply: Mapping[str, Any]) -> Found:
-    """Return intent and rating; what the answer gives only helps the judge to rate, and may be missing."""
-    given = reply.get("given")
-    return Found(
-        intent=shorten(as_text(reply.get("intent")), TEXT_LIMIT),
-        given=shorten(as_text(given), TEXT_LIMIT) if isinstance(given, str) and given.strip() else None,
-        rating=as_number(reply.get("rating"), LEAST, GREATEST),
-    )
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return IntentMatch(models.judge, **options)

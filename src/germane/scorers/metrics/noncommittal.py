@@ -1,4 +1,4 @@
-"""Does the answer commit itself? Refusal and evasion apart from relevancy."""
+"""Detection of noncommittal answers, such as refusals, independent of relevancy."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score
+from germane.score import NONCOMMITTAL, Score
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.json_reply import as_choice, as_text
-from germane.scorers.base.protocols import Judge
+from germane.scorers.base.json_reply import parse_choice, parse_text
+from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
 from germane.scorers.base.text import shorten
-from germane.scorers.prompting.inputs import Material, material_of
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.template import read_prompt
-from germane.scorers.refusals.rules import NONCOMMITTAL, RULES, Finding, find_noncommittal
+from germane.scorers.prompting.inputs import PromptInputs, build_prompt_inputs
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.template import load_prompt
+from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, NoncommittalMatch, find_noncommittal
 
 COMMITTAL = "committal"
-NOTHING_FOUND = "The answer commits itself: no rule finds otherwise."
-PROMPT = read_prompt("noncommittal")
+NO_RULE_MATCHES = "The answer is committal: no rule matches."
+PROMPT = load_prompt("noncommittal")
 _SCHEMA = {
     "type": "object",
     "properties": {"verdict": {"type": "string", "enum": [COMMITTAL, NONCOMMITTAL]}},
@@ -28,13 +28,13 @@ _SCHEMA = {
 
 
 class Noncommittal:
-    """1 where the answer commits itself, 0 where it is noncommittal. Mind the direction: higher is better, as always.
+    """1 for committal answers, 0 for noncommittal ones. As for all scorers, higher is better.
 
-    Noncommittal are "I don't know", refusals, and questions back. Rules find them, without any request: phrases in 16
-    languages about what the speaker or the sources do not know, and how much is said besides. With a judge, answers in
-    which the rules find nothing are shown to it, one request each; small judges are bad at this.
+    "I don't know", refusals and counter-questions are noncommittal. Rules find them without a request: phrases in 16
+    languages about what the speaker or the sources do not know, combined with how much else the answer says. With a
+    judge, answers that match no rule are sent to it, one request each; small judges are bad at this.
 
-    It tells a correct refusal from a bad answer, next to a relevancy; it does not say whether the refusal was right.
+    Next to a relevancy score, it separates refusals from bad answers. It does not say whether a refusal was right.
 
     Source: the rules are ours.
     """
@@ -43,14 +43,14 @@ class Noncommittal:
     version = "1"
     range = (0.0, 1.0)
 
-    def __init__(self, judge: Judge | None = None, *, remove_copies: bool = True) -> None:
-        """Find noncommittal answers by rules; where they find nothing, ask ``judge`` if there is one.
+    def __init__(self, judge: Judge | None = None, *, remove_question_echo: bool = True) -> None:
+        """Find noncommittal answers by rules, and by ``judge`` (if any) where no rule matches.
 
-        ``remove_copies``: cut copies of the question out of the answer first; one that is nothing else commits itself
-        to nothing.
+        ``remove_question_echo`` removes repetitions of the question from the answer first. An answer without other
+        content is noncommittal.
         """
         self.judge = judge
-        self.remove_copies = remove_copies
+        self.remove_question_echo = remove_question_echo
         self.requires = frozenset({"answer"} if judge is None else {"question", "answer"})
 
     def __repr__(self) -> str:
@@ -58,68 +58,74 @@ class Noncommittal:
 
     @property
     def fingerprint(self) -> str:
-        """Of version, rules, options, and the judge as configured."""
-        return self._fingerprint_by(self.judge.model if self.judge else None)
+        """Fingerprint of version, rules, options, and the configured judge."""
+        return self._fingerprint_for(self.judge.model if self.judge else None)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` holds the rule and the words that it found.
+        """Score an exchange; ``details`` holds the matching rule and words.
 
         Raises:
-            ScoringError: the judge gave no reply, or none that can be read.
+            ScoringError: the judge did not reply, or its reply is unreadable.
         """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            return await self._by_rules(material, Finding("it only repeats the question", ""))
-        found = find_noncommittal(material.answer)
-        if found is not None:
-            return await self._by_rules(material, found)
-        if self.judge is not None:
-            return await self._by_judge(self.judge, material)
-        return await self._by_rules(material, None)
-
-    async def _by_rules(self, material: Material, found: Finding | None) -> Score:
-        words = f': "{shorten(found.text, 200)}"' if found and found.text else ""
-        return self._score(
-            NONCOMMITTAL if found else COMMITTAL,
+        inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
+        if inputs.is_only_question_echo:
+            match: NoncommittalMatch | None = NoncommittalMatch("it only repeats the question", "")
+        else:
+            match = find_noncommittal(inputs.answer)
+        if match is None and self.judge is not None:
+            return await self._score_by_judge(self.judge, inputs)
+        words = f': "{shorten(match.text, 200)}"' if match and match.text else ""
+        return self._build_score(
+            NONCOMMITTAL if match else COMMITTAL,
             await self.judge.identify() if self.judge else None,
-            explanation=f"The answer is noncommittal: {found.rule}{words}." if found else NOTHING_FOUND,
-            details={"decided": "rules", **(found.details() if found else {}), **material.details()},
+            explanation=f"The answer is noncommittal: {match.rule}{words}." if match else NO_RULE_MATCHES,
+            details={"decided": "rules", **(match.details() if match else {}), **inputs.details()},
         )
 
-    async def _by_judge(self, judge: Judge, material: Material) -> Score:
-        inquiry = Inquiry(judge)
-        label = await inquiry.ask_json(PROMPT, material.values(), _SCHEMA, _read)
-        return self._score(
+    async def _score_by_judge(self, judge: Judge, inputs: PromptInputs) -> Score:
+        session = JudgeSession(judge)
+        is_committal = await session.ask_json(
+            PROMPT,
+            inputs.template_values(),
+            _SCHEMA,
+            # As text: the subject of a bare true or false is unclear.
+            lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
+        )
+        label = COMMITTAL if is_committal else NONCOMMITTAL
+        return self._build_score(
             label,
-            inquiry.model,
-            explanation=f"The rules find nothing; the judge holds the answer for {label}.",
-            details={"decided": "judge", "requests": len(inquiry.replies), **material.details()},
-            input_tokens=inquiry.tokens("input_tokens"),
-            output_tokens=inquiry.tokens("output_tokens"),
-            cost=inquiry.cost,
+            session.model,
+            explanation=f"No rule matches; the judge considers the answer {label}.",
+            details={"decided": "judge", "requests": len(session.replies), **inputs.details()},
+            input_tokens=session.tokens("input_tokens"),
+            output_tokens=session.tokens("output_tokens"),
+            cost=session.cost,
         )
 
-    def _score(self, label: str, model: str | None, **parts: Any) -> Score:
+    def _build_score(self, label: str, model: str | None, **fields: Any) -> Score:
         return Score(
             scorer=self.name,
-            fingerprint=self._fingerprint_by(model),
+            fingerprint=self._fingerprint_for(model),
             value=float(label == COMMITTAL),
             label=label,
             judge=model,
-            **parts,
+            **fields,
         )
 
-    def _fingerprint_by(self, model: str | None) -> str:
+    def _fingerprint_for(self, model: str | None) -> str:
         return fingerprint(
             scorer=self.name,
             version=self.version,
-            parameters={"rules": RULES, "remove_copies": self.remove_copies},
+            parameters={"rules": REFUSAL_RULES_HASH, "remove_copies": self.remove_question_echo},
             prompt=PROMPT.text if self.judge else "",
             judge=model,
         )
 
 
-def _read(reply: Mapping[str, Any]) -> str:
-    verdict = as_text(reply.get("verdict"))  # not true or false: of what, would be a guess
-    commits = as_choice(verdict, {COMMITTAL: True, NONCOMMITTAL: False})
-    return COMMITTAL if commits else NONCOMMITTAL
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings. The option ``judge`` asks the judge where no rule matches."""
+    arguments = dict(options)
+    use_judge = arguments.pop("judge", False)
+    if not isinstance(use_judge, bool):
+        raise TypeError(f"judge must be true or false, not {use_judge!r}")
+    return Noncommittal(models.judge if use_judge else None, **arguments)

@@ -1,79 +1,95 @@
-"""How near is the answer to the question? One cosine, no judge."""
+"""Cosine similarity of question and answer, without a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band
+from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Embedder
-from germane.scorers.base.text import clean, cut
-from germane.scorers.judge.embedding_batcher import Batcher
-from germane.scorers.prompting.inputs import without_copies
+from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
+from germane.scorers.base.text import strip_control_characters, truncate_utf8
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.prompting.inputs import remove_question_echo as without_question_echo
+from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO
 
 VERSION = "1"
-LIMIT = 8_000
-"""Bytes of one text that go to the embedder."""
+MAX_EMBEDDED_BYTES = 8_000
+"""Limit of one text that is embedded."""
 
 
 class QuestionAnswerSimilarity:
-    """Cosine similarity of question and answer, from -1 to 1: do they speak of the same thing?
+    """Cosine similarity of question and answer, from -1 to 1: are they about the same topic?
 
-    It separates topics, well. It does not see refusals that are worded on topic, nor instructions ignored, nor what is
-    untrue; and an answer that repeats the question lifts it, unless copies are cut out. It is not answer relevancy, and
-    its thresholds hold for one embedder only. No judge; a share of one request to the embedder.
+    It separates topics well. It does not see refusals in the words of the topic, ignored instructions, or false
+    statements; and an answer that repeats the question scores higher, unless repetitions are removed. It is not answer
+    relevancy, and its thresholds hold for one embedder only. Needs no judge and shares one embedding request.
 
-    Source: none; it is the plain cosine that others are measured against.
+    Source: none; it is the plain cosine that serves as a baseline.
     """
 
     name = "question_answer_similarity"
     requires = frozenset({"question", "answer"})
     range = (-1.0, 1.0)
 
-    def __init__(self, embedder: Embedder | Batcher, *, remove_copies: bool = False) -> None:
-        """With ``remove_copies``, cut copies of the question out of the answer first; what is nothing else has 0."""
-        self.embedder = embedder if isinstance(embedder, Batcher) else Batcher(embedder)
-        self.remove_copies = remove_copies
+    def __init__(self, embedder: Embedder | EmbeddingBatcher, *, remove_question_echo: bool = False) -> None:
+        """Use an embedder. ``remove_question_echo`` removes repetitions of the question from the answer first.
+
+        An answer without other content then gets 0.
+        """
+        self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+        self.remove_question_echo = remove_question_echo
 
     def __repr__(self) -> str:
         return f"QuestionAnswerSimilarity({self.embedder.model!r})"
 
     @property
     def fingerprint(self) -> str:
-        """Of version, option and embedder."""
-        parameters = {"limit": LIMIT, **({"remove_copies": True} if self.remove_copies else {})}
+        """Fingerprint of version, option and embedder."""
+        parameters = {"limit": MAX_EMBEDDED_BYTES, **({"remove_copies": True} if self.remove_question_echo else {})}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters, embedder=self.embedder.model)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score; ``details`` says whether the answer was cut, and whether copies were.
+        """Score an exchange; ``details`` says whether the answer was truncated or repetitions were removed.
 
         Raises:
             ScoringError: the embedder failed.
         """
-        question, given = clean(exchange.question or ""), clean(exchange.answer or "")
-        answer = without_copies(given, question) if self.remove_copies else given
-        copies = {} if answer == given else {"copies_removed": True}
-        if copies and not any(character.isalnum() for character in answer):
-            return self._scored(0.0, copies, "The answer only repeats the question.")
-        answer = answer.strip() if copies else answer
-        shown = cut(answer, LIMIT)
-        rows = await self.embedder.embed([cut(question, LIMIT), shown], keep=1)
-        sizes = {} if shown == answer else {"cut": {"shown": len(shown), "of": len(answer)}}
-        return self._scored(float(rows[0] @ rows[1]), {**sizes, **copies})
+        question = strip_control_characters(exchange.question or "")
+        answer = original = strip_control_characters(exchange.answer or "")
+        if self.remove_question_echo:
+            answer = without_question_echo(original, question)
+        details: dict[str, object] = {}
+        if answer != original:
+            details["copies_removed"] = True
+            if not any(character.isalnum() for character in answer):
+                return self._build_score(0.0, details, ONLY_QUESTION_ECHO)
+            answer = answer.strip()
+        shown = truncate_utf8(answer, MAX_EMBEDDED_BYTES)
+        if shown != answer:
+            details["cut"] = {"shown": len(shown), "of": len(answer)}
+        rows = await self.embedder.embed([truncate_utf8(question, MAX_EMBEDDED_BYTES), shown], keep=1)
+        return self._build_score(float(rows[0] @ rows[1]), details)
 
-    def _scored(self, value: float, details: Mapping[str, object], explanation: str | None = None) -> Score:
+    def _build_score(self, value: float, details: Mapping[str, object], explanation: str | None = None) -> Score:
         return Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
             value=value,
-            label=band(value),
+            label=band_of(value),
             explanation=explanation,
             details=details,
             embedder=self.embedder.model,
         )
 
 
-def shown(exchange: Exchange) -> tuple[str, str]:
-    """Return question and answer as the embedder is shown them, copies not cut out."""
-    return cut(clean(exchange.question or ""), LIMIT), cut(clean(exchange.answer or ""), LIMIT)
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return QuestionAnswerSimilarity(models.embedder, **options)
+
+
+def embedder_inputs(exchange: Exchange) -> tuple[str, str]:
+    """Return question and answer as they are embedded, without removing repetitions of the question."""
+    question, answer = (strip_control_characters(text or "") for text in (exchange.question, exchange.answer))
+    return truncate_utf8(question, MAX_EMBEDDED_BYTES), truncate_utf8(answer, MAX_EMBEDDED_BYTES)

@@ -1,31 +1,31 @@
-"""Does the answer address all that was asked? A judge breaks the question into parts, and looks for each."""
+"""Share of the question's parts that the answer addresses: a judge splits the question and checks each part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from germane.score import Score
-from germane.scorers.base.json_reply import Unreadable, as_choice, as_list, as_text
+from germane.scorers.base.json_reply import UnreadableReply, parse_choice, parse_list, parse_text
+from germane.scorers.base.protocols import Scorer, ScorerModels
 from germane.scorers.base.text import shorten
-from germane.scorers.prompting.inputs import Material
-from germane.scorers.prompting.judge_scorer import OneRequest
-from germane.scorers.prompting.judge_session import Inquiry
+from germane.scorers.prompting.inputs import PromptInputs
+from germane.scorers.prompting.judge_scorer import SingleRequestScorer
+from germane.scorers.prompting.judge_session import JudgeSession
 
-MOST = 8
-"""Sub-questions that one question may have."""
-TEXT_LIMIT = 300
-"""Characters of a sub-question that are kept."""
+MAX_SUB_QUESTIONS = 8
+MAX_TEXT_CHARACTERS = 300
+"""Length to which sub-questions and quotations are truncated."""
 VERDICTS = {"yes": True, "no": False}
 SCHEMA = {
     "type": "object",
     "properties": {
-        "asked": {"type": "array", "minItems": 1, "maxItems": MOST, "items": {"type": "string"}},
+        "asked": {"type": "array", "minItems": 1, "maxItems": MAX_SUB_QUESTIONS, "items": {"type": "string"}},
         "sub_questions": {
             "type": "array",
             "minItems": 1,
-            "maxItems": MOST,
+            "maxItems": MAX_SUB_QUESTIONS,
             "items": {
                 "type": "object",
                 "properties": {
@@ -45,82 +45,76 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class SubQuestion:
-    """One thing that the question asks for."""
+    """One part of the question, with the judge's verdict."""
 
     text: str
     addressed: bool
     quote: str = ""
-    """The words of the answer that the judge names for it."""
+    """The part of the answer that the judge quotes."""
 
     def details(self) -> dict[str, object]:
-        """Return what is kept of it."""
+        """Return the sub-question for a score's details."""
         return {"question": self.text, "addressed": self.addressed, "quote": self.quote}
 
 
-class QuestionCoverage(OneRequest[list[SubQuestion]]):
+class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
-    The judge first lists the 1 to 8 sub-questions of the question, then quotes for each what the answer says of it and
-    gives its verdict, yes or no: one request for an exchange. (Without list and quote, small judges say yes to all, or
-    leave out what they do not find.) Half an answer to a question of two parts has .5, however much it says of the one.
-    It does not see whether what is said is true; of a question with one part it says 0 or 1 only.
+    In one request, the judge lists the 1 to 8 sub-questions, then quotes for each what the answer says about it and
+    gives a verdict, yes or no. (Without list and quotation, small judges say yes to everything, or omit what they do
+    not find.) An answer to one of two parts gets .5, however much it says about it. The score does not say whether the
+    answer is true; questions with one part get 0 or 1 only.
 
-    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; the quotes are ours.
+    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; the quotations are ours.
     """
 
     name = "question_coverage"
     version = "1"
-
     schema = SCHEMA
 
-    def read(self, reply: Mapping[str, Any]) -> list[SubQuestion]:
-        """Return the sub-questions with their verdicts."""
-        return _read(reply)
+    def parse_reply(self, reply: Mapping[str, Any]) -> list[SubQuestion]:
+        """Parse the sub-questions, without duplicates: a judge that does not stop repeats itself."""
+        sub_questions: dict[str, SubQuestion] = {}
+        for item in parse_list(reply.get("sub_questions")):
+            if not isinstance(item, Mapping):
+                raise UnreadableReply(f"{item!r:.80} is not a sub-question with its verdict")
+            quote = item.get("quote")
+            parsed = SubQuestion(
+                text=shorten(parse_text(item.get("question")), MAX_TEXT_CHARACTERS),
+                addressed=parse_choice(item.get("addressed"), VERDICTS),
+                quote=shorten(parse_text(quote), MAX_TEXT_CHARACTERS)
+                if isinstance(quote, str) and quote.strip()
+                else "",
+            )
+            if sub_questions.setdefault(parsed.text.casefold(), parsed).addressed != parsed.addressed:
+                raise UnreadableReply(f"two verdicts on {parsed.text!r:.80}")
+        if not 1 <= len(sub_questions) <= MAX_SUB_QUESTIONS:
+            raise UnreadableReply(f"{len(sub_questions)} sub-questions, not 1 to {MAX_SUB_QUESTIONS}")
+        listed = reply.get("asked")  # the judge may omit the list
+        if isinstance(listed, list):
+            count = len({" ".join(str(text).split()).casefold() for text in listed})
+            if len(sub_questions) < count:
+                raise UnreadableReply(f"verdicts on {len(sub_questions)} of {count} sub-questions")
+        return list(sub_questions.values())
 
-    def scored_of(self, found: list[SubQuestion], inquiry: Inquiry, material: Material) -> Score:
-        """Return the share that is covered; ``details`` holds ``covered``, ``total`` and each sub-question."""
-        covered = sum(each.addressed for each in found)
-        details = {
-            "covered": covered,
-            "total": len(found),
-            "sub_questions": [each.details() for each in found],
-            **material.details(),
-        }
-        return self.scored(covered / len(found), inquiry, details=details, explanation=_explain(found))
-
-
-def _read(reply: Mapping[str, Any]) -> list[SubQuestion]:
-    """Return the sub-questions, each once: a judge that runs on says the same again."""
-    found: dict[str, SubQuestion] = {}
-    for item in as_list(reply.get("sub_questions")):
-        each = _read_one(item)
-        if found.setdefault(each.text.casefold(), each).addressed != each.addressed:
-            raise Unreadable(f"two verdicts on {each.text!r:.80}")
-    if not 1 <= len(found) <= MOST:
-        raise Unreadable(f"{len(found)} sub-questions, not 1 to {MOST}")
-    if len(found) < (asked := _count(reply.get("asked"))):
-        raise Unreadable(f"verdicts on {len(found)} of {asked} sub-questions")
-    return list(found.values())
-
-
-def _read_one(item: Any) -> SubQuestion:
-    if not isinstance(item, Mapping):
-        raise Unreadable(f"{item!r:.80} is not a sub-question with its verdict")
-    quote = item.get("quote")
-    return SubQuestion(
-        text=shorten(as_text(item.get("question")), TEXT_LIMIT),
-        addressed=as_choice(item.get("addressed"), VERDICTS),
-        quote=shorten(as_text(quote), TEXT_LIMIT) if isinstance(quote, str) and quote.strip() else "",
-    )
-
-
-def _count(asked: Any) -> int:
-    """Return how many different sub-questions were listed first; a judge may leave that out."""
-    return len({" ".join(str(text).split()).casefold() for text in asked}) if isinstance(asked, list) else 0
+    def score_reply(self, parsed: list[SubQuestion], session: JudgeSession, inputs: PromptInputs) -> Score:
+        """Return the covered share; ``details`` holds ``covered``, ``total`` and each sub-question."""
+        missed = [f'"{sub_question.text}"' for sub_question in parsed if not sub_question.addressed]
+        covered, total = len(parsed) - len(missed), len(parsed)
+        explanation = f"The answer addresses {covered} of {total} part{'s' if total > 1 else ''} of the question"
+        return self.build_score(
+            covered / total,
+            session,
+            details={
+                "covered": covered,
+                "total": total,
+                "sub_questions": [sub_question.details() for sub_question in parsed],
+                **inputs.details(),
+            },
+            explanation=f"{explanation}; it misses {', '.join(missed)}." if missed else f"{explanation}.",
+        )
 
 
-def _explain(found: Sequence[SubQuestion]) -> str:
-    missed = [f'"{each.text}"' for each in found if not each.addressed]
-    covered, total = len(found) - len(missed), len(found)
-    head = f"The answer addresses {covered} of {total} part{'s' if total > 1 else ''} of the question"
-    return f"{head}; it misses {', '.join(missed)}." if missed else f"{head}."
+def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+    """Build the scorer from settings."""
+    return QuestionCoverage(models.judge, **options)

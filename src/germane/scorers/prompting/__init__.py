@@ -1,3 +1,3 @@
-"""Prompt templates, and what scorers do with the replies."""
+"""Prompt templates, their inputs, and the parsing of replies."""
 
 from __future__ import annotations

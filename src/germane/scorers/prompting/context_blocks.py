@@ -1,4 +1,4 @@
-"""The contexts of an exchange as a prompt shows them: the first ones, each between marks of its own."""
+"""Contexts of an exchange in prompts, and means over their ratings."""
 
 from __future__ import annotations
 
@@ -9,75 +9,67 @@ from typing import Literal, get_args
 
 from germane.exchange import Exchange
 from germane.scorers.base.text import is_blank
-from germane.scorers.prompting.inputs import Material
 
 DECAY = 0.9
-"""What each next position counts for, beside the one before it."""
-MOST_CHUNKS = 20
-"""Chunks of an exchange that are looked at, the first ones."""
+"""Weight of each position relative to the previous one."""
+MAX_CONTEXTS = 20
+"""Number of contexts scored per exchange, the first ones."""
 
-Aggregate = Literal["position_weighted", "mean"]
+ContextAggregate = Literal["position_weighted", "mean"]
+Truncations = Mapping[str, Mapping[str, int]]
+"""Sizes ``shown`` and in total (``of``), by name."""
 
 
 def position_weighted_mean(values: Sequence[float], *, decay: float = DECAY) -> float:
-    """Return sum(value * decay ** position) / sum(decay ** position), the first position being 0.
+    """Return sum(value * decay ** position) / sum(decay ** position); positions start at 0.
 
-    ``values`` must not be empty. With decay .9 the values .9, .8, .3 and .2 give .584.
+    ``values`` must not be empty. With decay .9, the values .9, .8, .3 and .2 give .584.
     """
     weights = [decay**position for position in range(len(values))]
     return math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / math.fsum(weights)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the plain mean of one value or more."""
+    """Return the unweighted mean of one or more values."""
     return math.fsum(values) / len(values)
 
 
-def checked_aggregate(aggregate: Aggregate) -> Aggregate:
-    """Return the name of the mean that is to be the score's value.
-
-    Raises:
-        ValueError: there is none of that name.
-    """
-    if aggregate not in get_args(Aggregate):
-        raise ValueError(f"aggregate must be one of {', '.join(get_args(Aggregate))}, not {aggregate!r}")
-    return aggregate
-
-
-def means(values: Sequence[float]) -> dict[str, float]:
-    """Return both means, by the names under which they can be chosen."""
+def aggregate_both(values: Sequence[float]) -> dict[str, float]:
+    """Return both means by name."""
     return {"position_weighted": position_weighted_mean(values), "mean": mean(values)}
 
 
-Cuts = Mapping[str, Mapping[str, int]]
-"""How much was shown, and of how much, by name."""
+def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
+    """Return the name of an aggregate.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    if aggregate not in get_args(ContextAggregate):
+        raise ValueError(f"aggregate must be one of {', '.join(get_args(ContextAggregate))}, not {aggregate!r}")
+    return aggregate
 
 
-def with_first_contexts(exchange: Exchange) -> tuple[Exchange, Cuts]:
-    """Return the exchange with its first contexts that hold anything, and what that left out."""
+def limit_contexts(exchange: Exchange) -> tuple[Exchange, Truncations]:
+    """Return the exchange with its first contexts that are not blank, and how many were left out."""
     contexts = tuple(context for context in exchange.contexts if not is_blank(context.text))
-    first = contexts[:MOST_CHUNKS]
-    return dataclasses.replace(exchange, contexts=first), cuts("contexts", len(first), len(contexts))
+    first = contexts[:MAX_CONTEXTS]
+    return dataclasses.replace(exchange, contexts=first), truncation("contexts", len(first), len(contexts))
 
 
-def cuts(name: str, shown: int, of: int) -> Cuts:
-    """Return what was left out under that name; nothing where all was shown."""
+def truncation(name: str, shown: int, of: int) -> Truncations:
+    """Return the entry of a truncated text or list; empty if everything is shown."""
     return {name: {"shown": shown, "of": of}} if shown < of else {}
 
 
-def cut_details(material: Material, *more: Cuts) -> dict[str, object]:
-    """Return what a score's details must say of how its texts were changed, and of what was left out besides."""
-    left_out = {name: dict(sizes) for each in (*more, material.cut) for name, sizes in each.items()}
-    return {**material.details(), "cut": left_out} if left_out else material.details()
+def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: str = "") -> str:
+    """Return the texts between tags of this name and delimiter. A ``title`` numbers them: "Passage 1:"."""
+    return "\n\n".join(
+        (f"{title} {number}:\n" if title else "") + f"<{name}-{delimiter}>\n{text}\n</{name}-{delimiter}>"
+        for number, text in enumerate(texts, 1)
+    )
 
 
-def fenced(texts: Sequence[str], name: str, fence: str, *, title: str = "") -> str:
-    """Return the texts between marks of that name and fence; with ``title`` each is numbered: "Passage 1:"."""
-    heads = (f"{title} {place}:\n" if title else "" for place in range(1, len(texts) + 1))
-    blocks = (f"<{name}-{fence}>\n{text}\n</{name}-{fence}>" for text in texts)
-    return "\n\n".join(head + block for head, block in zip(heads, blocks, strict=True))
-
-
-def numbered(texts: Sequence[str]) -> str:
-    """Return the texts as a numbered list, a line each."""
-    return "\n".join(f"{place}. {' '.join(text.split())}" for place, text in enumerate(texts, 1))
+def numbered_list(texts: Sequence[str]) -> str:
+    """Return the texts as a numbered list, one line each."""
+    return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, 1))

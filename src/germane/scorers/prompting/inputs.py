@@ -1,4 +1,4 @@
-"""The texts of an exchange as a judge may see them: clean, cut to size, copies of the question taken out."""
+"""Texts of an exchange as the judge sees them: cleaned, truncated, and without echoes of the question."""
 
 from __future__ import annotations
 
@@ -7,146 +7,145 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from germane.exchange import Exchange
-from germane.scorers.base.text import clean, cut, is_blank
-from germane.scorers.prompting.template import fence_for
+from germane.scorers.base.text import is_blank, strip_control_characters, truncate_utf8
+from germane.scorers.prompting.template import delimiter_for
 
+MAX_ANSWER_BYTES = 16_000
+"""No tokenizer makes more tokens than bytes."""
+MAX_QUESTION_BYTES = 4_000
+MAX_CONTEXTS_BYTES = 32_000
+"""All contexts together. Each has an equal share; shares that short contexts do not use go to the others."""
+MAX_MESSAGES = 4
+"""Number of earlier messages shown, the latest ones."""
+MAX_MESSAGE_BYTES = 1_000
+MIN_ECHO_WORDS = 3
+"""Shorter questions are not removed, because their words may belong to the answer."""
+_PREFIX_WORDS = 8
 _WORD = re.compile(r"\w+")
 _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
-LEAST_WORDS = 3
-"""Shorter questions are left alone: their words may be the answer's own."""
-_TRIED = 8
-
-
-def without_copies(answer: str, question: str) -> str:
-    """Return the answer with every copy of the question blanked, and the marks that close it.
-
-    A copy is all words of the question in order, whatever case and punctuation. A paraphrase stays. The time taken
-    grows with the length of the texts, not with their product.
-    """
-    words = [match[0].casefold() for match in _WORD.finditer(question)]
-    if len(words) < LEAST_WORDS or not _may_hold(answer, words):
-        return answer
-    found = list(_WORD.finditer(answer))
-    kept, at = [], 0
-    for first in _positions([match[0].casefold() for match in found], words):
-        kept.append(answer[at : found[first].start()])
-        at = _end_of_copy(answer, found[first + len(words) - 1].end())
-    return " ".join([*kept, answer[at:]]) if kept else answer
-
-
-def _may_hold(answer: str, words: list[str]) -> bool:
-    """Return whether the first words are there at all: mostly not, and a long answer need not be taken apart."""
-    folded = answer.casefold()
-    return all(word in folded for word in words[:_TRIED])
-
-
-def _positions(words: list[str], copy: list[str]) -> list[int]:
-    """Return the indexes at which ``copy`` stands among the words, not overlapping."""
-    text, wanted = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in copy)
-    index, at, positions = 0, 0, []
-    hit = _find(text, wanted, 0)
-    while hit >= 0:
-        index += text.count("\n", at, hit)
-        positions.append(index)
-        index, at = index + len(copy), hit + len(wanted)
-        hit = _find(text, wanted, at)
-    return positions
-
-
-def _find(text: str, wanted: str, start: int) -> int:
-    """Return where ``wanted`` stands as whole lines from ``start`` on, or -1."""
-    if text.startswith(wanted, start):
-        return start
-    hit = text.find("\n" + wanted, start)
-    return hit + 1 if hit >= 0 else -1
-
-
-def _end_of_copy(answer: str, end: int) -> int:
-    closing = _CLOSING.match(answer, end)
-    return closing.end() if closing else end
-
-
-ANSWER_LIMIT = 16_000
-"""Bytes of the answer that a judge is shown: no tokenizer makes more tokens than bytes."""
-QUESTION_LIMIT = 4_000
-CONTEXTS_LIMIT = 32_000
-"""Bytes of all contexts together; each has an equal share, and what one leaves over goes to the others."""
-TURNS = 4
-"""Earlier turns that are shown, the last ones."""
-TURN_LIMIT = 1_000
 
 
 @dataclass(frozen=True)
-class Material:
-    """What a judge may be shown of one exchange."""
+class PromptInputs:
+    """What the judge may see of one exchange."""
 
     question: str
     answer: str
     contexts: tuple[str, ...] = ()
-    """Those with anything in them, in their order."""
+    """The contexts that are not blank, in order."""
     history: str = ""
-    """The last earlier turns, a line each; empty where there were none."""
-    cut: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Which texts were cut: characters shown and there, by name."""
-    copies_removed: bool = False
-    """Whether copies of the question were taken out of the answer."""
+    """The latest earlier messages, one line each; empty without any."""
+    truncated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Truncated texts by name, with the number of characters ``shown`` and in total (``of``)."""
+    question_echo_removed: bool = False
+    """Whether repetitions of the question were removed from the answer."""
 
     @property
-    def only_copies(self) -> bool:
-        """Whether the answer was nothing but copies of the question."""
-        return self.copies_removed and not any(character.isalnum() for character in self.answer)
+    def is_only_question_echo(self) -> bool:
+        """Whether the answer only repeats the question."""
+        return self.question_echo_removed and not any(character.isalnum() for character in self.answer)
 
-    def values(self, **more: str) -> dict[str, str]:
-        """Return what fills a prompt: question, answer, history, a fence that none of them could know, and more."""
-        given = {"question": self.question, "answer": self.answer, "history": self.history, **more}
-        return {**given, "fence": fence_for(*given.values())}
+    def template_values(self, **more: str) -> dict[str, str]:
+        """Return the values of a prompt: question, answer, history, an unpredictable delimiter, and ``more``."""
+        values = {"question": self.question, "answer": self.answer, "history": self.history, **more}
+        return {**values, "fence": delimiter_for(*values.values())}
 
-    def details(self) -> dict[str, object]:
-        """Return what a score's details must say of how the texts were changed; nothing where they were not."""
-        changed: dict[str, object] = (
-            {"cut": {name: dict(sizes) for name, sizes in self.cut.items()}} if self.cut else {}
-        )
-        return {**changed, "copies_removed": True} if self.copies_removed else changed
+    def details(self, *truncated: Mapping[str, Mapping[str, int]]) -> dict[str, object]:
+        """Return how the texts were changed, for a score's details; ``truncated`` adds further truncations."""
+        cut = {name: dict(sizes) for each in (*truncated, self.truncated) for name, sizes in each.items()}
+        details: dict[str, object] = {"cut": cut} if cut else {}
+        return {**details, "copies_removed": True} if self.question_echo_removed else details
 
 
-def material_of(
-    exchange: Exchange, *, remove_copies: bool = True, answer_limit: int = ANSWER_LIMIT, contexts: bool = True
-) -> Material:
-    """Return the exchange's texts; with ``remove_copies`` copies of the question are taken out of the answer.
-
-    Without ``contexts`` none are there, nor is any said to be cut.
-    """
-    question, answer = clean(exchange.question or ""), clean(exchange.answer or "")
-    rest = without_copies(answer, question) if remove_copies else answer
-    given = [clean(context.text) for context in exchange.contexts if contexts and not is_blank(context.text)]
-    shown = dict(zip((f"context {place}" for place in range(len(given))), _shared(given), strict=True))
-    texts = {"question": cut(question, QUESTION_LIMIT), "answer": cut(rest, answer_limit)}
-    whole = {"question": question, "answer": rest, **dict(zip(shown, given, strict=True))}
-    return Material(
-        question=texts["question"],
-        answer=texts["answer"],
-        contexts=tuple(shown.values()),
-        history=_history(exchange),
-        cut={
-            name: {"shown": len(text), "of": len(whole[name])}
-            for name, text in {**texts, **shown}.items()
-            if text != whole[name]
+def build_prompt_inputs(
+    exchange: Exchange,
+    *,
+    remove_echo: bool = True,
+    max_answer_bytes: int = MAX_ANSWER_BYTES,
+    include_contexts: bool = True,
+) -> PromptInputs:
+    """Prepare the texts of an exchange; ``remove_echo`` removes repetitions of the question from the answer."""
+    question = strip_control_characters(exchange.question or "")
+    original_answer = strip_control_characters(exchange.answer or "")
+    answer = remove_question_echo(original_answer, question) if remove_echo else original_answer
+    contexts = [
+        strip_control_characters(context.text)
+        for context in exchange.contexts
+        if include_contexts and not is_blank(context.text)
+    ]
+    shown_contexts = _truncate_together(contexts, MAX_CONTEXTS_BYTES)
+    texts = {
+        "question": (truncate_utf8(question, MAX_QUESTION_BYTES), question),
+        "answer": (truncate_utf8(answer, max_answer_bytes), answer),
+        **{f"context {n}": pair for n, pair in enumerate(zip(shown_contexts, contexts, strict=True))},
+    }
+    messages = [message for message in exchange.history if not is_blank(message.content)][-MAX_MESSAGES:]
+    return PromptInputs(
+        question=texts["question"][0],
+        answer=texts["answer"][0],
+        contexts=tuple(shown_contexts),
+        history="\n".join(
+            f"{strip_control_characters(message.role)}: "
+            + truncate_utf8(" ".join(strip_control_characters(message.content).split()), MAX_MESSAGE_BYTES)
+            for message in messages
+        ),
+        truncated={
+            name: {"shown": len(shown), "of": len(whole)} for name, (shown, whole) in texts.items() if shown != whole
         },
-        copies_removed=rest != answer,
+        question_echo_removed=answer != original_answer,
     )
 
 
-def _shared(texts: list[str]) -> list[str]:
-    """Cut the texts so that all fit: the short ones stay whole, the long ones share what those leave."""
-    left, kept = CONTEXTS_LIMIT, [""] * len(texts)
-    for waiting, place in zip(
-        range(len(texts), 0, -1), sorted(range(len(texts)), key=lambda at: len(texts[at])), strict=True
-    ):
-        kept[place] = cut(texts[place], left // waiting)
-        left -= len(kept[place].encode("utf-8", "replace"))
-    return kept
+def remove_question_echo(answer: str, question: str) -> str:
+    """Replace every repetition of the question in the answer, with its closing punctuation, by a space.
+
+    A repetition has all words of the question in order; case and punctuation may differ. Paraphrases stay. The time
+    grows with the sum of the lengths of the texts, not with their product.
+    """
+    question_words = [match[0].casefold() for match in _WORD.finditer(question)]
+    if len(question_words) < MIN_ECHO_WORDS:
+        return answer
+    # Usually false, so that most long answers need not be split into words.
+    folded = answer.casefold()
+    if not all(word in folded for word in question_words[:_PREFIX_WORDS]):
+        return answer
+    answer_words = list(_WORD.finditer(answer))
+    pieces, start = [], 0
+    for first in _find_sequence([match[0].casefold() for match in answer_words], question_words):
+        pieces.append(answer[start : answer_words[first].start()])
+        start = answer_words[first + len(question_words) - 1].end()
+        if closing := _CLOSING.match(answer, start):
+            start = closing.end()
+    return " ".join([*pieces, answer[start:]]) if pieces else answer
 
 
-def _history(exchange: Exchange) -> str:
-    turns = [turn for turn in exchange.history if not is_blank(turn.text)][-TURNS:]
-    return "\n".join(f"{clean(turn.role)}: {cut(' '.join(clean(turn.text).split()), TURN_LIMIT)}" for turn in turns)
+def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
+    """Return the indexes at which ``sequence`` occurs in the words, without overlaps.
+
+    Both become lines of text, so that ``str.find`` does the search.
+    """
+    text, wanted = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
+
+    def find(start: int) -> int:
+        """Return the position of ``wanted`` as whole lines, or -1."""
+        if text.startswith(wanted, start):
+            return start
+        position = text.find("\n" + wanted, start)
+        return position + 1 if position >= 0 else -1
+
+    index, start, indexes = 0, 0, []
+    while (position := find(start)) >= 0:
+        index += text.count("\n", start, position)
+        indexes.append(index)
+        index, start = index + len(sequence), position + len(wanted)
+    return indexes
+
+
+def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
+    """Truncate the texts to a common limit. Short texts stay whole, and the others share the bytes that they leave."""
+    remaining, truncated = max_bytes, [""] * len(texts)
+    shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+    for unassigned, index in zip(range(len(texts), 0, -1), shortest_first, strict=True):
+        truncated[index] = truncate_utf8(texts[index], remaining // unassigned)
+        remaining -= len(truncated[index].encode("utf-8", "replace"))
+    return truncated

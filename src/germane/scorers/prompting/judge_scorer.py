@@ -1,4 +1,4 @@
-"""What scorers that ask a judge have in common: their fingerprint, and how a value becomes a score."""
+"""Base classes of scorers that use a judge."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from germane.exchange import Exchange
-from germane.score import Score, band
+from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Embedder, Judge
-from germane.scorers.prompting.inputs import ANSWER_LIMIT, Material, material_of
-from germane.scorers.prompting.judge_session import TOKENS, Inquiry
-from germane.scorers.prompting.template import Prompt, read_prompt
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge
+from germane.scorers.prompting.inputs import MAX_ANSWER_BYTES, PromptInputs, build_prompt_inputs
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.template import Prompt, load_prompt
+
+ONLY_QUESTION_ECHO = "The answer only repeats the question."
 
 
-class Judged(ABC):
-    """A scorer that asks a judge.
+class JudgeScorer(ABC):
+    """A scorer that uses a judge.
 
-    Its own ``fingerprint`` is that of its configuration. Each score carries the fingerprint of what really made it:
-    the same, with the judge's model as the server named it.
+    Its ``fingerprint`` is that of the configuration. Each score has the fingerprint with the model name that the
+    server reported.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
-    """Raised whenever the same replies would give another value."""
+    """Increase it whenever the same replies would give another value."""
     requires = frozenset({"question", "answer"})
     range = (0.0, 1.0)
 
@@ -37,27 +39,27 @@ class Judged(ABC):
 
     @abstractmethod
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score of an exchange.
+        """Score an exchange.
 
         Raises:
-            ScoringError: there is no value, and why.
+            ScoringError: there is no value; carries the reason.
         """
 
     @abstractmethod
     def prompts(self) -> Sequence[Prompt]:
-        """Return all prompts that it may use."""
+        """Return all prompts that the scorer may use."""
 
     def parameters(self) -> Mapping[str, object]:
-        """Return what else decides its values, as JSON: options, schemas, limits."""
+        """Return everything else that determines the values, as JSON: options, schemas, limits."""
         return {}
 
     @property
     def fingerprint(self) -> str:
-        """Of version, parameters, prompts, and judge and embedder as configured."""
-        return self.fingerprint_by(self.judge.model)
+        """Fingerprint of version, parameters, prompts, and the configured judge and embedder."""
+        return self.fingerprint_for(self.judge.model)
 
-    def fingerprint_by(self, model: str, **more: object) -> str:
-        """Return the fingerprint with the judge's model as its server names it, and what else turned out to count."""
+    def fingerprint_for(self, model: str, **more: object) -> str:
+        """Return the fingerprint with the judge's model as the server reports it, and additional parameters."""
         return fingerprint(
             scorer=self.name,
             version=self.version,
@@ -67,80 +69,87 @@ class Judged(ABC):
             embedder=self.embedder.model if self.embedder else None,
         )
 
-    async def unasked(self, value: float, **parts: Any) -> Score:
-        """Return a score that took no request; its judge is named all the same, or trends would mix two."""
-        return self._score(value, await self.judge.identify(), **parts)
+    async def build_score_without_request(self, value: float, **fields: Any) -> Score:
+        """Return a score that needed no request. It names the judge, so that trends do not mix two models."""
+        return self._build(value, await self.judge.identify(), **fields)
 
-    def scored(self, value: float, inquiry: Inquiry, **parts: Any) -> Score:
-        """Return a score with what the inquiry took.
+    def build_score(self, value: float, session: JudgeSession, **fields: Any) -> Score:
+        """Return a score with the session's usage.
 
-        ``parts`` are fields of :class:`Score`; the label is the value's band unless one is given.
+        ``fields`` are fields of :class:`Score`. The label defaults to the value's band.
         """
-        return self._score(
+        return self._build(
             value,
-            inquiry.model,
-            input_tokens=inquiry.tokens("input_tokens"),
-            output_tokens=inquiry.tokens("output_tokens"),
-            cost=inquiry.cost,
-            **{**parts, "details": {**parts.get("details", {}), "requests": len(inquiry.replies)}},
+            session.model,
+            input_tokens=session.tokens("input_tokens"),
+            output_tokens=session.tokens("output_tokens"),
+            cost=session.cost,
+            **{**fields, "details": {**fields.get("details", {}), "requests": len(session.replies)}},
         )
 
-    def _score(self, value: float, model: str, **parts: Any) -> Score:
-        named = {
-            "label": band(value),
-            "fingerprint": self.fingerprint_by(model),
+    def _build(self, value: float, model: str, **fields: Any) -> Score:
+        defaults = {
+            "label": band_of(value),
+            "fingerprint": self.fingerprint_for(model),
             "judge": model,
             "embedder": self.embedder.model if self.embedder else None,
         }
-        return Score(scorer=self.name, value=value, **{**named, **parts})
+        return Score(scorer=self.name, value=value, **{**defaults, **fields})
 
 
-Found = TypeVar("Found")
+ParsedReply = TypeVar("ParsedReply")
 
 
-class OneRequest(Judged, Generic[Found]):
-    """A scorer with one prompt, of its own name, and one schema."""
+class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
+    """A scorer with one schema and one prompt, which has the scorer's name."""
 
     schema: ClassVar[Mapping[str, Any]]
-    max_tokens: ClassVar[int] = TOKENS
+    max_tokens: ClassVar[int] = MAX_REPLY_TOKENS
 
-    def __init__(self, judge: Judge, *, remove_copies: bool = True) -> None:
-        """With ``remove_copies`` the judge does not see copies of the question inside the answer."""
+    def __init__(self, judge: Judge, *, remove_question_echo: bool = True) -> None:
+        """Use a judge. ``remove_question_echo`` hides repetitions of the question inside the answer from it."""
         super().__init__(judge)
-        self.remove_copies = remove_copies
+        self.remove_question_echo = remove_question_echo
 
     @abstractmethod
-    def read(self, reply: Mapping[str, Any]) -> Found:
-        """Return what the judge said.
+    def parse_reply(self, reply: Mapping[str, Any]) -> ParsedReply:
+        """Parse the judge's JSON object.
 
         Raises:
-            Unreadable: it is not what was asked for.
+            UnreadableReply: the object does not have the requested form.
         """
 
     @abstractmethod
-    def scored_of(self, found: Found, inquiry: Inquiry, material: Material) -> Score:
-        """Return the score of what the judge said."""
+    def score_reply(self, parsed: ParsedReply, session: JudgeSession, inputs: PromptInputs) -> Score:
+        """Return the score of a parsed reply."""
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the one prompt."""
-        return (read_prompt(self.name),)
+        """Return the only prompt."""
+        return (load_prompt(self.name),)
 
     def parameters(self) -> Mapping[str, object]:
         """Return options, schema and limits."""
-        return {"remove_copies": self.remove_copies, "schema": self.schema, "answer_limit": ANSWER_LIMIT}
+        return {
+            "remove_copies": self.remove_question_echo,
+            "schema": self.schema,
+            "answer_limit": MAX_ANSWER_BYTES,
+        }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score, with what the judge said in ``details``.
+        """Score an exchange, with the judge's findings in ``details``.
 
         Raises:
-            ScoringError: the judge failed, or its reply could not be read twice in a row.
+            ScoringError: the judge failed, or two replies in a row are unreadable.
         """
-        material = material_of(exchange, remove_copies=self.remove_copies, contexts=False)
-        if material.only_copies:
-            explanation = "The answer only repeats the question."
-            return await self.unasked(0.0, explanation=explanation, details=material.details())
-        inquiry = Inquiry(self.judge)
-        found = await inquiry.ask_json(
-            read_prompt(self.name), material.values(), self.schema, self.read, max_tokens=self.max_tokens
+        inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
+        if inputs.is_only_question_echo:
+            return await self.build_score_without_request(0.0, explanation=ONLY_QUESTION_ECHO, details=inputs.details())
+        session = JudgeSession(self.judge)
+        parsed = await session.ask_json(
+            load_prompt(self.name),
+            inputs.template_values(),
+            self.schema,
+            self.parse_reply,
+            max_tokens=self.max_tokens,
         )
-        return self.scored_of(found, inquiry, material)
+        return self.score_reply(parsed, session, inputs)

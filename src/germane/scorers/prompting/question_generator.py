@@ -1,4 +1,4 @@
-"""Has a judge write the questions that an answer would answer: N choices of one request, or one list."""
+"""Generation of the questions that an answer would answer: N choices of one request, or one list."""
 
 from __future__ import annotations
 
@@ -7,23 +7,28 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers.base.protocols import Judge
-from germane.scorers.base.question_parser import Question, read_line, read_question, read_questions
-from germane.scorers.prompting.inputs import ANSWER_LIMIT
-from germane.scorers.prompting.judge_session import TOKENS, TRIAL, Inquiry
-from germane.scorers.prompting.template import Prompt, fence_for, read_prompt
+from germane.score import UnscoredReason
+from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge
+from germane.scorers.base.question_parser import (
+    GeneratedQuestion,
+    parse_first_question,
+    parse_question_line,
+    parse_questions,
+)
+from germane.scorers.prompting.inputs import MAX_ANSWER_BYTES
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
 
-Form = Literal["instructions", "few_shot"]
-Asked = Literal["choices", "list"]
+PromptStyle = Literal["instructions", "few_shot"]
+RequestKind = Literal["choices", "list"]
 
-_QUESTION = {
+_QUESTION_SCHEMA = {
     "type": "object",
     "properties": {"question": {"type": "string"}},
     "required": ["question"],
     "additionalProperties": False,
 }
-_VOTE = {
+_VOTE_SCHEMA = {
     "type": "object",
     "properties": {"question": {"type": "string"}, "noncommittal": {"type": "boolean"}},
     "required": ["question", "noncommittal"],
@@ -31,140 +36,145 @@ _VOTE = {
 }
 
 
-def _list_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"questions": {"type": "array", "items": dict(item)}},
-        "required": ["questions"],
-        "additionalProperties": False,
-    }
-
-
 @dataclass(frozen=True)
-class Way:
-    """How a kind of judge is asked."""
+class GenerationMethod:
+    """How a kind of judge is asked for questions."""
 
     one: Prompt
     many: Prompt | None
-    """For servers that ignore ``n``; None where the judge is too small to write a list."""
+    """Prompt for a list, for servers that ignore ``n``; None if the judge is too small to write one."""
     temperature: float = 0.7
-    max_tokens: int = TOKENS
+    max_tokens: int = MAX_REPLY_TOKENS
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Any] | None = None
-    """Of one choice; None where plain text is asked for."""
+    """Schema of one choice; None for plain text."""
     list_schema: Mapping[str, Any] | None = None
-    limit: int = ANSWER_LIMIT
-    """Bytes of the answer that the judge is shown."""
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def parameters(self) -> dict[str, object]:
-        """Return what of it decides the questions, besides the prompts."""
-        return {"temperature": self.temperature, "max_tokens": self.max_tokens, "stop": self.stop, "limit": self.limit}
+        """Return what determines the questions besides the prompts, for the fingerprint."""
+        return {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "stop": self.stop,
+            "limit": self.max_answer_bytes,
+        }
 
 
-def way_for(form: Form, *, votes: bool) -> Way:
-    """Return how to ask; with ``votes`` the judge says with each question whether the answer is noncommittal."""
-    if form == "few_shot":
-        return Way(read_prompt("few_shot"), None, temperature=0.3, max_tokens=32, stop=("\n",), limit=1_000)
-    if votes:
-        return Way(
-            read_prompt("question_and_vote"),
-            read_prompt("questions_and_votes"),
-            schema=_VOTE,
-            list_schema=_list_of(_VOTE),
+def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
+    """Return how to ask. With ``votes``, the judge also says whether the answer is noncommittal."""
+    if style == "few_shot":
+        return GenerationMethod(
+            load_prompt("few_shot"), None, temperature=0.3, max_tokens=32, stop=("\n",), max_answer_bytes=1_000
         )
-    return Way(read_prompt("question_of_answer"), read_prompt("questions_of_answer"), list_schema=_list_of(_QUESTION))
+
+    def list_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"questions": {"type": "array", "items": dict(item)}},
+            "required": ["questions"],
+            "additionalProperties": False,
+        }
+
+    if votes:
+        return GenerationMethod(
+            load_prompt("question_and_vote"),
+            load_prompt("questions_and_votes"),
+            schema=_VOTE_SCHEMA,
+            list_schema=list_of(_VOTE_SCHEMA),
+        )
+    return GenerationMethod(
+        load_prompt("question_of_answer"), load_prompt("questions_of_answer"), list_schema=list_of(_QUESTION_SCHEMA)
+    )
 
 
 @dataclass
-class Written:
-    """What a judge wrote about one answer."""
+class GeneratedQuestions:
+    """The questions that a judge wrote about one answer."""
 
-    asked: Asked
-    questions: list[Question] = field(default_factory=list)
-    """One per choice that came: a choice without any question in it is an empty one."""
+    request_kind: RequestKind
+    questions: list[GeneratedQuestion] = field(default_factory=list)
+    """One per choice. A choice without a question is an empty one."""
 
     @property
-    def usable(self) -> list[Question]:
-        """Those that are questions."""
+    def usable(self) -> list[GeneratedQuestion]:
+        """The texts that are questions."""
         return [question for question in self.questions if question.is_usable]
 
     @property
     def noncommittal(self) -> bool:
-        """Whether a strict majority of the votes holds the answer for noncommittal."""
+        """Whether a strict majority of the votes considers the answer noncommittal."""
         votes = [question.noncommittal for question in self.questions if question.noncommittal is not None]
         return 2 * sum(votes) > len(votes)
 
 
-class QuestionWriter:
-    """Asks a judge for ``count`` questions, and remembers whether its server takes ``n``."""
+class QuestionGenerator:
+    """Asks a judge for ``count`` questions, and remembers whether its server supports ``n``."""
 
-    def __init__(self, judge: Judge, way: Way, count: int) -> None:
+    def __init__(self, judge: Judge, method: GenerationMethod, count: int) -> None:
         self.judge = judge
-        self.way = way
+        self.method = method
         self.count = count
         self._ignores_n: bool | None = None
 
     def prompts(self) -> tuple[Prompt, ...]:
-        """Return those that it may use."""
-        return (self.way.one, self.way.many) if self.way.many else (self.way.one,)
+        """Return the prompts that may be used."""
+        return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
-    async def asked(self) -> Asked:
-        """Return how this judge is asked; where nobody knows yet, a tiny request tells.
+    async def request_kind(self) -> RequestKind:
+        """Return how this judge is asked, sending a minimal request if that is unknown.
 
         Raises:
-            ScoringError: the judge gave no reply.
+            ScoringError: the judge did not reply.
         """
-        if self._ignores_n is None and self.way.many and self.count > 1:
-            await self._probe()
+        if self._ignores_n is None and self.method.many and self.count > 1:
+            try:
+                reply = await self.judge.ask([CHECK_MESSAGE], n=2, max_tokens=MAX_REPLY_TOKENS)
+            except ScoringError as error:
+                if error.reason is not UnscoredReason.UNPARSABLE:  # reachable, but the reply is empty
+                    raise
+            else:
+                self._ignores_n = len(reply.texts) == 1
         return "list" if self._ignores_n else "choices"
 
-    async def write(self, inquiry: Inquiry, answer: str) -> Written:
-        """Return the questions. What is short is asked for once more, and never twice.
+    async def generate(self, session: JudgeSession, answer: str) -> GeneratedQuestions:
+        """Generate the questions. Missing ones are requested once more at most.
 
         Raises:
-            ScoringError: the judge gave no reply.
+            ScoringError: the judge did not reply.
         """
-        many = self.way.many
-        written = Written("list" if many and self._ignores_n else "choices")
-        if written.asked == "choices":
-            await self._ask_choices(inquiry, answer, written, self.count)
-            if many and self._found_to_ignore_n(len(written.questions)):
-                written = Written("list")  # a mixture of both would be a third kind of value
-        short = self.count - len(written.questions)
-        if short > 0 and many and written.asked == "list":
-            await self._ask_list(inquiry, many, answer, written, short)
-            short = self.count - len(written.questions) if len(inquiry.replies) == 1 else 0
-            if short > 0:
-                await self._ask_list(inquiry, many, answer, written, short)
-        elif short > 0:
-            await self._ask_choices(inquiry, answer, written, short)
-        return written
+        many = self.method.many
+        generated = GeneratedQuestions("list" if many and self._ignores_n else "choices")
+        if generated.request_kind == "choices":
+            await self._ask_choices(session, answer, generated, self.count)
+            if many:
+                if self.count > 1:  # one of several choices may be missing for other reasons
+                    self._ignores_n = len(generated.questions) == 1
+                if self._ignores_n:
+                    generated = GeneratedQuestions("list")  # mixing both kinds would give a third kind of value
+        missing = self.count - len(generated.questions)
+        if missing > 0 and many and generated.request_kind == "list":
+            await self._ask_list(session, many, answer, generated, missing)
+            missing = self.count - len(generated.questions) if len(session.replies) == 1 else 0
+            if missing > 0:
+                await self._ask_list(session, many, answer, generated, missing)
+        elif missing > 0:
+            await self._ask_choices(session, answer, generated, missing)
+        return generated
 
-    def _found_to_ignore_n(self, came: int) -> bool:
-        """Return whether the server ignores ``n``. One of several choices may be missing for another reason."""
-        if self.count > 1:
-            self._ignores_n = came == 1
-        return bool(self._ignores_n)
+    async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:
+        messages = self.method.one.fill(answer=answer, fence=delimiter_for(answer))
+        reply = await session.ask(messages, n=count, schema=self.method.schema, **self._sampling_options())
+        parse = parse_question_line if self.method.schema is None else parse_first_question
+        generated.questions += [parse(text) for text in reply.texts[:count]]
 
-    async def _probe(self) -> None:
-        try:
-            reply = await self.judge.ask([TRIAL], n=2, max_tokens=TOKENS)
-        except ScoringError as error:
-            if error.reason is not Reason.UNPARSABLE:  # it is there, and says nothing
-                raise
-        else:
-            self._ignores_n = len(reply.texts) == 1
+    async def _ask_list(
+        self, session: JudgeSession, prompt: Prompt, answer: str, generated: GeneratedQuestions, count: int
+    ) -> None:
+        messages = prompt.fill(answer=answer, fence=delimiter_for(answer), count=str(count))
+        reply = await session.ask(messages, schema=self.method.list_schema, **self._sampling_options())
+        generated.questions += parse_questions(reply.texts[0])[:count]
 
-    async def _ask_choices(self, inquiry: Inquiry, answer: str, written: Written, count: int) -> None:
-        messages = self.way.one.fill(answer=answer, fence=fence_for(answer))
-        reply = await inquiry.ask(messages, n=count, schema=self.way.schema, **self._options())
-        read = read_line if self.way.schema is None else read_question
-        written.questions += [read(text) for text in reply.texts[:count]]
-
-    async def _ask_list(self, inquiry: Inquiry, prompt: Prompt, answer: str, written: Written, count: int) -> None:
-        messages = prompt.fill(answer=answer, fence=fence_for(answer), count=str(count))
-        reply = await inquiry.ask(messages, schema=self.way.list_schema, **self._options())
-        written.questions += read_questions(reply.texts[0])[:count]
-
-    def _options(self) -> dict[str, Any]:
-        return {"temperature": self.way.temperature, "max_tokens": self.way.max_tokens, "stop": self.way.stop}
+    def _sampling_options(self) -> dict[str, Any]:
+        method = self.method
+        return {"temperature": method.temperature, "max_tokens": method.max_tokens, "stop": method.stop}

@@ -1,59 +1,57 @@
-"""How near written questions are to the one asked: by their vectors, or by a judge's opinion."""
+"""Similarity of generated questions to the original one, by embeddings or by a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from germane.scorers.base.json_reply import Unreadable, as_list, as_number
+from germane.scorers.base.json_reply import UnreadableReply, parse_list, parse_number
 from germane.scorers.base.protocols import Vectors
-from germane.scorers.base.text import cut
-from germane.scorers.judge.embedding_batcher import Batcher
-from germane.scorers.prompting.judge_session import Inquiry
-from germane.scorers.prompting.template import fence_for, read_prompt
+from germane.scorers.base.text import truncate_utf8
+from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.prompting.context_blocks import numbered_list
+from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.template import delimiter_for, load_prompt
 
-EMBEDDED_LIMIT = 8_000
-"""Bytes of one text that go to the embedder."""
-DEGREES = (1.0, 0.75, 0.5, 0.25, 0.0)
-"""What a judge may say of two questions, from identical to different."""
-PROMPT = read_prompt("similar_questions")
+MAX_EMBEDDED_BYTES = 8_000
+"""Limit of one text that is embedded."""
+SIMILARITY_DEGREES = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""Ratings that a judge may give two questions, from identical to different."""
+PROMPT = load_prompt("similar_questions")
 _SCHEMA = {
     "type": "object",
-    "properties": {"similarities": {"type": "array", "items": {"type": "number", "enum": list(DEGREES)}}},
+    "properties": {"similarities": {"type": "array", "items": {"type": "number", "enum": list(SIMILARITY_DEGREES)}}},
     "required": ["similarities"],
     "additionalProperties": False,
 }
 
 
-async def embedded(embedder: Batcher, question: str, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of the question and of the texts, in one request. That of the question is remembered.
+async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: Sequence[str]) -> Vectors:
+    """Embed the question and the texts in one request, caching the question's vector.
 
     Raises:
         ScoringError: the embedder failed.
     """
-    return await embedder.embed([cut(text, EMBEDDED_LIMIT) for text in (question, *texts)], keep=1)
+    return await embedder.embed([truncate_utf8(text, MAX_EMBEDDED_BYTES) for text in (question, *texts)], keep=1)
 
 
-async def judged(inquiry: Inquiry, question: str, written: Sequence[str]) -> list[float]:
-    """Return what the judge says of each written question, one of :data:`DEGREES`: one request for all of them.
+async def judge_similarities(session: JudgeSession, question: str, generated: Sequence[str]) -> list[float]:
+    """Return the judge's rating of each generated question, one of :data:`SIMILARITY_DEGREES`, in one request.
 
     Raises:
-        ScoringError: the judge gave no reply, or none that can be read.
+        ScoringError: the judge did not reply, or its reply is unreadable.
     """
-    distinct = list(dict.fromkeys(written))
-    numbered = "\n".join(f"{place}. {text}" for place, text in enumerate(distinct, 1))
-    values = {"question": question, "written": numbered, "count": str(len(distinct))}
+    distinct = list(dict.fromkeys(generated))
+    values = {"question": question, "written": numbered_list(distinct), "count": str(len(distinct))}
 
-    def read(reply: Mapping[str, Any]) -> list[float]:
-        return [_degree(value) for value in as_list(reply.get("similarities"), count=len(distinct))]
+    def parse(reply: Mapping[str, Any]) -> list[float]:
+        ratings = [parse_number(item, 0, 1) for item in parse_list(reply.get("similarities"), count=len(distinct))]
+        for rating in ratings:
+            if rating not in SIMILARITY_DEGREES:
+                degrees = ", ".join(f"{degree:g}" for degree in SIMILARITY_DEGREES)
+                raise UnreadableReply(f"{rating!r} is not one of {degrees}")
+        return ratings
 
-    degrees = await inquiry.ask_json(PROMPT, {**values, "fence": fence_for(*values.values())}, _SCHEMA, read)
-    by_text = dict(zip(distinct, degrees, strict=True))
-    return [by_text[text] for text in written]
-
-
-def _degree(value: Any) -> float:
-    number = as_number(value, 0, 1)
-    if number not in DEGREES:
-        raise Unreadable(f"{number!r} is none of {', '.join(f'{degree:g}' for degree in DEGREES)}")
-    return number
+    ratings = await session.ask_json(PROMPT, {**values, "fence": delimiter_for(*values.values())}, _SCHEMA, parse)
+    by_text = dict(zip(distinct, ratings, strict=True))
+    return [by_text[text] for text in generated]

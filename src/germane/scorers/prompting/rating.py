@@ -1,210 +1,214 @@
-"""A judge's rating from 1 to 5: the expected value over its likeliest first tokens, else the digit that it wrote."""
+"""Ratings from 1 to 5: the expected value over the judge's most likely digits, otherwise the digit that it wrote."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from germane.errors import ScoringError
-from germane.score import Reason
-from germane.scorers.base.json_reply import Unreadable, as_number, json_values, without_thinking
-from germane.scorers.base.protocols import Judge, Message, Reply, Token
-from germane.scorers.prompting.judge_session import TOKENS, Inquiry
+from germane.exchange import Message
+from germane.score import UnscoredReason
+from germane.scorers.base.json_reply import UnreadableReply, find_json_values, parse_number, strip_thinking
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Judge, Reply, Token
+from germane.scorers.prompting.judge_session import JudgeSession
 from germane.scorers.prompting.template import Prompt
 
-Rated = Literal["expected", "parsed"]
-
-LEAST, GREATEST = 1, 5
+MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
-LEAST_MASS = 0.5
-"""Digits that hold less of the probability than this are no rating."""
-WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
-THINKING = "<"
-"""How a judge begins that writes down its thoughts first; no rating begins so."""
-_SAYS_NOTHING = (Reason.UNPARSABLE, Reason.JUDGE_REFUSED)
-"""How servers put it that a judge is still thinking after one token."""
-AGAIN = Message("user", f"That was not a rating. Reply with one digit from {LEAST} to {GREATEST}, nothing else.")
-_DIGITS = tuple(str(digit) for digit in range(LEAST, GREATEST + 1))
-_OF_FIVE = re.compile(rf"\s*(?:/|\bout of\b|\bof\b)\s*{GREATEST}\b")
+MIN_DIGIT_PROBABILITY = 0.5
+"""If digits have less probability together, the reply is not a rating."""
+RATING_WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
+THINKING_PREFIX = "<"
+"""First character of a reply that starts with a reasoning block. No rating starts with it."""
+RATING_RETRY_MESSAGE = Message(
+    "user", f"That was not a rating. Reply with one digit from {MIN_RATING} to {MAX_RATING}, nothing else."
+)
+_STILL_THINKING_REASONS = (UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_REFUSED)
+"""Reasons of the errors that servers send if a judge is still reasoning after one token."""
+_DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
+_OF_FIVE = re.compile(rf"\s*(?:/|\bout of\b|\bof\b)\s*{MAX_RATING}\b")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _EDGES = " \t\r\n*_`\"'.!#:="
+_DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
+"""A token that is one rating, apart from the punctuation of a list."""
+
+RatingMethod = Literal["expected", "parsed"]
 
 
 @dataclass(frozen=True)
 class Rating:
-    """How a judge rated."""
+    """A judge's rating."""
 
     points: float
     """From 1 to 5."""
-    rated: Rated
+    method: RatingMethod
     digits: Mapping[str, float] = field(default_factory=dict)
-    """How likely each digit was, 0 to 1, as the server told; none for a rating that was parsed."""
+    """Probability of each digit, 0 to 1; empty for parsed ratings."""
+
+    def __str__(self) -> str:
+        how = "expected over its digits" if self.method == "expected" else "as it wrote"
+        return f"{self.points:.1f} of {MAX_RATING}, {how}"
 
     @property
     def value(self) -> float:
         """The points on a scale from 0 to 1."""
-        return (self.points - LEAST) / (GREATEST - LEAST)
+        return (self.points - MIN_RATING) / (MAX_RATING - MIN_RATING)
 
     def details(self) -> dict[str, Any]:
-        """Return what of it goes into a score's details."""
-        told = {"digits": {digit: round(mass, 6) for digit, mass in self.digits.items()}} if self.digits else {}
-        return {"rating": self.points, "rated": self.rated, **told}
-
-    def __str__(self) -> str:
-        how = "expected over its digits" if self.rated == "expected" else "as it wrote"
-        return f"{self.points:.1f} of {GREATEST}, {how}"
+        """Return the rating for a score's details."""
+        digits = {digit: round(probability, 6) for digit, probability in self.digits.items()}
+        return {"rating": self.points, "rated": self.method, **({"digits": digits} if digits else {})}
 
 
 class Rater:
-    """Asks a judge for ratings, and remembers whether its server tells how likely tokens are."""
+    """Asks a judge for ratings, and remembers whether its server supports logprobs."""
 
     def __init__(self, judge: Judge, prompt: Prompt, *, logprobs: bool = True) -> None:
         self.judge = judge
         self.prompt = prompt
         self.logprobs = logprobs
-        self._tells: bool | None = None if logprobs else False
-        self._last: Rated | None = None
+        self._supports_logprobs: bool | None = None if logprobs else False
+        self._last_method: RatingMethod | None = None
 
     def parameters(self) -> dict[str, object]:
-        """Return what of it decides the ratings, besides the prompt."""
-        return {"logprobs": self.logprobs, "top_tokens": TOP_TOKENS, "least_mass": LEAST_MASS, "words": WORDS}
+        """Return what determines the ratings besides the prompt, for the fingerprint."""
+        return {
+            "logprobs": self.logprobs,
+            "top_tokens": TOP_TOKENS,
+            "least_mass": MIN_DIGIT_PROBABILITY,
+            "words": RATING_WORDS,
+        }
 
-    async def rated(self) -> Rated:
-        """Return how this judge rated last; where nobody knows yet, a tiny request tells.
-
-        Raises:
-            ScoringError: the judge gave no reply.
-        """
-        if self._last is not None:
-            return self._last
-        if self._tells is None:
-            await self._first_token(Inquiry(self.judge), [Message("user", f"Reply with: {GREATEST}")])
-        return "expected" if self._tells else "parsed"
-
-    async def rate(self, inquiry: Inquiry, values: Mapping[str, str]) -> Rating:
-        """Return the judge's rating of what the values fill the prompt with.
-
-        One request of one token where the server tells probabilities; else one that may think and write, and one more
-        where that cannot be read.
+    async def rating_method(self) -> RatingMethod:
+        """Return the method of the last rating, sending a minimal request if there was none.
 
         Raises:
-            ScoringError: the judge gave no reply, or none that is a rating: ``unparsable`` or ``out_of_range``.
+            ScoringError: the judge did not reply.
         """
-        rating = await self._rate(inquiry, self.prompt.fill(**values))
-        self._last = rating.rated
+        if self._last_method is not None:
+            return self._last_method
+        if self._supports_logprobs is None:
+            await self._ask_first_token(JudgeSession(self.judge), [Message("user", f"Reply with: {MAX_RATING}")])
+        return "expected" if self._supports_logprobs else "parsed"
+
+    async def rate(self, session: JudgeSession, values: Mapping[str, str]) -> Rating:
+        """Return the judge's rating for a prompt that is filled with these values.
+
+        Sends one request of one token if the server supports logprobs, otherwise one with room for reasoning, and one
+        retry if its reply is unreadable.
+
+        Raises:
+            ScoringError: the judge did not reply, or not with a rating: ``unparsable`` or ``out_of_range``.
+        """
+        rating = await self._rate(session, self.prompt.fill(**values))
+        self._last_method = rating.method
         return rating
 
-    async def _rate(self, inquiry: Inquiry, messages: list[Message]) -> Rating:
-        if self._tells is not False:
-            reply = await self._first_token(inquiry, messages)
-            if self._tells and reply is not None and reply.first_token:
-                return expected(reply.first_token)
-            with suppress(Unreadable):
-                return Rating(parsed(reply.texts[0] if reply else ""), "parsed")
-        points = await self._parsed(inquiry, messages)
-        self._tells = bool(self._tells)  # a judge that says nothing within a token is not asked for one again
+    async def _rate(self, session: JudgeSession, messages: list[Message]) -> Rating:
+        if self._supports_logprobs is not False:
+            reply = await self._ask_first_token(session, messages)
+            if self._supports_logprobs and reply is not None and reply.first_token:
+                return expected_rating(reply.first_token)
+            with suppress(UnreadableReply):
+                return Rating(parse_rating(reply.texts[0] if reply else ""), "parsed")
+        reply = await session.ask(messages, temperature=0.0, max_tokens=MAX_REPLY_TOKENS)
+        try:
+            points = parse_rating(reply.texts[0])
+        except UnreadableReply:
+            reply = await session.ask_again(
+                messages, reply, RATING_RETRY_MESSAGE, temperature=0.0, max_tokens=MAX_REPLY_TOKENS
+            )
+            points = parse_rating(reply.texts[0])
+        # If a single token was not enough for this judge, do not try that again.
+        self._supports_logprobs = bool(self._supports_logprobs)
         return Rating(points, "parsed")
 
-    async def _first_token(self, inquiry: Inquiry, messages: list[Message]) -> Reply | None:
-        """Return a reply of one token; None from a judge of which nobody knows yet that it says anything within one."""
+    async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
+        """Return a reply of one token; None if a judge without known support has not replied within one token."""
         try:
-            reply = await inquiry.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
+            reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
-            if self._tells or error.reason not in _SAYS_NOTHING:
+            if self._supports_logprobs or error.reason not in _STILL_THINKING_REASONS:
                 raise
             return None
-        if self._tells is None:
-            self._tells = bool(reply.first_token) and not reply.texts[0].lstrip().startswith(THINKING)
+        if self._supports_logprobs is None:
+            is_thinking = reply.texts[0].lstrip().startswith(THINKING_PREFIX)
+            self._supports_logprobs = bool(reply.first_token) and not is_thinking
         return reply
 
-    async def _parsed(self, inquiry: Inquiry, messages: list[Message]) -> float:
-        reply = await inquiry.ask(messages, temperature=0.0, max_tokens=TOKENS)
-        try:
-            return parsed(reply.texts[0])
-        except Unreadable:
-            said = Message("assistant", reply.texts[0][:2_000])
-            reply = await inquiry.ask([*messages, said, AGAIN], temperature=0.0, max_tokens=TOKENS)
-            return parsed(reply.texts[0])
 
+def expected_rating(first_token: Mapping[str, float]) -> Rating:
+    """Return the expected value of the digits 1 to 5: sum(d * p(d)) / sum(p(d)).
 
-def expected(first_token: Mapping[str, float]) -> Rating:
-    """Return the mean of the digits 1 to 5, each weighted by how likely it was: sum(d * p(d)) / sum(p(d)).
-
-    Tokens that are the same digit but for white space count together.
+    Tokens that are the same digit apart from white space are added up.
 
     Raises:
-        ScoringError: the digits hold less than half of the probability; ``unparsable``.
+        ScoringError: the digits have less than half of the probability; ``unparsable``.
     """
     digits: dict[str, float] = {}
-    for token, likelihood in first_token.items():
+    for token, probability in first_token.items():
         if (digit := token.strip()) in _DIGITS:
-            digits[digit] = digits.get(digit, 0.0) + likelihood
-    mass = sum(digits.values())
-    if mass < LEAST_MASS:
-        likeliest = max(first_token, key=lambda token: first_token[token])
+            digits[digit] = digits.get(digit, 0.0) + probability
+    total = sum(digits.values())
+    if total < MIN_DIGIT_PROBABILITY:
+        most_likely = max(first_token, key=lambda token: first_token[token])
         raise ScoringError(
-            Reason.UNPARSABLE, f"digits hold {mass:.2f} of the probability; the likeliest token is {likeliest!r:.40}"
+            UnscoredReason.UNPARSABLE,
+            f"digits have {total:.2f} of the probability; the most likely token is {most_likely!r:.40}",
         )
-    points = sum(int(digit) * likelihood for digit, likelihood in digits.items()) / mass
+    points = sum(int(digit) * probability for digit, probability in digits.items()) / total
     return Rating(points, "expected", dict(sorted(digits.items())))
 
 
-def parsed(reply: str) -> float:
-    """Return the rating in a judge's text: a digit, ``4/5``, a word, JSON, or the only number in a sentence.
+def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[Rating] | None:
+    """Return one expected rating per digit of the list at the end of the tokens; see :func:`expected_rating`.
+
+    Returns None if the tokens do not give them: there are no tokens, their digits differ from the ``written`` ones, or
+    at one position the digits have less than half of the probability.
+    """
+    # The list starts at the last bracket: the judge may have reasoned before it.
+    start = max((index for index, token in enumerate(tokens) if "[" in token.text), default=len(tokens))
+    positions = [token for token in tokens[start:] if _DIGIT_TOKEN.match(token.text) and token.alternatives]
+    if not positions or [_as_digit(token.text) for token in positions] != [f"{rating:g}" for rating in written]:
+        return None
+    ratings = []
+    for position in positions:
+        probabilities: dict[str, float] = {}
+        for token, probability in position.alternatives.items():
+            digit = _as_digit(token)
+            probabilities[digit] = probabilities.get(digit, 0.0) + probability
+        try:
+            ratings.append(expected_rating(probabilities))
+        except ScoringError:
+            return None
+    return ratings
+
+
+def parse_rating(reply: str) -> float:
+    """Return the rating in a judge's text: a digit, ``4/5``, a word, JSON, or the only number of a sentence.
 
     Raises:
-        Unreadable: there is none, or more than one (``unparsable``); or it is not from 1 to 5 (``out_of_range``).
+        UnreadableReply: there is no rating or more than one (``unparsable``), or it is not from 1 to 5
+            (``out_of_range``).
     """
-    text = without_thinking(reply)
-    for value in json_values(text):
+    text = strip_thinking(reply)
+    for value in find_json_values(text):
         if isinstance(value, dict) and value:
-            return as_number(value.get("rating", next(iter(value.values()))), LEAST, GREATEST)
+            return parse_number(value.get("rating", next(iter(value.values()))), MIN_RATING, MAX_RATING)
     bare = text.strip(_EDGES)
-    if bare.lower() in WORDS:
-        return WORDS[bare.lower()]
-    with suppress(Unreadable):
-        return as_number(bare, LEAST, GREATEST)
+    if bare.lower() in RATING_WORDS:
+        return RATING_WORDS[bare.lower()]
+    with suppress(UnreadableReply):
+        return parse_number(bare, MIN_RATING, MAX_RATING)
     numbers = set(_NUMBER.findall(_OF_FIVE.sub("", bare)))
     if len(numbers) != 1:
-        raise Unreadable(f"{bare!r:.80} is not one rating")
-    return as_number(numbers.pop(), LEAST, GREATEST)
+        raise UnreadableReply(f"{bare!r:.80} is not one rating")
+    return parse_number(numbers.pop(), MIN_RATING, MAX_RATING)
 
 
-_DIGIT = re.compile(rf"\A[\s\[,]*([{LEAST}-{GREATEST}])[\s\],}}]*\Z")
-"""A rating that is a token of its own, but for what surrounds the items of a list."""
-
-
-def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[Rating] | None:
-    """Return one rating per digit of the list that the tokens end with; see :func:`germane.scorers.prompting.rating.expected`.
-
-    None where the tokens do not tell: there are none, the digits in them are not those that were ``written``, or in
-    the place of one the digits hold less than half of the probability. Then what was written is all there is.
-    """
-    places = [token for token in _of_last_list(tokens) if _DIGIT.match(token.text) and token.likeliest]
-    if not places or [_digit(token.text) for token in places] != [f"{rating:g}" for rating in written]:
-        return None
-    try:
-        return [expected(_as_digits(token.likeliest)) for token in places]
-    except ScoringError:
-        return None
-
-
-def _of_last_list(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Return the tokens from the last opening bracket on: a judge may have thought before it."""
-    opening = max((place for place, token in enumerate(tokens) if "[" in token.text), default=len(tokens))
-    return iter(tokens[opening:])
-
-
-def _as_digits(likeliest: Mapping[str, float]) -> dict[str, float]:
-    masses: dict[str, float] = {}
-    for token, likelihood in likeliest.items():
-        masses[_digit(token)] = masses.get(_digit(token), 0.0) + likelihood
-    return masses
-
-
-def _digit(token: str) -> str:
-    found = _DIGIT.match(token)
-    return found[1] if found else token
+def _as_digit(token: str) -> str:
+    match = _DIGIT_TOKEN.match(token)
+    return match[1] if match else token

@@ -1,4 +1,4 @@
-"""Prompts are readable files beside this one: a version, then turns."""
+"""Prompt templates in ``prompts/``: text files with a version, followed by messages."""
 
 from __future__ import annotations
 
@@ -8,57 +8,52 @@ import secrets
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import cast
 
-from germane.scorers.base.protocols import Message, Role
+from germane.exchange import Message
 
-_TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
+_MESSAGE = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
 _SECTION = re.compile(r"\{#(\w+)\}(.*?)\{/\1\}", re.DOTALL)
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_DELIMITER_KEY = secrets.token_bytes(16)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """Turns with places to fill in."""
+    """Messages with placeholders."""
 
     version: str
-    turns: tuple[Message, ...]
+    messages: tuple[Message, ...]
     text: str
-    """The file as it is: part of the fingerprint."""
+    """The unchanged file, which is part of the fingerprint."""
 
     def fill(self, **values: str) -> list[Message]:
-        """Return the turns with each ``{name}`` replaced, and ``{#name}...{/name}`` left out where name is empty.
+        """Replace each ``{name}``, and drop ``{#name}...{/name}`` if the value is empty.
 
-        What is filled in is not searched for places again.
+        Placeholders inside values are not replaced.
         """
 
-        def filled(text: str) -> str:
+        def fill_text(text: str) -> str:
             kept = _SECTION.sub(lambda section: section[2] if values.get(section[1]) else "", text)
-            return _PLACE.sub(lambda place: values.get(place[1], place[0]), kept)
+            return _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], placeholder[0]), kept)
 
-        return [Message(turn.role, filled(turn.text)) for turn in self.turns]
+        return [Message(message.role, fill_text(message.content)) for message in self.messages]
 
 
 @cache
-def read_prompt(name: str) -> Prompt:
-    """Return the prompt in ``prompts/<name>.txt``."""
+def load_prompt(name: str) -> Prompt:
+    """Load ``prompts/<name>.txt``."""
     text = (files("germane.scorers.prompting") / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
-    head, *parts = _TURN.split(text)
-    turns = tuple(
-        Message(cast("Role", role), body.strip("\n")) for role, body in zip(parts[::2], parts[1::2], strict=True)
-    )
-    return Prompt(version=head.removeprefix("version:").strip(), turns=turns, text=text)
+    head, *parts = _MESSAGE.split(text)
+    messages = tuple(Message(role, content.strip("\n")) for role, content in zip(parts[::2], parts[1::2], strict=True))
+    return Prompt(version=head.removeprefix("version:").strip(), messages=messages, text=text)
 
 
-_KEY = secrets.token_bytes(16)
+def delimiter_for(*texts: str) -> str:
+    """Return eight hexadecimal digits that the authors of the texts cannot predict.
 
-
-def fence_for(*texts: str) -> str:
-    """Return eight hexadecimal digits that no author of the texts could know.
-
-    Within one process the same for the same texts, so that identical requests can be recognised.
+    Equal texts get equal delimiters within one process, so that equal requests can be coalesced.
     """
-    digest = hashlib.blake2b(key=_KEY, digest_size=4)
+    digest = hashlib.blake2b(key=_DELIMITER_KEY, digest_size=4)
     for text in texts:
         digest.update(len(text).to_bytes(8))
         digest.update(text.encode("utf-8", "replace"))

@@ -1,7 +1,7 @@
-"""Answers that do not commit themselves: "I don't know", a refusal, a question back. By rules, with no judge.
+"""Rules that recognize noncommittal answers without a judge: "I don't know", refusals, and counter-questions.
 
-A phrase alone proves little: "we cannot accept returns after 30 days" answers a question. So a phrase must be about
-the speaker's own knowledge or the sources', and little else may be said besides. See ``phrases.py`` for the phrases.
+A phrase alone proves little: "we cannot accept returns after 30 days" answers a question. The phrase must concern what
+the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` holds the phrases.
 """
 
 from __future__ import annotations
@@ -9,136 +9,118 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import Literal
 
-from germane.scorers.base.question_parser import MARKS
+from germane.scorers.base.question_parser import QUESTION_MARKS
 from germane.scorers.base.text import shorten
-from germane.scorers.refusals.phrases import APOLOGY, COURTESY, DOES_NOT_KNOW, MEANING, OFFER, TEXT, WHOLE_ANSWERS
+from germane.scorers.refusals.phrases import (
+    APOLOGY,
+    COURTESY,
+    DOES_NOT_KNOW,
+    MEANING,
+    OFFER,
+    PHRASES_TEXT,
+    WHOLE_ANSWERS,
+)
 
 VERSION = "1"
-NONCOMMITTAL = "noncommittal"
-"""Label of a score whose answer does not commit itself."""
-RULES = hashlib.sha256(f"{VERSION}\n{TEXT}".encode()).hexdigest()[:12]
-"""Part of the fingerprint: changes with every phrase."""
-LONGEST = 4_000
-"""Characters. A longer answer says something."""
-LEFT_AFTER_PHRASE = 30
-"""An answer that begins by not knowing, with fewer other words than this, does not commit itself."""
-LEFT_BEFORE_PHRASE = 10
-"""Likewise one that says something first and then does not know."""
-LEFT_BEFORE_QUESTION = 20
-"""Likewise one that ends with a question."""
-LEFT_BEFORE_MEANING = 50
-"""Likewise one that ends by asking what was meant."""
-
+REFUSAL_RULES_HASH = hashlib.sha256(f"{VERSION}\n{PHRASES_TEXT}".encode()).hexdigest()[:12]
+"""Part of fingerprints: changes with every phrase."""
+MAX_NONCOMMITTAL_CHARACTERS = 4_000
+"""Longer answers are always committal."""
+MAX_WORDS_AFTER_PHRASE = 30
+"""An answer that starts by not knowing is noncommittal if it has fewer other words."""
+MAX_WORDS_BEFORE_PHRASE = 10
+"""The same limit if the answer says something else first."""
+MAX_WORDS_BEFORE_QUESTION = 20
+"""The same limit for an answer that ends with a question."""
+MAX_WORDS_BEFORE_MEANING = 50
+"""The same limit for an answer that ends by asking what was meant. It is the highest of the limits."""
 _SENTENCE = re.compile(
     r".+?(?:[.!?\u061f\u3002\uff1f\uff01;]+[\"'\u201d\u00bb)*_]*(?=\s|\Z)|[\u3002\uff1f\uff01\u061f]+|\n+|\Z)",
     re.DOTALL,
 )
-_CLAUSE = re.compile(
+_CLAUSE_BOUNDARY = re.compile(
     r"[,;:]?\s+(?=(?:but|however|though|although|yet|aber|jedoch|mais|pero|ma|mas|maar)\b)|[;\u2014]\s*"
 )
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|\u201c[^\u201d\n]{1,200}\u201d|\u00ab[^\u00bb\n]{1,200}\u00bb')
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{1,2}|[^\W\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]+")
+"""A word; in scripts without spaces, two letters."""
 _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The rule that an answer fell under, and the words that made it."""
+class NoncommittalMatch:
+    """The rule that an answer matches, and the matching words."""
 
     rule: str
     text: str
 
     def details(self) -> dict[str, str]:
-        """Return what of it goes into a score's details."""
+        """Return the match for a score's details."""
         return {"rule": self.rule, "text": shorten(self.text, 200)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
     text: str
-    kind: str
-    """``phrase``, ``question``, ``apology``, ``offer``, or ``content``."""
-    words: int
+    kind: Literal["phrase", "question", "apology", "offer", "content"]
+
+    @property
+    def words(self) -> int:
+        return sum(1 for _ in _WORD.finditer(self.text))
 
 
-def find_noncommittal(answer: str) -> Finding | None:
-    """Return why the answer does not commit itself, or None when it does."""
-    text = answer[: LONGEST + 1].replace("\u2019", "'").strip(_EDGES)
-    if len(text) > LONGEST:
+def find_noncommittal(answer: str) -> NoncommittalMatch | None:
+    """Return the rule by which an answer is noncommittal, or None if it is committal."""
+    text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)
+    if len(text) > MAX_NONCOMMITTAL_CHARACTERS:
         return None
     if text.lower() in WHOLE_ANSWERS or text.rstrip(".!").lower() in WHOLE_ANSWERS:
-        return Finding("it says that it does not know", text)
-    clauses = _clauses_until(text, LEFT_BEFORE_MEANING)
-    if clauses is None:
-        return None
-    return _knows_not(clauses) or _asks_back(clauses) or _only_sorry(clauses)
+        return NoncommittalMatch("it says that it does not know", text)
 
-
-def _clauses_until(text: str, limit: int) -> list[_Clause] | None:
-    """Return the clauses, or None as soon as they say ``limit`` words of their own: no rule looks further."""
     clauses: list[_Clause] = []
-    left = 0
+    content_words = 0
     for match in _SENTENCE.finditer(text):
-        found = _clauses(match[0].strip()) if match[0].strip(_EDGES) else []
-        clauses += found
-        left += _left(found)
-        if left >= limit:
+        sentence = _split_clauses(match[0].strip()) if match[0].strip(_EDGES) else []
+        clauses += sentence
+        content_words += sum(clause.words for clause in sentence if clause.kind == "content")
+        if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule matches any more
             return None
-    return clauses
 
-
-def _knows_not(clauses: list[_Clause]) -> Finding | None:
     phrases = [clause for clause in clauses if clause.kind == "phrase"]
-    if not phrases:
-        return None
-    telling = [clause for clause in clauses if clause.kind in {"phrase", "content"}]
-    limit = LEFT_AFTER_PHRASE if telling[0].kind == "phrase" else LEFT_BEFORE_PHRASE
-    if _left(clauses) >= limit:
-        return None
-    return Finding("it says that it does not know, or refuses", phrases[0].text)
+    if phrases:
+        starts_with_phrase = next(clause for clause in clauses if clause.kind in {"phrase", "content"}) is phrases[0]
+        if content_words < (MAX_WORDS_AFTER_PHRASE if starts_with_phrase else MAX_WORDS_BEFORE_PHRASE):
+            return NoncommittalMatch("it says that it does not know, or refuses", phrases[0].text)
 
+    # A closing courtesy ("Does that help?") is not a counter-question, unless the answer has no content.
+    asking = list(clauses)
+    while asking and COURTESY.search(asking[-1].text.lower()) and any(each.kind == "content" for each in asking):
+        asking.pop()
+    asking = [clause for clause in asking if clause.kind != "apology"]
+    if asking and asking[-1].kind == "question":
+        asks_meaning = MEANING.search(asking[-1].text.lower())
+        if content_words < (MAX_WORDS_BEFORE_MEANING if asks_meaning else MAX_WORDS_BEFORE_QUESTION):
+            return NoncommittalMatch("it ends with a counter-question", asking[-1].text)
 
-def _asks_back(clauses: list[_Clause]) -> Finding | None:
-    """A closing courtesy ("Does that help?") is no question back, unless there is nothing else."""
-    said = list(clauses)
-    while said and COURTESY.search(said[-1].text.lower()) and any(clause.kind == "content" for clause in said):
-        said.pop()
-    said = [clause for clause in said if clause.kind != "apology"]
-    if not said or said[-1].kind != "question":
-        return None
-    limit = LEFT_BEFORE_MEANING if MEANING.search(said[-1].text.lower()) else LEFT_BEFORE_QUESTION
-    if _left(clauses) >= limit:
-        return None
-    return Finding("it ends with a question back", said[-1].text)
-
-
-def _only_sorry(clauses: list[_Clause]) -> Finding | None:
     if clauses and all(clause.kind == "apology" for clause in clauses):
-        return Finding("it only apologises", clauses[0].text)
+        return NoncommittalMatch("it only apologizes", clauses[0].text)
     return None
 
 
-def _left(clauses: list[_Clause]) -> int:
-    return sum(clause.words for clause in clauses if clause.kind == "content")
-
-
-def _clauses(sentence: str) -> list[_Clause]:
-    if sentence.rstrip("*_ )").endswith(tuple(MARKS.replace(";", ""))):
-        return [_Clause(sentence, "question", _count(sentence))]
-    parts = [part for part in _CLAUSE.split(sentence) if _WORD.search(part)]
-    return [_Clause(part, _kind(part), _count(part)) for part in parts]
-
-
-def _kind(clause: str) -> str:
-    plain = _QUOTED.sub(" quoted ", clause).lower()
-    if DOES_NOT_KNOW.search(plain):
-        return "phrase"
-    if APOLOGY.search(plain):
-        return "apology"
-    return "offer" if OFFER.search(plain) else "content"
-
-
-def _count(text: str) -> int:
-    """Return the number of words; where a script sets no spaces, two letters count as one."""
-    return sum(1 for _ in _WORD.finditer(text))
+def _split_clauses(sentence: str) -> list[_Clause]:
+    if sentence.rstrip("*_ )").endswith(tuple(QUESTION_MARKS.replace(";", ""))):
+        return [_Clause(sentence, "question")]
+    clauses = []
+    for text in _CLAUSE_BOUNDARY.split(sentence):
+        if not _WORD.search(text):
+            continue
+        plain = _QUOTED.sub(" quoted ", text).lower()
+        if DOES_NOT_KNOW.search(plain):
+            clauses.append(_Clause(text, "phrase"))
+        elif APOLOGY.search(plain):
+            clauses.append(_Clause(text, "apology"))
+        else:
+            clauses.append(_Clause(text, "offer" if OFFER.search(plain) else "content"))
+    return clauses

@@ -1,4 +1,4 @@
-"""Whether scores keep coming: what was to be scored and is not, how long that usually takes, what tasks wait for."""
+"""Whether answers are being scored: unscored answers, typical delays, and failing tasks."""
 
 from __future__ import annotations
 
@@ -10,34 +10,40 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.storage.db.tables import exchange, score, scoring_task, tally
 
-SLOT: Final = 300
-"""Seconds: scores that come in bursts are counted as one."""
-KNOWN: Final = 5_000
-"""So many of the newest scores say how long it usually takes."""
-SPARE: Final = 20
-"""Fewer gaps than this say nothing."""
+SLOT_SECONDS: Final = 300
+"""Scores within the same slot count as one, since they arrive in bursts."""
+MAX_SCORES_READ: Final = 5_000
+"""Newest scores from which the typical delay is computed."""
+MIN_GAPS: Final = 20
+"""Minimum number of gaps for a typical delay."""
 PERCENTILE: Final = 0.99
-_EXCUSED: Final = {Reason.NOT_DRAWN, Reason.FILTERED, Reason.MISSING_INPUT, Reason.CAPTURE_LIMIT, Reason.BUDGET}
-"""Who is skipped for these was not to be scored; of the budget another rule speaks."""
+_EXPECTED_SKIPS: Final = {
+    UnscoredReason.NOT_SAMPLED,
+    UnscoredReason.FILTERED,
+    UnscoredReason.MISSING_INPUT,
+    UnscoredReason.EXCHANGE_LIMIT,
+    UnscoredReason.BUDGET,
+}
+"""Skip reasons of answers that were not to be scored. Another rule covers the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
-    """What one scorer does with the answers of one service."""
+class ScoringFlow:
+    """Whether one scorer scores the answers of one service."""
 
     service: str
     scorer: str
-    scored_at: datetime | None = None
-    """Minute of the newest answer that is scored; None where none is within the time looked at."""
-    made_at: datetime | None = None
-    """When that score was made: long after the answer, where there was a backlog."""
+    last_scored_minute: datetime | None = None
+    """Minute of the newest scored answer; None without one in the window."""
+    last_score_at: datetime | None = None
+    """Time at which the newest answer was scored. With a backlog this is long after the answer."""
     waiting_since: datetime | None = None
-    """Minute of the oldest answer after it that was to be scored."""
+    """Minute of the oldest later answer that was to be scored."""
     waiting: int = 0
-    """Answers since then that were to be scored: they wait, or came to nothing."""
+    """Number of these answers: they are waiting or failed."""
 
 
 @dataclass(slots=True)
@@ -47,8 +53,8 @@ class _Minute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
-    """Tasks that were tried in vain for one reason, and are to be tried again."""
+class FailingTasks:
+    """Tasks that failed with one reason and wait for a retry."""
 
     service: str
     route: str
@@ -57,12 +63,16 @@ class Failing:
     tasks: int
 
 
-def flows(
+def load_flows(
     connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
-) -> list[Flow]:
-    """Return what became of the answers since then, by service and scorer, of the routes that are taken.
+) -> list[ScoringFlow]:
+    """Return by service and scorer whether answers since then were scored.
 
-    With ``until`` as it was then: what was scored later was not scored yet.
+    Args:
+        connection: The connection.
+        since: Start of the window.
+        takes: Selects routes by name.
+        until: The state at this time: answers scored later count as unscored.
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
@@ -75,10 +85,10 @@ def flows(
         if minute is not None and takes(row.route):
             minute.scored -= 1
     flows_ = [_flow(key, minutes) for key, minutes in sorted(found.items())]
-    return [replace(one, made_at=_made_at(connection, one, since, until)) for one in flows_]
+    return [replace(one, last_score_at=_made_at(connection, one, since, until)) for one in flows_]
 
 
-def _made_at(connection: Connection, flow: Flow, since: datetime, until: datetime | None) -> datetime | None:
+def _made_at(connection: Connection, flow: ScoringFlow, since: datetime, until: datetime | None) -> datetime | None:
     query = select(score.c.scored_at).where(
         score.c.service == flow.service, score.c.scorer == flow.scorer, score.c.started_at >= since
     )
@@ -98,11 +108,11 @@ def _count(minute: _Minute, row: Any) -> None:
         minute.scored += int(row.n)
     elif row.outcome == "seen":
         minute.wanted += int(row.n)
-    elif row.outcome == "skipped" and row.reason in _EXCUSED:
+    elif row.outcome == "skipped" and row.reason in _EXPECTED_SKIPS:
         minute.wanted -= int(row.n)
 
 
-def _flow(key: tuple[str, str], minutes: dict[datetime, _Minute]) -> Flow:
+def _flow(key: tuple[str, str], minutes: dict[datetime, _Minute]) -> ScoringFlow:
     scored = max((moment for moment, minute in minutes.items() if minute.scored > 0), default=None)
     waiting = {
         moment: minute.wanted
@@ -110,25 +120,27 @@ def _flow(key: tuple[str, str], minutes: dict[datetime, _Minute]) -> Flow:
         if minute.wanted > 0 and (scored is None or moment > scored)
     }
     since = min(waiting, default=None)
-    return Flow(service=key[0], scorer=key[1], scored_at=scored, waiting_since=since, waiting=sum(waiting.values()))
+    return ScoringFlow(
+        service=key[0], scorer=key[1], last_scored_minute=scored, waiting_since=since, waiting=sum(waiting.values())
+    )
 
 
-def usual_wait(
+def typical_score_delay(
     connection: Connection, service: str, scorer: str, since: datetime, until: datetime | None = None
 ) -> timedelta | None:
-    """Return how long it usually takes from one scored answer until the next one is: the longest of a hundred times.
+    """Return the typical maximum time from one score to the next; None without enough scores.
 
-    The 99th percentile of the gaps between scored answers, those within five minutes taken as one, and that of the
-    time from answer to score. None where there are not enough of them to say. With ``until`` as it was then.
+    The sum of two 99th percentiles: of the gaps between scored answers in five-minute slots, and of the time from
+    answer to score. With ``until``, the state at that time.
     """
     query = select(score.c.started_at, score.c.scored_at).where(
         score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
     )
     query = query if until is None else query.where(score.c.started_at < until, score.c.scored_at <= until)
-    rows = connection.execute(query.order_by(score.c.started_at.desc()).limit(KNOWN)).all()
-    slots = sorted({int(row.started_at.timestamp()) // SLOT for row in rows})
-    gaps = [SLOT * (after - before) for before, after in pairwise(slots)]
-    if len(gaps) < SPARE:
+    rows = connection.execute(query.order_by(score.c.started_at.desc()).limit(MAX_SCORES_READ)).all()
+    slots = sorted({int(row.started_at.timestamp()) // SLOT_SECONDS for row in rows})
+    gaps = [SLOT_SECONDS * (after - before) for before, after in pairwise(slots)]
+    if len(gaps) < MIN_GAPS:
         return None
     lags = [max(0.0, (row.scored_at - row.started_at).total_seconds()) for row in rows if row.scored_at is not None]
     return timedelta(seconds=_percentile(gaps) + _percentile(lags))
@@ -139,12 +151,12 @@ def _percentile(values: Iterable[float]) -> float:
     return ordered[min(len(ordered) - 1, int(PERCENTILE * len(ordered)))] if ordered else 0.0
 
 
-def failing(connection: Connection) -> list[Failing]:
-    """Return what tasks wait for that were tried in vain."""
+def list_failing(connection: Connection) -> list[FailingTasks]:
+    """Return failed tasks that wait for a retry, by service, route, scorer and reason."""
     columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
     query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)
     return [
-        Failing(service=row.service, route=row.route, scorer=row.scorer, reason=row.reason, tasks=row.n)
+        FailingTasks(service=row.service, route=row.route, scorer=row.scorer, reason=row.reason, tasks=row.n)
         for row in connection.execute(query)
     ]

@@ -1,4 +1,4 @@
-"""Which answers are asked for, in which order, and what comes back."""
+"""Filters, sort orders and result types of answer searches."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final, Literal, get_args
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.score import Reason, Score
-from germane.storage.answers.lowest_scores import Chosen
+from germane.score import Score, UnscoredReason
+from germane.storage.answers.lowest_scores import ScoreFilter
 
 AnswerState = Literal["scored", "failed", "skipped", "waiting", "any"]
 STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
-"""``any`` takes every exchange, with the score that it has or has not."""
-Sort = Literal["lowest", "highest", "newest", "dearest", "slowest"]
-SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
-"""By value, by when the answer was given, by what its score cost, by how long the handler took."""
+"""``any`` selects all exchanges, with or without a score."""
+AnswerSort = Literal["lowest", "highest", "newest", "dearest", "slowest"]
+SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
+"""By score, by time of the answer, by cost of the score, by duration of the handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFilter:
-    """What is asked for; None, or nothing, takes all. Moments are of the answers: since <= started_at < until."""
+    """Conditions on answers; None or empty selects all. The window is since <= started_at < until."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -31,118 +31,118 @@ class AnswerFilter:
     route: str | None = None
     fingerprint: str | None = None
     label: str | None = None
-    """Such as ``noncommittal``."""
+    """Label of the score, such as ``noncommittal``."""
     low: bool = False
-    """Only those in the lowest band."""
+    """Only scores in the lowest band."""
     at_least: float | None = None
     below: float | None = None
     model: str | None = None
     prompt_version: str | None = None
     text: str = ""
-    """Contained in question or answer, in small or capital letters."""
-    labelled: bool | None = None
-    """Whether people have labelled it."""
+    """Substring of question or answer, case-insensitive."""
+    labeled: bool | None = None
+    """Whether the answer has labels of people."""
     state: AnswerState = "scored"
     reason: str | None = None
-    """Why there is no score; of the states ``failed`` and ``skipped``."""
+    """Reason for the missing score, for the states ``failed`` and ``skipped``."""
 
     @property
-    def of_scores(self) -> Chosen:
-        """What of it the table of scores knows."""
+    def score_filter(self) -> ScoreFilter:
+        """The conditions that apply to columns of the score table."""
         names = ("since", "until", "scorer", "service", "route", "fingerprint", "label", "low", "at_least", "below")
-        return Chosen(**{name: getattr(self, name) for name in names})
+        return ScoreFilter(**{name: getattr(self, name) for name in names})
 
     @property
     def needs_exchanges(self) -> bool:
-        """Whether the index of scores is not enough to tell."""
-        return bool(self.model or self.prompt_version or self.text or self.labelled is not None)
+        """Whether a condition applies to columns outside the score table."""
+        return bool(self.model or self.prompt_version or self.text or self.labeled is not None)
 
     @property
-    def by_value(self) -> bool:
-        """Whether it picks answers by what was found out about them: their mean would say nothing of the others."""
-        picked = self.low or self.label or self.text or self.labelled is not None or self.state != "scored"
+    def selects_by_result(self) -> bool:
+        """Whether the filter depends on results, so the mean of the matches says nothing about other answers."""
+        picked = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
         return bool(picked) or self.at_least is not None or self.below is not None
 
 
-_LONGEST: Final = 500
-"""Characters of an id: as many as one that is imported may have."""
-_HIGHEST: Final = 1e15
-_YEARS: Final = (1971, 2999)
+_MAX_ID_LENGTH: Final = 500
+"""Maximum length of an id, as for imported exchanges."""
+_MAX_KEY: Final = 1e15
+_VALID_YEARS: Final = (1971, 2999)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a page ended: the next one begins behind it."""
+class AnswerCursor:
+    """The position at which a page ended."""
 
     key: float
-    """What was sorted by; 0 where that is time."""
+    """Sort key; 0 when sorted by time."""
     at: datetime
     id: str
-    """Of the row; empty behind all of that moment."""
+    """Id of the row; empty after all rows of that time."""
 
     def __str__(self) -> str:
         return f"{self.key!r}~{self.at.isoformat()}~{self.id}"
 
     @classmethod
-    def read(cls, text: str) -> Place | None:
-        """Return the place that a text tells of; None where it tells of none."""
+    def parse(cls, text: str) -> AnswerCursor | None:
+        """Parse the text form of a cursor; return None if it is invalid."""
         parts = text.split("~", 2)
         try:
             key, at = float(parts[0]), datetime.fromisoformat(parts[1])
         except (ValueError, IndexError):
             return None
-        usable = len(parts) == 3 and len(parts[2]) <= _LONGEST and "\0" not in parts[2] and abs(key) < _HIGHEST
-        # Beyond those years no database, and no zone, could tell the moment.
-        is_moment = at.tzinfo is not None and _YEARS[0] <= at.year <= _YEARS[1]
-        return cls(key, at, parts[2]) if usable and is_moment else None
+        usable = len(parts) == 3 and len(parts[2]) <= _MAX_ID_LENGTH and "\0" not in parts[2] and abs(key) < _MAX_KEY
+        # Databases and time zones cannot represent all times outside of these years.
+        is_valid_time = at.tzinfo is not None and _VALID_YEARS[0] <= at.year <= _VALID_YEARS[1]
+        return cls(key, at, parts[2]) if usable and is_valid_time else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One scorer's task of one exchange, as it stands."""
+class TaskStatus:
+    """The current state of one scorer's task for one exchange."""
 
     scorer: str
     fingerprint: str
     state: str
     """pending, running, done, failed or skipped."""
-    reason: Reason | None
+    reason: UnscoredReason | None
     error: str | None
-    """What was said last: why it failed, or is tried again."""
-    tries: int
-    """How often it was tried in vain and put off."""
+    """The last error message."""
+    retries: int
+    """Number of postponed attempts."""
     not_before: datetime | None
-    """Of a task that waits: the earliest moment of the next try. Of a running one, the end of its lease."""
-    again: bool
-    """Whether it is scored again."""
+    """Pending: earliest time of the next attempt. Running: end of the lease."""
+    is_rescore: bool
+    """Whether the task replaces an existing score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One exchange with one score of it, or with why there is none."""
+    """One exchange with one of its scores, or with the state of its task."""
 
     exchange: Exchange
     score: Score | None
-    work: Work | None
-    """What became of it, where there is no score."""
+    task: TaskStatus | None
+    """State of the scoring task, if there is no score."""
     feedback: Sequence[Feedback] = ()
     """People's labels, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
-    """How many there are."""
+class MatchCount:
+    """Number of matching answers."""
 
     count: int
-    more: bool
-    """Whether there may be more: counting ends at a thousand, and looks no further back than the page does."""
+    is_capped: bool
+    """Whether there may be more: counting stops at 1,000 and searches no further back than a page does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPage:
-    """Some answers, in order."""
+    """One page of answers."""
 
     answers: Sequence[Answer]
-    after: Place | None
-    """Where the next page begins; None at the end."""
-    looked_back_to: datetime | None = None
-    """Older ones were not looked at, for there are too many; None where all were."""
+    next_cursor: AnswerCursor | None
+    """Start of the next page; None on the last page."""
+    searched_back_to: datetime | None = None
+    """Start of the searched time range if it was truncated; None if the whole window was searched."""

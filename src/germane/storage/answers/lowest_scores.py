@@ -1,13 +1,13 @@
-"""The lowest scores of a window, of equal ones the newest first: by whichever way is short.
+"""Search for the lowest scores of a window; of equal scores the newest first.
 
-Three ways lead there, and which of them is short depends on what was asked for:
+Three strategies, each fast in one situation:
 
-- the window holds few scores: all of them are read from the index by time;
-- the route has few exchanges in the window: the scores of these are read;
-- else scores are many, so that not far from the lowest value enough of them lie in the window: the index by value is
-  read upwards. A value that very many scores share, as refusals all have 0, is looked up in the window.
+- The window has few scores: read all of them through the index by time.
+- The route has few exchanges in the window: read their scores.
+- There are many scores, so enough of the lowest values lie in the window: read the index by value upwards. A value that
+  many scores share, such as 0 for refusals, is searched in the window.
 
-Each way gives up where it would take long, and the last resort reads the whole window.
+Each strategy gives up where it would be slow. The last resort reads the whole window.
 """
 
 from __future__ import annotations
@@ -19,26 +19,34 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
-from germane.score import BANDS, LOW, LOWEST
+from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
+from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, score
-from germane.storage.trends.aggregates import Unsought
 
-FEW = 40_000
-"""Scores in a window that are read one and all."""
-SPARSE = 2_000
-"""Exchanges of a route whose scores are read one and all."""
-STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
-"""Scores of which the index by value is read at a time; who shares the last one's value is looked up in the window."""
+SMALL_WINDOW = 40_000
+"""Maximum number of scores in a window that is read completely."""
+SMALL_ROUTE = 2_000
+"""Maximum number of exchanges of a route whose scores are read completely."""
+VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
+"""Scores to read from the index by value in each step. Scores equal to the last value are searched in the window."""
+MIN_MATCH_RATIO = 100
+"""The index by value is used for a condition that it does not cover if at least one of this many scores matches."""
 
-
-After = tuple[float, datetime, int]
-"""Value, moment and id of a row."""
+ScorePosition = tuple[float, datetime, int]
+"""Value, time and id of a score."""
+Rows = list[RowMapping]
+_VALUE: ColumnElement[Any] = score.c.value + 0.0  # so that no database uses the index by value
+_NEWEST = (score.c.started_at.desc(), score.c.id.desc())
+_IS_LOW = or_(
+    score.c.label == LOWEST_BAND,
+    and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in([name for _, name in BANDS]))),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """Which scores: those of answers given since <= started_at < until, and of these names."""
+class ScoreFilter:
+    """Conditions on scores; None selects all. The window is since <= started_at < until, the time of the answer."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -48,175 +56,157 @@ class Chosen:
     fingerprint: str | None = None
     label: str | None = None
     low: bool = False
-    """Only those in the lowest band, as :attr:`germane.score.Score.is_low` says it."""
+    """Only scores in the lowest band, as in :attr:`germane.score.Score.is_low`."""
     at_least: float | None = None
     below: float | None = None
-    after: After | None = None
-    """Only those that come later in the order of the lowest."""
+    after: ScorePosition | None = None
+    """Only scores after this position."""
 
     def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
-        """Return what holds for the rows."""
+        """Return all conditions; ``moment`` is the expression for the time."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
-        found = [score.c[name] == value for name, value in named.items() if value is not None]
-        low = [_IS_LOW] if self.low else []
-        return [*self.window(moment), *found, *low, *self._range(_VALUE), *_later(self.after, moment)]
+        conditions = self.window(moment)
+        conditions += [score.c[name] == value for name, value in named.items() if value is not None]
+        if self.low:
+            conditions.append(_IS_LOW)
+        conditions += self._range(_VALUE)
+        if self.after is not None:
+            value, at, id_ = self.after
+            newer = or_(moment < at, and_(moment == at, score.c.id < id_))
+            conditions.append(or_(value < _VALUE, and_(value == _VALUE, newer)))
+        return conditions
 
-    def values(self) -> list[ColumnElement[bool]]:
-        """Return the range in which the index by value is to be read."""
-        start = [] if self.after is None else [score.c.value >= self.after[0]]
-        return [*self._range(score.c.value), *start]
+    def value_range(self) -> list[ColumnElement[bool]]:
+        """Return the range of the index by value that has to be read."""
+        return [*self._range(score.c.value), *([] if self.after is None else [score.c.value >= self.after[0]])]
+
+    def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+        """Return the conditions on the time."""
+        since = [] if self.since is None else [moment >= self.since]
+        return since if self.until is None else [*since, moment < self.until]
 
     def _range(self, value: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         lower = [] if self.at_least is None else [value >= self.at_least]
         return lower if self.below is None else [*lower, value < self.below]
 
-    def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-        """Return what holds for the moment."""
-        since = [] if self.since is None else [moment >= self.since]
-        return since if self.until is None else [*since, moment < self.until]
+
+Strategy = Callable[[Connection, ScoreFilter, int], Rows | None]
 
 
-_VALUE = score.c.value + 0.0  # so that no database takes the index by value
-
-
-def _later(after: After | None, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-    if after is None:
-        return []
-    (value, at, id_), column = after, _VALUE
-    newer = or_(moment < at, and_(moment == at, score.c.id < id_))
-    return [or_(column > value, and_(column == value, newer))]
-
-
-_NAMES = [name for _, name in BANDS]
-_IS_LOW = or_(
-    score.c.label == LOWEST,
-    and_(score.c.value < LOW, or_(score.c.label.is_(None), score.c.label.not_in(_NAMES))),
-)
-
-
-Rows = list[RowMapping]
-Way = Callable[[Connection, Chosen, int], Rows | None]
-_NEWEST = (score.c.started_at.desc(), score.c.id.desc())
-
-
-def lowest(connection: Connection, chosen: Chosen, limit: int, ways: Sequence[Way] | None = None) -> Rows:
-    """Return rows of the table ``score``; ``ways`` are tried in their order until one does not give up."""
-    for way in WAYS if ways is None else ways:
-        found = way(connection, chosen, limit)
-        if found is not None:
-            return found
+def find_lowest(
+    connection: Connection, chosen: ScoreFilter, limit: int, strategies: Sequence[Strategy] | None = None
+) -> Rows:
+    """Return rows of the table ``score``, from the first strategy that does not give up."""
+    for strategy in STRATEGIES if strategies is None else strategies:
+        rows = strategy(connection, chosen, limit)
+        if rows is not None:
+            return rows
     return []
 
 
-def found_soon(connection: Connection, chosen: Chosen, limit: int, few: int = FEW) -> Rows | None:
-    """Return the same by a way that is short; None where there is none."""
-    found = of_few(connection, chosen, limit, few)
-    if found is None:
-        found = of_route(connection, chosen, limit)
-    if found is None and _are_common(connection, chosen, few):
-        found = by_value(connection, chosen, limit)
-    return found
+def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
+    """Return the same rows if a fast strategy finds them; otherwise None."""
+    rows = scan_small_window(connection, chosen, limit, few)
+    if rows is None:
+        rows = scan_route(connection, chosen, limit)
+    if rows is None and _matches_are_common(connection, chosen, few):
+        rows = scan_by_value(connection, chosen, limit)
+    return rows
 
 
-COMMON = 100
-"""Of so many scores one, at least, has a name for which the index by value is read, that does not know it."""
-
-
-def _are_common(connection: Connection, chosen: Chosen, few: int) -> bool:
-    """Whether such scores are to be expected soon, by the newest of the window."""
-    unknown = (chosen.service, chosen.fingerprint, chosen.label, chosen.low and chosen.at_least is not None)
-    if not any(unknown):
+def _matches_are_common(connection: Connection, chosen: ScoreFilter, few: int) -> bool:
+    """Whether a scan by value finds matches soon, judging by the newest scores of the window."""
+    not_indexed = (chosen.service, chosen.fingerprint, chosen.label, chosen.low and chosen.at_least is not None)
+    if not any(not_indexed):
         return True
     window = chosen.window(score.c.started_at)
     floor = connection.execute(
         select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
     ).scalar()
     newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
-    sample = select(score.c.value).where(*newest).limit(few // COMMON + 1).subquery("sample")
-    return connection.execute(select(func.count()).select_from(sample)).scalar_one() > few // COMMON
+    sample = select(score.c.value).where(*newest).limit(few // MIN_MATCH_RATIO + 1).subquery("sample")
+    return connection.execute(select(func.count()).select_from(sample)).scalar_one() > few // MIN_MATCH_RATIO
 
 
-def of_few(connection: Connection, chosen: Chosen, limit: int, few: int = FEW) -> Rows | None:
-    """Read the whole window where it holds few scores."""
-    many = _exceeds(connection, score.c.started_at, chosen.window(score.c.started_at), few)
-    return None if many else of_all(connection, chosen, limit)
+def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
+    """Read the whole window if it has few scores."""
+    if _has_more_than(connection, score.c.started_at, chosen.window(score.c.started_at), few):
+        return None
+    return scan_window(connection, chosen, limit)
 
 
-def _exceeds(
+def _has_more_than(
     connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], count: int
 ) -> bool:
     query = select(moment).where(*inside).order_by(moment).offset(count).limit(1)
     return connection.execute(query).scalar() is not None
 
 
-def of_all(connection: Connection, chosen: Chosen, limit: int) -> Rows:
+def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
     """Read the whole window.
 
-    First values and moments alone, all of which the index holds; then, by their moments, the rows that have them.
+    Values and times alone are read first, from the index; then, by their times, the rows.
     """
     conditions = chosen.conditions()
     query = select(score.c.value, score.c.started_at).where(*conditions)
-    found = connection.execute(query.order_by(_VALUE, score.c.started_at.desc()).limit(limit)).all()
+    lowest = connection.execute(query.order_by(_VALUE, score.c.started_at.desc()).limit(limit)).all()
     rows: Rows = []
-    for moments in batched(sorted({row.started_at for row in found})):
-        narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), found[-1].value >= _VALUE)
+    for moments in batched(sorted({row.started_at for row in lowest})):
+        narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), lowest[-1].value >= _VALUE)
         rows += connection.execute(narrowed).mappings()
-    return _first(rows, limit)
+    return _lowest_first(rows, limit)
 
 
-def of_route(connection: Connection, chosen: Chosen, limit: int, few: int = SPARSE) -> Rows | None:
-    """Read the scores of the route's exchanges where these are few."""
+def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_ROUTE) -> Rows | None:
+    """Read the scores of the route's exchanges if there are few."""
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
-    if chosen.route is None or _exceeds(connection, exchange.c.started_at, inside, few):
+    if chosen.route is None or _has_more_than(connection, exchange.c.started_at, inside, few):
         return None
     named = replace(chosen, since=None, until=None).conditions()
     query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)
     return list(connection.execute(query.order_by(_VALUE, *_NEWEST).limit(limit)).mappings())
 
 
-def by_value(connection: Connection, chosen: Chosen, limit: int, steps: Sequence[int | None] = STEPS) -> Rows | None:
-    """Read upwards from the lowest value, so many scores at a time; None where all the steps were not enough."""
-    conditions = chosen.conditions(Unsought(score.c.started_at))
+def scan_by_value(
+    connection: Connection, chosen: ScoreFilter, limit: int, steps: Sequence[int | None] = VALUE_SCAN_STEPS
+) -> Rows | None:
+    """Read upwards from the lowest value, in steps; None if all steps found too few scores."""
+    conditions = chosen.conditions(Unindexed(score.c.started_at))
     rows: Rows = []
-    beyond = chosen.values()
+    remaining = chosen.value_range()
     for count in steps:
-        end = None if count is None else _value(connection, beyond, count)
-        rows += _take(
-            connection, [*beyond, *([] if end is None else [score.c.value < end])], conditions, limit - len(rows)
-        )
+        end = None
+        if count is not None:
+            query = select(score.c.value).where(*remaining).order_by(score.c.value).offset(count).limit(1)
+            end = connection.execute(query).scalar()
+        below_end = [] if end is None else [score.c.value < end]
+        rows += _fetch(connection, [*remaining, *below_end], conditions, limit - len(rows))
         if len(rows) < limit and end is not None:
-            rows += _sharing(connection, end, chosen, limit - len(rows))
+            rows += _fetch_equal(connection, end, chosen, limit - len(rows))
         if len(rows) >= limit or end is None:
             return rows[:limit]
-        beyond = [*chosen.values(), score.c.value > end]
+        remaining = [*chosen.value_range(), score.c.value > end]
     return None
 
 
-def _value(connection: Connection, beyond: Iterable[ColumnElement[bool]], count: int) -> float | None:
-    """Return the value that so many scores lie under, of those beyond a value."""
-    query = select(score.c.value).where(*beyond).order_by(score.c.value).offset(count).limit(1)
-    found: float | None = connection.execute(query).scalar()
-    return found
-
-
-def _sharing(connection: Connection, value: float, chosen: Chosen, limit: int) -> Rows:
-    """Return the newest with one value: of each scorer, since by scorer they lie in the order of time."""
+def _fetch_equal(connection: Connection, value: float, chosen: ScoreFilter, limit: int) -> Rows:
+    """Return the newest scores with one value, scorer by scorer: the index sorts them by scorer and time."""
     same = score.c.value == value
     rows: Rows = []
     for scorer in [chosen.scorer] if chosen.scorer is not None else _scorers(connection, same):
-        rows += _take(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit)
-    return _first(rows, limit)
+        rows += _fetch(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit)
+    return _lowest_first(rows, limit)
 
 
 def _scorers(connection: Connection, same: ColumnElement[bool]) -> Iterator[str]:
-    """Go from one name to the next by the index, which is quicker than reading it."""
+    """Step from name to name through the index, which is faster than reading it."""
     name = connection.execute(select(func.min(score.c.scorer)).where(same)).scalar_one()
     while name is not None:
         yield name
         name = connection.execute(select(func.min(score.c.scorer)).where(same, score.c.scorer > name)).scalar_one()
 
 
-def _take(
+def _fetch(
     connection: Connection,
     values: Iterable[ColumnElement[bool]],
     conditions: Iterable[ColumnElement[bool]],
@@ -226,12 +216,8 @@ def _take(
     return list(connection.execute(query).mappings())
 
 
-def _first(rows: Iterable[RowMapping], limit: int) -> Rows:
-    return sorted(rows, key=_place)[:limit]
+def _lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
+    return sorted(rows, key=lambda row: (row["value"], -row["started_at"].timestamp(), -row["id"]))[:limit]
 
 
-def _place(row: RowMapping) -> tuple[float, float, int]:
-    return row["value"], -row["started_at"].timestamp(), -row["id"]
-
-
-WAYS: tuple[Way, ...] = (of_few, of_route, by_value, of_all)
+STRATEGIES: tuple[Strategy, ...] = (scan_small_window, scan_route, scan_by_value, scan_window)

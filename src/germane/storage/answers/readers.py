@@ -1,4 +1,4 @@
-"""Exchanges, their scores and counts: what people and pages read."""
+"""Queries for exchanges, scores and row counts."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage.answers.lowest_scores import Chosen, lowest
-from germane.storage.db.mappers import batched, exchange_of, score_of
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest
+from germane.storage.db.mappers import batched, exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, score, scoring_task
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """An exchange and one score of it."""
+class ScoredExchange:
+    """An exchange with one of its scores."""
 
     exchange: Exchange
     score: Score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """How much there is of everything."""
+class RowCounts:
+    """Row counts of the database."""
 
     captured: int = 0
     """Exchanges."""
-    unsampled: int = 0
-    """Exchanges that the sampler has not looked at."""
+    undecided: int = 0
+    """Exchanges without a sampling decision."""
     pending: int = 0
     running: int = 0
     done: int = 0
@@ -39,58 +39,60 @@ class Counts:
     skipped: int = 0
     failed_reasons: Mapping[str, int] = field(default_factory=dict)
     skipped_reasons: Mapping[str, int] = field(default_factory=dict)
-    rows: int = 0
+    scores: int = 0
     """Scores."""
     oldest_pending_at: datetime | None = None
-    """UTC; of tasks pending or running."""
+    """Time since which the oldest pending or running task has been ready; UTC."""
 
 
-def exchanges(
+def list_exchanges(
     connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
 ) -> list[Exchange]:
-    """Return exchanges, newest first."""
+    """Return exchanges of a window, newest first."""
     query = select(exchange).where(*_within(exchange.c, since, until, route=route))
     query = query.order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
-    return [exchange_of(row) for row in connection.execute(query).mappings()]
+    return [exchange_from_row(row) for row in connection.execute(query).mappings()]
 
 
-def exchanges_of(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
-    """Return exchanges by their ids."""
+def load_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
+    """Return exchanges by id."""
     found: dict[str, Exchange] = {}
     for some in batched(ids):
         for row in connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings():
-            found[row["id"]] = exchange_of(row)
+            found[row["id"]] = exchange_from_row(row)
     return found
 
 
-def scores_of(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
-    """Return the scores of exchanges, by exchange."""
+def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+    """Return scores by exchange id."""
     found: dict[str, list[Score]] = {}
     for some in batched(exchange_ids):
         for row in connection.execute(select(score).where(score.c.exchange_id.in_(some))).mappings():
-            found.setdefault(row["exchange_id"], []).append(score_of(row))
+            found.setdefault(row["exchange_id"], []).append(score_from_row(row))
     return found
 
 
-def worst(connection: Connection, chosen: Chosen, limit: int) -> list[Scored]:
-    """Return scores with their exchanges, lowest first, of equal ones the newest first."""
-    rows = lowest(connection, chosen, limit)
-    by_id = exchanges_of(connection, [row["exchange_id"] for row in rows])
-    return [Scored(by_id[row["exchange_id"]], score_of(row)) for row in rows if row["exchange_id"] in by_id]
+def load_lowest_scores(connection: Connection, chosen: ScoreFilter, limit: int) -> list[ScoredExchange]:
+    """Return scores with their exchanges, lowest first; equal scores newest first."""
+    rows = find_lowest(connection, chosen, limit)
+    by_id = load_exchanges(connection, [row["exchange_id"] for row in rows])
+    return [
+        ScoredExchange(by_id[row["exchange_id"]], score_from_row(row)) for row in rows if row["exchange_id"] in by_id
+    ]
 
 
-def counts(connection: Connection, at_most: int | None) -> Counts:
-    """Return how much there is of everything, of what is there to stay no more than ``at_most`` of each kind."""
+def count_rows(connection: Connection, at_most: int | None) -> RowCounts:
+    """Return row counts; exchanges, scores and closed tasks are counted up to ``at_most``."""
     waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     reasons = {state: _reasons(connection, state, at_most if state in _CLOSED else None) for state in _STATES}
-    return Counts(
+    return RowCounts(
         captured=_number(connection, exchange.c.started_at, at_most),
-        unsampled=int(connection.execute(undecided).scalar_one()),
+        undecided=int(connection.execute(undecided).scalar_one()),
         **{state: sum(found.values()) for state, found in reasons.items()},
         failed_reasons=_named(reasons["failed"]),
         skipped_reasons=_named(reasons["skipped"]),
-        rows=_number(connection, score.c.started_at, at_most),
+        scores=_number(connection, score.c.started_at, at_most),
         oldest_pending_at=connection.execute(waiting).scalar_one(),
     )
 
@@ -122,7 +124,7 @@ def _number(connection: Connection, column: Any, at_most: int | None) -> int:
 
 
 def _within(columns: Any, since: datetime | None, until: datetime | None, **equal: str | None) -> list[Any]:
-    """Return conditions: since <= started_at < until, and the columns that are named."""
+    """Return the conditions since <= started_at < until, and equality of the named columns."""
     conditions: list[Any] = [columns[name] == value for name, value in equal.items() if value is not None]
     if since is not None:
         conditions.append(columns.started_at >= since)

@@ -1,85 +1,125 @@
-"""The part of a store by which people look at single answers, and have them scored again."""
+"""Reading exchanges and their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from germane.storage.answers import detail
-from germane.storage.answers.detail import Disagreement, Sheet
-from germane.storage.answers.filter import AnswerFilter, AnswerPage, Place, Sort, Total
-from germane.storage.answers.search import Neighbours, neighbours, page, total
-from germane.storage.db.component import Part
-from germane.storage.queue import rescore as rescoring
-from germane.storage.queue.rescore import Pair, Rescored
-from germane.storage.quota import budget_ledger
+from germane.exchange import Exchange
+from germane.score import Score
+from germane.storage.answers import detail, readers, search
+from germane.storage.answers.detail import AnswerDetail
+from germane.storage.answers.filter import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, MatchCount
+from germane.storage.answers.lowest_scores import ScoreFilter
+from germane.storage.answers.readers import RowCounts, ScoredExchange
+from germane.storage.answers.search import AnswerNeighbors
+from germane.storage.db.component import StoreComponent
+from germane.storage.quota import traffic_forecast
 
 
-class Reviewing(Part):
-    """Answers by a filter, one answer with all that is known of it, and the wish to have some scored again."""
+class AnswerReader(StoreComponent):
+    """Exchanges and their scores. ``germane.Store(url).answers``; a window is since <= started_at < until."""
 
-    def answers(
-        self, chosen: AnswerFilter, *, sort: Sort = "lowest", after: Place | None = None, limit: int = 50
-    ) -> AnswerPage:
-        """Return the next answers after a place, in the order that is asked for; what has no score by time.
-
-        Args:
-            chosen: Which.
-            sort: The lowest of all are found however many there are, unless what is asked for is rare; that, and any
-                other order, is of the newest answers of the window, and the page says how far back they reach.
-            after: Where the page before ended.
-            limit: How many, at most.
-        """
-        with self._database.read(snapshot=True) as connection:
-            return page(connection, chosen, sort, after, limit)
-
-    def count_answers(self, chosen: AnswerFilter) -> Total:
-        """Return how many answers fit, up to a thousand."""
-        with self._database.read() as connection:
-            return total(connection, chosen)
-
-    def neighbours(self, chosen: AnswerFilter, exchange_id: str, *, sort: Sort = "lowest") -> Neighbours:
-        """Return who stands before and behind an exchange in that order, of the first five hundred."""
-        with self._database.read() as connection:
-            return neighbours(connection, chosen, exchange_id, sort)
-
-    def sheet(self, exchange_id: str) -> Sheet | None:
-        """Return all that is known of one exchange; None where it is not here."""
-        with self._database.read(snapshot=True) as connection:
-            return detail.sheet(connection, exchange_id)
-
-    def disagreements(
+    def list_exchanges(
         self,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
-        scorer: str | None = None,
         route: str | None = None,
-        service: str | None = None,
+        limit: int = 100,
+    ) -> list[Exchange]:
+        """Return exchanges, newest first."""
+        with self._database.read() as connection:
+            return readers.list_exchanges(connection, since, until, route, limit)
+
+    def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
+        """Return exchanges by id. Unknown ids are omitted."""
+        with self._database.read() as connection:
+            return readers.load_exchanges(connection, ids)
+
+    def get_scores(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
+        """Return the scores of exchanges by exchange id. Exchanges without a score are omitted."""
+        with self._database.read() as connection:
+            return readers.load_scores(connection, exchange_ids)
+
+    def worst(
+        self,
+        *,
+        scorer: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        route: str | None = None,
         fingerprint: str | None = None,
-        newest: int = detail.LABELS,
-    ) -> list[Disagreement]:
-        """Return how often people disagree with scores, by scorer and fingerprint; the window is that of the answers.
-
-        Of very many labels the ``newest`` count.
-        """
-        equal = {"scorer": scorer, "route": route, "service": service, "fingerprint": fingerprint}
-        with self._database.read(snapshot=True) as connection:
-            return detail.disagreements(connection, since, until, equal, newest)
-
-    def rescore(self, asked: Sequence[Pair], scorers: Mapping[str, str], *, budgeted: bool = False) -> Rescored:
-        """Have answers scored again by those who score; at most a few thousand at a time.
-
-        A score of the same fingerprint stands until the new one takes its place, and stays if none comes about.
+        service: str | None = None,
+        label: str | None = None,
+        low: bool = False,
+        limit: int = 10,
+    ) -> list[ScoredExchange]:
+        """Return the lowest scores with their exchanges, lowest first; equal scores newest first.
 
         Args:
-            asked: Ids of exchanges, each with the name of a scorer.
-            scorers: Fingerprints by name, as they are in force: another one than an answer was scored with is added.
-            budgeted: Whether a budget is in force: what is scored is then counted as picked.
+            scorer: Only scores of this scorer.
+            since: Start of the window.
+            until: End of the window.
+            route: Only answers of this route.
+            fingerprint: Only scores with this fingerprint.
+            service: Only answers of this service.
+            label: Only scores with this label, such as ``noncommittal``.
+            low: Only scores in the lowest band.
+            limit: Maximum number of scores.
         """
-        with self._database.write() as connection:
-            now = self._moment(connection)
-            found, ready = rescoring.rescore(connection, self._process, asked, scorers, now)
-            if budgeted and ready:
-                budget_ledger.count_picked(connection, len(ready), now)
-        return found
+        chosen = ScoreFilter(
+            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
+            low=low,
+        )  # fmt: skip
+        with self._database.read() as connection:
+            return readers.load_lowest_scores(connection, chosen, limit)
+
+    def counts(self, *, at_most: int | None = None) -> RowCounts:
+        """Return the number of exchanges, tasks by state, and scores.
+
+        Args:
+            at_most: Stop counting exchanges, scores and closed tasks at this number: counting ten million rows takes
+                seconds. Open tasks are always counted in full.
+        """
+        with self._database.read() as connection:
+            return readers.count_rows(connection, at_most)
+
+
+class AnswerStore(AnswerReader):
+    """Adds the searches of the dashboard and the command line."""
+
+    def search(
+        self, chosen: AnswerFilter, *, sort: AnswerSort = "lowest", after: AnswerCursor | None = None, limit: int = 50
+    ) -> AnswerPage:
+        """Return one page of answers. Answers without a score are always sorted by time.
+
+        Args:
+            chosen: The filter.
+            sort: With ``lowest``, all answers of the window are considered unless the filter is rare. A rare filter and
+                any other order consider only the newest answers of the window; the page states how far back.
+            after: Where the previous page ended.
+            limit: Maximum number of answers.
+        """
+        with self._database.read(snapshot=True) as connection:
+            return search.load_page(connection, chosen, sort, after, limit)
+
+    def count_matches(self, chosen: AnswerFilter) -> MatchCount:
+        """Return the number of answers that match a filter, counted up to 1,000."""
+        with self._database.read() as connection:
+            return search.count_matches(connection, chosen)
+
+    def find_neighbors(self, chosen: AnswerFilter, exchange_id: str, *, sort: AnswerSort = "lowest") -> AnswerNeighbors:
+        """Return the exchanges before and after an exchange among the first 500 matches."""
+        with self._database.read() as connection:
+            return search.find_neighbors(connection, chosen, exchange_id, sort)
+
+    def load_detail(self, exchange_id: str) -> AnswerDetail | None:
+        """Return one exchange with its scores, tasks and labels; None if the id is unknown."""
+        with self._database.read(snapshot=True) as connection:
+            return detail.load_detail(connection, exchange_id)
+
+    def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
+        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample."""
+        with self._database.read() as connection:
+            return traffic_forecast.sample_exchanges(connection, since, limit)

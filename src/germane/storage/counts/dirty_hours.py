@@ -1,7 +1,7 @@
-"""Hours of which something changed since they were rolled up: each transaction that changes one says so.
+"""Hours whose rows changed since they were rolled up.
 
-Plainly by a row of its own, and not by one that is there already: a transaction that is not committed yet could not be
-waited for, and whoever rolls up before it would be the last one to look.
+Every transaction that changes an hour adds a row of its own. Sharing one row per hour would make transactions wait for
+each other, and a rollup could delete the row before the transaction that needs it has committed.
 """
 
 from __future__ import annotations
@@ -12,57 +12,57 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
-from germane.storage.db.mappers import batched, insert, stamp_for
-from germane.storage.db.tables import rollup_due
+from germane.storage.db.commit_events import get_pending, pop_pending
+from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
+from germane.storage.db.tables import rollup_dirty_hour
 
-_PLACE: Final = "germane_due"
+_PENDING: Final = "dirty_hours"
 
 
-def hour_of(moment: datetime) -> datetime:
-    """Return the beginning of the hour (UTC) that a moment lies in."""
+def start_of_hour(moment: datetime) -> datetime:
+    """Return the start of the UTC hour that contains a time."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def note(connection: Connection, moments: Iterable[datetime]) -> None:
-    """Note that this transaction changes scores, proxies or counts of exchanges that began at these moments."""
-    connection.info.setdefault(_PLACE, set()).update(map(hour_of, moments))
+def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
+    """Mark the hours of exchanges whose scores, proxy scores or counts this transaction changes.
+
+    Args:
+        connection: A transaction that writes.
+        moments: Start times of the exchanges.
+    """
+    get_pending(connection, _PENDING, set[datetime]).update(map(start_of_hour, moments))
 
 
-def settle(connection: Connection) -> None:
-    """Write what was noted. It waits for nobody: nobody else has these rows."""
-    stamp, hours = stamp_for(connection.dialect.name), sorted(take(connection))
-    insert(connection, rollup_due, ("hour",), [(stamp(hour),) for hour in hours])
+def write_pending(connection: Connection) -> None:
+    """Write the marked hours. These inserts wait for no other transaction."""
+    encode, hours = timestamp_encoder(connection.dialect.name), sorted(pop_pending(connection, _PENDING, set[datetime]))
+    bulk_insert(connection, rollup_dirty_hour, ("hour",), [(encode(hour),) for hour in hours])
 
 
-def take(connection: Connection) -> set[datetime]:
-    """Return what was noted, and forget it: a connection outlives its transactions."""
-    found: set[datetime] = connection.info.pop(_PLACE, set())
-    return found
-
-
-def hours(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
-    """Return the hours that are due of those that reach into since <= moment < until, oldest first."""
-    query = select(rollup_due.c.hour).distinct().order_by(rollup_due.c.hour)
-    query = query.where(rollup_due.c.hour >= hour_of(since), rollup_due.c.hour < until)
+def dirty_between(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
+    """Return the dirty hours that overlap since <= time < until, oldest first."""
+    query = select(rollup_dirty_hour.c.hour).distinct().order_by(rollup_dirty_hour.c.hour)
+    query = query.where(rollup_dirty_hour.c.hour >= start_of_hour(since), rollup_dirty_hour.c.hour < until)
     return list(connection.execute(query).scalars())
 
 
-def newest(connection: Connection, limit: int | None, before: datetime) -> list[datetime]:
-    """Return hours that are due and began before then, newest first."""
-    query = select(rollup_due.c.hour).distinct().where(rollup_due.c.hour < before)
-    return list(connection.execute(query.order_by(rollup_due.c.hour.desc()).limit(limit)).scalars())
+def newest_dirty(connection: Connection, limit: int | None, before: datetime) -> list[datetime]:
+    """Return the dirty hours that started before a time, newest first."""
+    query = select(rollup_dirty_hour.c.hour).distinct().where(rollup_dirty_hour.c.hour < before)
+    return list(connection.execute(query.order_by(rollup_dirty_hour.c.hour.desc()).limit(limit)).scalars())
 
 
-def marks(connection: Connection, chosen: Iterable[datetime]) -> dict[datetime, list[int]]:
-    """Return the ids of the marks of these hours, lowest first."""
-    found: dict[datetime, list[int]] = {hour: [] for hour in chosen}
-    query = select(rollup_due.c.hour, rollup_due.c.id).where(rollup_due.c.hour.in_(list(found)))
-    for row in connection.execute(query.order_by(rollup_due.c.hour, rollup_due.c.id)):
-        found[row.hour].append(row.id)
-    return found
+def dirty_ids(connection: Connection, hours: Iterable[datetime]) -> dict[datetime, list[int]]:
+    """Return the row ids of each of these hours, in ascending order."""
+    ids: dict[datetime, list[int]] = {hour: [] for hour in hours}
+    query = select(rollup_dirty_hour.c.hour, rollup_dirty_hour.c.id).where(rollup_dirty_hour.c.hour.in_(list(ids)))
+    for row in connection.execute(query.order_by(rollup_dirty_hour.c.hour, rollup_dirty_hour.c.id)):
+        ids[row.hour].append(row.id)
+    return ids
 
 
-def clear(connection: Connection, ids: Iterable[int]) -> None:
-    """Delete marks."""
+def delete_ids(connection: Connection, ids: Iterable[int]) -> None:
+    """Delete rows that a rollup has processed."""
     for some in batched(sorted(ids)):
-        connection.execute(rollup_due.delete().where(rollup_due.c.id.in_(some)))
+        connection.execute(rollup_dirty_hour.delete().where(rollup_dirty_hour.c.id.in_(some)))

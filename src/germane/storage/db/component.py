@@ -1,65 +1,83 @@
-"""What all parts of the store stand on: its database, the time, and whose counts these are."""
+"""The base of the store's components and the context that they share."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from sqlalchemy import Connection
 
+from germane.storage.db.clock import database_time
 from germane.storage.db.engine import Database
 from germane.storage.db.errors import ContentRefused
-from germane.storage.queue import erase_text
-from germane.storage.quota import rate_limits
 
 
 def utc_now() -> datetime:
-    """Return the time in UTC, with its zone."""
+    """Return the current time in UTC, with a time zone."""
     return datetime.now(UTC)
 
 
-class Part:
-    """A group of the store's methods.
+class StoreContext:
+    """The database, the clock and the options that all components of one store share.
 
     Args:
-        clock: Tells the time; without one of its own it goes by the database's.
-        erases: Whether text goes as soon as nothing of its exchange is left to be scored.
+        database: The database.
+        clock: The clock. With the default, leases, limits and windows go by the clock of the database server.
+        erase_after_scoring: Whether the text of an exchange is erased when its last task is closed.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], datetime], erases: bool) -> None:
-        self._database = database
+    def __init__(
+        self, database: Database, *, clock: Callable[[], datetime] = utc_now, erase_after_scoring: bool = False
+    ) -> None:
+        self.database = database
+        self.erase_after_scoring = erase_after_scoring
         self._clock = clock
-        self._erases = erases
-        self._counter = (0, "")
-
-    def _moment(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all processes on this database share, or by the one that was given."""
-        return self._given_time() or rate_limits.moment(connection)
-
-    def _given_time(self) -> datetime | None:
-        """Return what the clock shows that this store was given; None without one."""
-        return None if self._clock is utc_now else self._clock()
+        self._process = (0, "")
 
     @property
-    def _process(self) -> str:
-        """Whose rows of the tally this process adds to."""
-        if self._counter[0] != os.getpid():
-            self._counter = (os.getpid(), uuid4().hex[:16])
-        return self._counter[1]
+    def process(self) -> str:
+        """The id under which this process counts in the tally. A forked child gets its own."""
+        if self._process[0] != os.getpid():
+            self._process = (os.getpid(), uuid4().hex[:16])
+        return self._process[1]
 
-    def _erase_closed(self, connection: Connection, exchange_ids: Iterable[str]) -> None:
-        """Erase, where that is asked for, the text of exchanges of which nothing is left to be scored."""
-        if self._erases:
-            erase_text.erase_closed(connection, list(exchange_ids), self._moment(connection))
+    def local_time(self) -> datetime:
+        """Return the time of this process's clock."""
+        return self._clock()
+
+    def explicit_time(self) -> datetime | None:
+        """Return the time of the clock that the store was created with; None if it uses the database's."""
+        return None if self._clock is utc_now else self._clock()
+
+    def now(self, connection: Connection) -> datetime:
+        """Return the time of the clock that all processes on this database share, or of an explicit clock."""
+        return self.explicit_time() or database_time(connection)
+
+    def read_clock(self) -> datetime:
+        """Return the same time as :meth:`now`, in a transaction of its own."""
+        with self.database.read() as connection:
+            return self.now(connection)
+
+
+class StoreComponent:
+    """A group of a store's methods. Each method is one transaction unless it says otherwise."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self._context = context
+        self._database = context.database
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Open a transaction for rows that others made; what no column takes is the same to whoever asked."""
+    def _write_values(self) -> Iterator[Connection]:
+        """Open a transaction that writes values of callers.
+
+        Raises:
+            ContentRefused: A value has a type that no column accepts.
+        """
         try:
             with self._database.write() as connection:
                 yield connection
         except (AttributeError, TypeError, ValueError) as error:
-            raise ContentRefused(f"a row holds what no column takes ({type(error).__name__})") from error
+            raise ContentRefused(f"a row contains a value of an unsupported type ({type(error).__name__})") from error

@@ -1,4 +1,4 @@
-"""The connection to one database: SQLite or PostgreSQL, made when it is first used, and anew after a fork."""
+"""Connections to one SQLite or PostgreSQL database, created on first use and again after a fork."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,25 +17,40 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
-from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import commit_events
-from germane.storage.db.errors import ContentRefused, translated
-from germane.storage.db.network_filesystem import Mounts, read_mounts, refuse_network
+from germane.storage.db.errors import ContentRefused, translate_error
+from germane.storage.db.network_filesystem import (
+    MountTableReader,
+    read_mount_table,
+    reject_network_filesystem,
+)
+
+BUSY_TIMEOUT = 15.0
+"""Seconds that SQLite waits for another writer."""
+CLOSE_TIMEOUT = 1.0
+"""Seconds that closing waits for running transactions."""
+FORK_TIMEOUT = 20.0
+"""Seconds that a fork waits for transactions on SQLite. Longer than ``BUSY_TIMEOUT``."""
+_READ_ONLY, _AUTOCOMMIT = "germane_reading", "germane_plain"
+_CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
+"""The rows of a window are close together and mostly cached. With PostgreSQL's default of 4, made for spinning disks,
+the planner scans the whole tally for one day."""
+_MIN_SQLITE_VERSION = (3, 35, 0)  # RETURNING
 
 
-class Gate:
-    """Lets any number of threads through, or none."""
+class ForkGate:
+    """Lets any number of threads in while it is open, and none while it is closed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
         self._inside = 0
-        self._shut = 0
+        self._closed = 0
 
     @contextmanager
-    def passed(self) -> Iterator[None]:
-        """Be inside; waits while the gate is shut."""
+    def enter(self) -> Iterator[None]:
+        """Be inside for the duration of the context. Waits while the gate is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._shut)
+            self._changed.wait_for(lambda: not self._closed)
             self._inside += 1
         try:
             yield
@@ -44,55 +59,57 @@ class Gate:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    def shut(self, timeout: float) -> bool:
-        """Let nobody in; True once nobody is inside, False when that took longer than ``timeout`` seconds.
+    def close(self, timeout: float) -> bool:
+        """Let nobody in, and wait until nobody is inside; False if that took longer than ``timeout`` seconds.
 
-        Each call wants a call of :meth:`open`, whatever it returned.
+        Every call needs a call of :meth:`open`, whatever it returned.
         """
         with self._changed:
-            self._shut += 1
+            self._closed += 1
             return self._changed.wait_for(lambda: not self._inside, timeout)
 
     def open(self) -> None:
-        """Let everybody in again, unless somebody else keeps it shut."""
+        """Undo one :meth:`close`."""
         with self._changed:
-            self._shut -= 1
+            self._closed -= 1
             self._changed.notify_all()
 
 
-BUSY_TIMEOUT = 15.0
-"""Seconds for which SQLite waits for another writer."""
-CLOSE_TIMEOUT = 1.0
-"""Seconds for which closing waits for transactions under way."""
-FORK_TIMEOUT = 20.0
-"""Seconds for which a fork waits for a transaction on SQLite: longer than one can wait for another writer."""
-_READING, _PLAIN = "germane_reading", "germane_plain"
-_FROM_MEMORY = "SET LOCAL random_page_cost = 1.1"
-"""What is read of a window lies close together and mostly in memory: at PostgreSQL's 4, made for disks that turn, it
-reads all of the tally for one day of it."""
-_OLDEST_SQLITE = (3, 35, 0)  # RETURNING
-
-
 class Database:
-    """One database. Safe to share between threads; a forked child gets connections of its own.
+    """One database. Thread-safe. A forked child opens connections of its own.
+
+    Args:
+        url: SQLAlchemy URL.
+        mounts: Reads the mount table, to recognize network file systems.
+        before_commit: Called with the connection as the last step of each transaction that writes.
+        on_commit: Called with the event counts of a transaction after its commit; must not raise.
 
     Raises:
-        SettingsError: the URL cannot be read, is of another kind of database, or its driver is not installed; or
-            SQLite's file lies on a network file system.
+        SettingsError: The URL is invalid or names an unsupported database, its driver is not installed, or the SQLite
+            file is on a network file system.
     """
 
-    def __init__(self, url: str, *, mounts: Mounts = read_mounts, told: commit_events.Told = lambda _: None) -> None:
-        self._told = told
-        self.url = _parsed(url)
-        self.name = _displayed(self.url)
+    def __init__(
+        self,
+        url: str,
+        *,
+        mounts: MountTableReader = read_mount_table,
+        before_commit: Sequence[commit_events.CommitHook] = (),
+        on_commit: commit_events.CommitListener = lambda _: None,
+    ) -> None:
+        self._before_commit = before_commit
+        self._on_commit = on_commit
+        self.url = _parse_url(url)
+        self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
+        """The URL for display: without the password, also where that is a query parameter."""
         self.dialect = self.url.get_backend_name()
-        if self._shared_by_file and not str(self.url.database).startswith("file:"):
-            refuse_network(Path(str(self.url.database)), mounts)
+        if self._is_file and not str(self.url.database).startswith("file:"):
+            reject_network_filesystem(Path(str(self.url.database)), mounts)
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._process = os.getpid()
         self._inherited: list[Engine] = []
-        self._gate = Gate()
+        self._gate = ForkGate()
         _databases.add(self)
 
     def __repr__(self) -> str:
@@ -100,48 +117,47 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Open a transaction that writes; on SQLite it holds the one write lock from its beginning."""
+        """Open a transaction that writes. On SQLite it holds the write lock from its start."""
         with self._in_use(), self.engine.begin() as connection:
-            for noted in (commit_events, dirty_hours, tally):
-                noted.take(connection)  # in a transaction that came to nothing
+            commit_events.discard_pending(connection)
             yield connection
-            dirty_hours.settle(connection)
-            tally.settle(connection)
-            ended = commit_events.take(connection)
-        if ended:
-            self._told(ended)
+            for hook in self._before_commit:
+                hook(connection)
+            events = commit_events.pop_events(connection)
+        if events:
+            self._on_commit(events)
 
     @contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator[Connection]:
-        """Open a transaction that only reads; it does not bring SQLite's file into being.
+        """Open a transaction that only reads. It does not create a missing SQLite file.
 
         Args:
-            snapshot: Whether all its statements must see the database as the first one does; on SQLite they always do.
+            snapshot: Whether all statements see the database as the first one does. On SQLite they always do.
 
         Raises:
-            DatabaseNotMigrated: there is no such file yet.
+            DatabaseNotMigrated: The SQLite file does not exist.
         """
         if self.is_absent:
-            raise DatabaseNotMigrated(f"there is no {self.name} yet: run 'germane db upgrade'")
+            raise DatabaseNotMigrated(f"{self.name} does not exist: run 'germane db upgrade'")
         with self._in_use(), self.engine.connect() as connection:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
-            reading = connection.execution_options(**{_READING: True}, **options)
+            reading = connection.execution_options(**{_READ_ONLY: True}, **options)
             if options:
-                reading.exec_driver_sql(_FROM_MEMORY)
+                reading.exec_driver_sql(_CACHED_PAGES)
             yield reading
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
-        """Open a connection on which each statement is a transaction of its own: for what can be in none."""
-        options = {_PLAIN: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
+        """Open a connection for statements that cannot run in a transaction, such as VACUUM."""
+        options = {_AUTOCOMMIT: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**options)
 
     @property
     def is_absent(self) -> bool:
-        """Whether SQLite's file is not there, though its directory is."""
+        """Whether the SQLite file is missing while its directory exists."""
         path = self.url.database or ""
-        if not self._shared_by_file or path.startswith("file:"):
+        if not self._is_file or path.startswith("file:"):
             return False
         return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH110, PTH112, PTH120 - these never raise
 
@@ -149,21 +165,25 @@ class Database:
     def engine(self) -> Engine:
         """The engine of this process."""
         if self._process != os.getpid():
-            self.forget()
-        engine = self._engine
-        return engine if engine is not None else self._made()
+            self.abandon_connections()
+        if self._engine is not None:
+            return self._engine
+        with self._lock:
+            if self._engine is None:
+                self._engine = _sqlite_engine(self.url) if self.dialect == "sqlite" else _postgresql_engine(self.url)
+            return self._engine
 
-    def forget(self) -> None:
-        """Leave the connections that a fork copied to the parent, whose they are: unused and unclosed."""
-        self._lock = threading.Lock()  # the old one may have been held by a thread that is not here
+    def abandon_connections(self) -> None:
+        """Leave the connections that a fork copied to the parent, which owns them: neither use nor close them."""
+        self._lock = threading.Lock()  # the old one may be held by a thread that the child does not have
         self._process = os.getpid()
-        if self._engine is not None and not _is_memory(self.url):  # memory was copied, and is the child's own
-            self._inherited.append(self._engine)  # kept, because collecting it would close them
+        if self._engine is not None and not _is_memory(self.url):  # memory was copied and belongs to the child
+            self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
 
     def close(self) -> None:
-        """Close the connections, once nobody uses one; the next use opens new ones."""
-        self._gate.shut(CLOSE_TIMEOUT)  # else what is given back later is never closed
+        """Close the connections once none is in use. The next use opens new ones."""
+        self._gate.close(CLOSE_TIMEOUT)  # a connection that is returned later would stay open
         try:
             with self._lock:
                 engine, self._engine = self._engine, None
@@ -172,20 +192,20 @@ class Database:
         finally:
             self._gate.open()
 
-    def use_write_ahead_log(self) -> None:
-        """Let readers of SQLite's file go on while somebody writes; the file remembers it."""
+    def enable_wal(self) -> None:
+        """Switch the SQLite file to the write-ahead log, which lets readers continue while a transaction writes."""
         if self.dialect == "sqlite":
             with self._in_use(), self.engine.connect() as connection:
-                self._change_to_wal(connection.connection.cursor())
+                self._switch_to_wal(connection.connection.cursor())
 
-    def _change_to_wal(self, cursor: Any) -> None:
+    def _switch_to_wal(self, cursor: Any) -> None:
         deadline = time.monotonic() + BUSY_TIMEOUT
         while True:
             try:
                 cursor.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:  # it does not wait for others, which a transaction does
+            except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
                 if time.monotonic() > deadline:
-                    raise DatabaseUnreachable(f"{self.name} does not work: {error}") from None
+                    raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
             else:
                 return
             with suppress(sqlite3.OperationalError):
@@ -193,38 +213,32 @@ class Database:
                 cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
-        """Close SQLite's connections, once no transaction is under way, and open none until the fork is done."""
-        if self._shared_by_file and self._gate.shut(FORK_TIMEOUT) and self._engine is not None:
+        """Close the connections to an SQLite file once no transaction runs, and open none until the fork is done."""
+        if self._is_file and self._gate.close(FORK_TIMEOUT) and self._engine is not None:
             self._engine.dispose()
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
-        if self._shared_by_file:
+        """Allow connections again."""
+        if self._is_file:
             self._gate.open()
 
     def after_fork_in_child(self) -> None:
-        """Begin anew: the threads that used these locks are not here."""
-        self._gate = Gate()
-        self.forget()
-
-    def _made(self) -> Engine:
-        with self._lock:
-            if self._engine is None:
-                self._engine = _sqlite(self.url) if self.dialect == "sqlite" else _postgresql(self.url)
-            return self._engine
+        """Replace the locks: the threads that held them do not exist in the child."""
+        self._gate = ForkGate()
+        self.abandon_connections()
 
     @property
-    def _shared_by_file(self) -> bool:
+    def _is_file(self) -> bool:
         return self.dialect == "sqlite" and not _is_memory(self.url)
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
         try:
-            with self._gate.passed():
+            with self._gate.enter():
                 yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
-            raise translated(error, self.name) from None
-        except (OverflowError, UnicodeError) as error:  # from SQLite's driver, which has no error of its own for these
+            raise translate_error(error, self.name) from None
+        except (OverflowError, UnicodeError) as error:  # raised by the SQLite driver
             raise ContentRefused(f"{self.name} refused a row: {type(error).__name__}") from None
 
 
@@ -250,46 +264,33 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (exc.ArgumentError, ValueError):
-        raise SettingsError("the database's URL cannot be read; it should be like sqlite:///germane.db") from None
+        raise SettingsError("invalid database URL; an example is sqlite:///germane.db") from None
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
-        return _anchored(parsed)
+        if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
+            raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
+        if not parsed.database or _is_memory(parsed) or parsed.database.startswith("file:"):
+            return parsed
+        # Absolute: the application may change its directory later.
+        return parsed.set(database=str(Path(parsed.database).expanduser().absolute()))
     if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _with_psycopg(parsed)
-    raise SettingsError(f"germane keeps its data in SQLite or PostgreSQL, not in {parsed.drivername!r}")
-
-
-def _anchored(url: URL) -> URL:
-    """Return the URL with an absolute path: the application may change its directory later."""
-    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise SettingsError(f"germane needs SQLite 3.35 or newer, this Python has {sqlite3.sqlite_version}")
-    if not url.database or _is_memory(url) or url.database.startswith("file:"):
-        return url
-    return url.set(database=str(Path(url.database).expanduser().absolute()))
-
-
-def _with_psycopg(url: URL) -> URL:
-    if "@" in (url.host or ""):
-        raise SettingsError("the password in the database's URL holds an @: write it as %40")
-    if find_spec("psycopg") is None:
-        raise SettingsError("PostgreSQL needs a driver: pip install 'germane[postgres]'")
-    return url.set(drivername="postgresql+psycopg")
+        if "@" in (parsed.host or ""):
+            raise SettingsError("the password in the database URL contains an @: write it as %40")
+        if find_spec("psycopg") is None:
+            raise SettingsError("PostgreSQL needs a driver: pip install 'germane[postgres]'")
+        return parsed.set(drivername="postgresql+psycopg")
+    raise SettingsError(f"unsupported database {parsed.drivername!r}: use SQLite or PostgreSQL")
 
 
 def _is_memory(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}
 
 
-def _displayed(url: URL) -> str:
-    """Return the URL for people: without the password, wherever it stands."""
-    return url.set(query={}, drivername=url.get_backend_name()).render_as_string(hide_password=True)
-
-
-def _sqlite(url: URL) -> Engine:
-    # A database in memory lives in its one connection, which threads take in turn.
+def _sqlite_engine(url: URL) -> Engine:
+    # A database in memory exists in one connection, which threads use one at a time.
     pool = {"pool_size": 1, "max_overflow": 0} if _is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,
@@ -306,24 +307,24 @@ def _sqlite(url: URL) -> Engine:
 
 def _set_pragmas(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any end of the process
-    cursor.execute("PRAGMA secure_delete = ON")  # erased text leaves the pages too, however SQLite was built
+    cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
+    cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
     cursor.close()
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock at once: a reader that turns writer midway would fail instead of waiting."""
+    """Start a transaction, with the write lock if it writes: upgrading a read lock later fails instead of waiting."""
     options = connection.get_execution_options()
-    if not options.get(_PLAIN, False):
-        connection.exec_driver_sql("BEGIN" if options.get(_READING, False) else "BEGIN IMMEDIATE")
+    if not options.get(_AUTOCOMMIT, False):
+        connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
 
 
-def _postgresql(url: URL) -> Engine:
-    patience = {
+def _postgresql_engine(url: URL) -> Engine:
+    defaults = {
         "connect_timeout": 5,
         "keepalives_idle": 30,
-        "tcp_user_timeout": 20_000,  # milliseconds; else a server that vanished holds a thread for a quarter of an hour
+        "tcp_user_timeout": 20_000,  # milliseconds; by default a vanished server blocks a thread for 15 minutes
         "application_name": "germane",
     }
-    arguments = {name: value for name, value in patience.items() if name not in url.query}
+    arguments = {name: value for name, value in defaults.items() if name not in url.query}
     return create_engine(url, hide_parameters=True, pool_pre_ping=True, max_overflow=20, connect_args=arguments)

@@ -1,74 +1,68 @@
-"""Bringing a database's tables to what this code expects, and saying when they are not."""
+"""Upgrades of a database's tables, and the check that they match the code."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection, inspect, text
 
 from germane.errors import DatabaseNotMigrated
-from germane.logging_filters import hushed
+from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
 
-VERSION_TABLE = "germane_version"
-"""Not Alembic's own name: the application may keep its own migrations in the same database."""
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
-"""All there ever were, oldest first."""
-_LOCK = 0x6765726D616E65  # "germane"
-_SCRIPTS = Path(__file__).parent / "migrations"
+VERSION_TABLE: Final = "germane_version"
+"""Not Alembic's default: the application may keep its own migrations in the same database."""
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+"""All revisions, oldest first."""
+_LOCK: Final = 0x6765726D616E65  # "germane"
+_SCRIPTS: Final = Path(__file__).parent / "migrations"
 
 
 def migrate(database: Database) -> None:
-    """Upgrade to the newest revision. Any number of processes may do so at once: one works, the others wait.
+    """Upgrade the tables to the newest revision. Any number of processes may call this at once: one does the work.
 
     Raises:
-        DatabaseUnreachable: there is no connection, or SQLite's file cannot be written.
-        DatabaseNotMigrated: the tables are newer than this code.
+        DatabaseUnreachable: No connection, or the SQLite file cannot be written.
+        DatabaseNotMigrated: The tables are newer than the code.
     """
-    if database.is_absent or not _is_current(database):
-        _upgrade_once(database)
-    database.use_write_ahead_log()
-
-
-def _is_current(database: Database) -> bool:
-    with database.read() as connection:
-        return _version(connection, database.name) == REVISIONS[-1]
-
-
-def _upgrade_once(database: Database) -> None:
-    with database.write() as connection:  # on SQLite, this alone keeps the others out
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        if _version(connection, database.name) != REVISIONS[-1]:
-            _upgrade(connection)
+    if database.is_absent or revision(database) != REVISIONS[-1]:
+        with database.write() as connection:  # on SQLite, this alone excludes other processes
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            if _read_revision(connection, database.name) != REVISIONS[-1]:
+                _upgrade(connection)
+    database.enable_wal()
 
 
 def check(database: Database) -> None:
-    """Return when the tables are the ones this code expects.
+    """Raise unless the tables match the code.
 
     Raises:
-        DatabaseUnreachable: there is no connection.
-        DatabaseNotMigrated: the tables are missing, older or newer.
+        DatabaseUnreachable: No connection.
+        DatabaseNotMigrated: The tables are missing, older or newer.
     """
-    with database.read() as connection:
-        version = _version(connection, database.name)
-    if version is None:
-        raise DatabaseNotMigrated(f"{database.name} has no tables of germane yet: run 'germane db upgrade'")
-    if version != REVISIONS[-1]:
+    found = revision(database)
+    if found is None:
+        raise DatabaseNotMigrated(f"{database.name} has no tables of germane: run 'germane db upgrade'")
+    if found != REVISIONS[-1]:
         raise DatabaseNotMigrated(
-            f"the tables in {database.name} are older than this germane ({version}, it needs {REVISIONS[-1]}): "
+            f"the tables in {database.name} are older than this germane ({found}, it needs {REVISIONS[-1]}): "
             "run 'germane db upgrade'"
         )
 
 
 def revision(database: Database) -> str | None:
-    """Return the revision of a database's tables; None of one without them."""
+    """Return the revision of the tables; None without tables.
+
+    Raises:
+        DatabaseNotMigrated: The tables are newer than the code, or the SQLite file does not exist.
+    """
     with database.read() as connection:
-        return _version(connection, database.name)
+        return _read_revision(connection, database.name)
 
 
-def _version(connection: Connection, name: str) -> str | None:
-    """Return the revision that the database is at, None for one without our tables."""
+def _read_revision(connection: Connection, name: str) -> str | None:
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     version = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608 - a constant
@@ -81,7 +75,7 @@ def _version(connection: Connection, name: str) -> str | None:
 
 
 def _upgrade(connection: Connection) -> None:
-    with hushed():
+    with suppressed_loggers():
         from alembic import command
         from alembic.config import Config
 

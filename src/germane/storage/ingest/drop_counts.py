@@ -1,91 +1,107 @@
-"""Exchanges that never became rows: counted in memory, until the tally has them."""
+"""Counts of exchanges that were not stored, kept in memory until the tally has them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Final, Protocol
 
-from germane.annotation import Annotation, Feedback, Mark, Recorded
+from germane import sanitize
+from germane.annotation import Annotation, Feedback, Marker, RecordedScore
 from germane.exchange import Exchange
-from germane.sanitize import counted
-from germane.score import Reason
+from germane.score import UnscoredReason
+from germane.storage.answers.store_labels import LabelStore
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.trends.store_trends import TrendStore
 
-if TYPE_CHECKING:
-    from germane.storage.store import Store
-
-
-_MINUTE = 60_000_000_000
-_Cell = tuple[int, str, str]
+WriterItem = Exchange | Annotation
 Scorers = Callable[[], Iterable[str]] | Iterable[str]
+_CountKey = tuple[int, str, str]
+"""Minutes since 1970, service and route."""
+
+_NANOSECONDS_PER_MINUTE: Final = 60_000_000_000
+_NOUNS: Final = {"exchange": Exchange, "label": Feedback, "recorded score": RecordedScore, "marker": Marker}
 
 
-class Dropped:
-    """Counts of one reason by minute, service and route. Safe to share between threads; false when there are none."""
+class WriterStore(Protocol):
+    """The parts of the tracking store that the writer uses."""
 
-    def __init__(self, reason: Reason) -> None:
+    @property
+    def name(self) -> str:
+        """The database URL without its password."""
+
+    @property
+    def exchanges(self) -> ExchangeStore:
+        """Exchanges, recorded scores and counts of drops."""
+
+    @property
+    def labels(self) -> LabelStore:
+        """Labels."""
+
+    @property
+    def trends(self) -> TrendStore:
+        """Markers."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class DropCounter:
+    """Counts by minute, service and route of the exchanges dropped for one reason. Thread-safe; false when empty."""
+
+    def __init__(self, reason: UnscoredReason) -> None:
         self._reason = reason
-        # Reentrant: the collector may end a forgotten stream, and drop its exchange, on a thread that is in here.
+        # Reentrant: the garbage collector may close an abandoned stream, and drop its exchange, on a thread inside.
         self._lock = threading.RLock()
-        self._cells: dict[_Cell, int] = {}
+        self._counts: dict[_CountKey, int] = {}
         self.total = 0
-        """Since the beginning, reported or not."""
+        """All dropped exchanges, reported or not."""
 
     def __bool__(self) -> bool:
-        return bool(self._cells)
+        return bool(self._counts)
 
     def __len__(self) -> int:
-        """Return how many the tally does not have yet."""
+        """Return the number of exchanges that the tally does not have yet."""
         with self._lock:
-            return sum(self._cells.values())
+            return sum(self._counts.values())
 
     def count(self, service: str, route: str, started: int) -> None:
-        """Count an exchange that began ``started`` nanoseconds after 1970."""
-        cell = (started // _MINUTE, service, route)
+        """Count an exchange that started ``started`` nanoseconds after 1970."""
+        key = (started // _NANOSECONDS_PER_MINUTE, service, route)
         with self._lock:
-            self._cells[cell] = self._cells.get(cell, 0) + 1
+            self._counts[key] = self._counts.get(key, 0) + 1
             self.total += 1
 
-    def report(self, store: Store, scorers: Scorers) -> None:
+    def report(self, store: WriterStore, scorers: Scorers) -> None:
         """Move the counts into the tally, under the names of the scorers.
 
         Raises:
-            StorageError: the database did not take them; those that it did not take stay here.
+            StorageError: The database failed. Counts that were not written stay here.
         """
-        for minute, cells in sorted(self._by_minute().items()):
-            counts = {(service, route): count for (_, service, route), count in cells.items()}
+        with self._lock:  # only for the copy: a day without a database leaves many counts, and callers wait
+            counts = self._counts.copy()
+        by_minute: dict[int, dict[_CountKey, int]] = {}
+        for key, count in counts.items():
+            by_minute.setdefault(key[0], {})[key] = count
+        for minute, of_minute in sorted(by_minute.items()):
+            by_route = {(service, route): count for (_, service, route), count in of_minute.items()}
             names = scorers() if callable(scorers) else scorers
-            store.count_dropped(counts, names, self._reason, at=datetime.fromtimestamp(minute * 60, UTC))
-            self._forget(cells)
-
-    def _by_minute(self) -> dict[int, dict[_Cell, int]]:
-        with self._lock:  # for no longer than a copy takes: callers wait for it, and a day without a database is long
-            cells = self._cells.copy()
-        minutes: dict[int, dict[_Cell, int]] = {}
-        for cell, count in cells.items():
-            minutes.setdefault(cell[0], {})[cell] = count
-        return minutes
-
-    def _forget(self, cells: dict[_Cell, int]) -> None:
-        """Take away what the tally has; what was dropped meanwhile stays."""
-        with self._lock:
-            for cell, count in cells.items():
-                self._cells[cell] -= count
-                if not self._cells[cell]:
-                    del self._cells[cell]
+            at = datetime.fromtimestamp(minute * 60, UTC)
+            store.exchanges.count_dropped(by_route, names, self._reason, at=at)
+            with self._lock:  # exchanges dropped since the copy stay
+                for key, count in of_minute.items():
+                    self._counts[key] -= count
+                    if not self._counts[key]:
+                        del self._counts[key]
 
 
-Item = Exchange | Annotation
-_KINDS = {"exchange": Exchange, "label": Feedback, "recorded score": Recorded, "mark": Mark}
+def describe_items(items: Sequence[WriterItem]) -> str:
+    """Return the number of items of each kind, such as "2 exchanges and 1 label"."""
+    counts = {noun: sum(isinstance(item, item_type) for item in items) for noun, item_type in _NOUNS.items()}
+    return " and ".join(sanitize.count_noun(count, noun) for noun, count in counts.items() if count)
 
 
-def told(items: Sequence[Item]) -> str:
-    """Return how many of each kind there are, such as "2 exchanges and 1 label"."""
-    counts = {name: sum(isinstance(item, kind) for item in items) for name, kind in _KINDS.items()}
-    return " and ".join(counted(count, name) for name, count in counts.items() if count)
-
-
-def named(item: Item) -> str:
-    """Return an id for the log. That of a recorded score may have come from a stranger's browser."""
-    return repr(item.exchange_id[:40]) if isinstance(item, Recorded) else str(item.id)
+def display_id(item: WriterItem) -> str:
+    """Return an id for the log. The exchange id of a recorded score may come from an untrusted client."""
+    return repr(item.exchange_id[:40]) if isinstance(item, RecordedScore) else str(item.id)

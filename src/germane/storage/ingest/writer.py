@@ -1,4 +1,4 @@
-"""The thread that carries exchanges, and what is said of them, from a queue in memory to the database."""
+"""The thread that writes exchanges, labels, markers and recorded scores from a queue in memory to the database."""
 
 from __future__ import annotations
 
@@ -14,115 +14,122 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
-from germane.annotation import Feedback, Mark, Recorded
+from germane import sanitize
+from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import StorageError
 from germane.exchange import Exchange
-from germane.sanitize import counted
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.storage.db.errors import ContentRefused
-from germane.storage.ingest import drop_counts
-from germane.storage.ingest.drop_counts import Dropped, Item, Scorers
-from germane.storage.ingest.rate_limit import Admission
-from germane.storage.store import Store
+from germane.storage.ingest.drop_counts import DropCounter, Scorers, WriterItem, WriterStore, describe_items, display_id
+from germane.storage.ingest.rate_limit import ExchangeLimiter
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    recorded: Recorded
-    deadline: float
-    pause: float
-    next_try: float
-
-
-class Waiting:
-    """What waits, in memory. Times are seconds on a clock that only goes forward.
-
-    Args:
-        patience: seconds for which one waits.
-        pauses: seconds between its tries: the first, and the longest.
-        capacity: how many wait at most.
-    """
-
-    def __init__(self, *, patience: float, pauses: tuple[float, float], capacity: int) -> None:
-        self._patience = patience
-        self._pauses = pauses
-        self._capacity = capacity
-        self._entries: list[_Entry] = []
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def add(self, recorded: Sequence[Recorded], now: float) -> list[Recorded]:
-        """Let these wait; return those for which there is no room."""
-        room = max(0, self._capacity - len(self._entries))
-        pause = self._pauses[0]
-        self._entries += [_Entry(one, now + self._patience, pause, now + pause) for one in recorded[:room]]
-        return list(recorded[room:])
-
-    def left(self, now: float) -> float | None:
-        """Return the seconds until one is to be tried again; None where none waits."""
-        return max(0.0, min(entry.next_try for entry in self._entries) - now) if self._entries else None
-
-    def due(self, now: float) -> list[Recorded]:
-        """Return those that are to be tried again now."""
-        return [entry.recorded for entry in self._entries if entry.next_try <= now]
-
-    def everything(self) -> list[Recorded]:
-        """Return all that wait."""
-        return [entry.recorded for entry in self._entries]
-
-    def settle(self, tried: Sequence[Recorded], missing: Sequence[Recorded], now: float) -> list[Recorded]:
-        """Forget those tried that found their exchange; return those that have waited for too long, and forget them."""
-        found = {id(one) for one in tried} - {id(one) for one in missing}
-        again = {id(one) for one in missing}
-        kept = [self._later(entry, now) if id(entry.recorded) in again else entry for entry in self._entries]
-        kept = [entry for entry in kept if id(entry.recorded) not in found]
-        self._entries = [entry for entry in kept if entry.deadline > now]
-        return [entry.recorded for entry in kept if entry.deadline <= now]
-
-    def _later(self, entry: _Entry, now: float) -> _Entry:
-        pause = min(self._pauses[1], 2 * entry.pause)
-        return replace(entry, pause=pause, next_try=min(now + pause, entry.deadline))
-
-
-AT_EXIT = 5.0
-"""Seconds that the end of the process waits for the queue to be written."""
-PATIENCE = 600.0
-"""Seconds for which a score made elsewhere waits for its exchange."""
-_NEVER = sys.maxsize
-_NAMED = 20
+EXIT_TIMEOUT: Final = 5.0
+"""Seconds that the exit of the process waits for the queue to be written."""
+SCORE_RETRY_TIMEOUT: Final = 600.0
+"""Seconds that a recorded score waits for its exchange."""
+_NEVER: Final = sys.maxsize
+_MAX_IDS_LOGGED: Final = 20
 
 logger = logging.getLogger("germane.storage")
 
 
-class Writer:
-    """A bounded queue before the database. :meth:`put` is for any thread; a thread of its own does the writing.
+@dataclass(frozen=True, slots=True)
+class _BufferedScore:
+    score: RecordedScore
+    deadline: float
+    delay: float
+    retry_at: float
 
-    Beside exchanges it takes people's labels, marks, and scores made elsewhere. These need their exchange's row; until
-    that is there, they are tried again.
 
-    While the database is away the queue is held; once it is full, the newest exchanges are dropped, and counted in the
-    tally when the database is back. A forked child starts with an empty queue: what was in it is the parent's to write.
-
-    Before an exchange is even made, :meth:`admit` says whether the capture limit keeps it.
+class ScoreRetryBuffer:
+    """Recorded scores whose exchange is not in the database yet. Times are seconds of a monotonic clock.
 
     Args:
-        store: where exchanges go.
-        capacity: how many exchanges wait at most, besides one batch being written.
-        limit: exchanges a minute beyond which they are thinned; None thins none.
-        batch: how many are written at once.
-        interval: seconds that a first exchange waits for others to be written with it.
-        scorers: the names under which dropped exchanges are counted, or what returns them.
-        backoff: seconds between attempts while the database is away: the first, and the longest.
-        patience: seconds for which a score made elsewhere waits for its exchange.
-        pauses: seconds between its tries: the first, and the longest.
-        clock: seconds by which the limit goes.
+        timeout: Seconds that a score waits.
+        delays: First and longest delay between attempts, in seconds.
+        capacity: Maximum number of scores.
+    """
+
+    def __init__(self, *, timeout: float, delays: tuple[float, float], capacity: int) -> None:
+        self._timeout = timeout
+        self._first_delay, self._max_delay = delays
+        self._capacity = capacity
+        self._entries: list[_BufferedScore] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, scores: Sequence[RecordedScore], now: float) -> list[RecordedScore]:
+        """Add scores; return those that exceed the capacity."""
+        free = max(0, self._capacity - len(self._entries))
+        delay = self._first_delay
+        self._entries += [_BufferedScore(score, now + self._timeout, delay, now + delay) for score in scores[:free]]
+        return list(scores[free:])
+
+    def seconds_until_retry(self, now: float) -> float | None:
+        """Return the seconds until the next attempt; None if the buffer is empty."""
+        return max(0.0, min(entry.retry_at for entry in self._entries) - now) if self._entries else None
+
+    def due_scores(self, now: float) -> list[RecordedScore]:
+        """Return the scores to retry now."""
+        return [entry.score for entry in self._entries if entry.retry_at <= now]
+
+    def all_scores(self) -> list[RecordedScore]:
+        """Return all scores."""
+        return [entry.score for entry in self._entries]
+
+    def record_attempt(
+        self, tried: Sequence[RecordedScore], missing: Sequence[RecordedScore], now: float
+    ) -> list[RecordedScore]:
+        """Remove scores that were written, and reschedule those whose exchange is missing.
+
+        Returns:
+            Scores that have timed out. They are removed.
+        """
+        still_missing = {id(score) for score in missing}
+        written = {id(score) for score in tried} - still_missing
+        kept, expired = list[_BufferedScore](), list[RecordedScore]()
+        for entry in self._entries:
+            if id(entry.score) in written:
+                continue
+            if entry.deadline <= now:
+                expired.append(entry.score)
+                continue
+            if id(entry.score) in still_missing:
+                delay = min(self._max_delay, 2 * entry.delay)
+                entry = replace(entry, delay=delay, retry_at=min(now + delay, entry.deadline))
+            kept.append(entry)
+        self._entries = kept
+        return expired
+
+
+class ExchangeWriter:
+    """A bounded queue in front of the database. Any thread may call :meth:`put`; one background thread writes.
+
+    The queue also takes labels, markers and recorded scores. A recorded score is retried until its exchange has been
+    written.
+
+    While the database is unreachable, the queue is kept. Once it is full, new exchanges are dropped; the tally counts
+    them when the database is reachable again. A forked child starts with an empty queue: its parent writes the rest.
+
+    Args:
+        store: The database.
+        capacity: Maximum number of queued items, in addition to one batch that is being written.
+        limit: Exchanges per minute above which :meth:`admit` keeps a sample; None keeps all.
+        batch: Maximum number of items per transaction.
+        interval: Seconds that the first item of a batch waits for others.
+        scorers: Names of the scorers that count dropped exchanges, or a function that returns them.
+        backoff: First and longest delay between attempts while the database is unreachable, in seconds.
+        score_timeout: Seconds that a recorded score waits for its exchange.
+        score_delays: First and longest delay between its attempts, in seconds.
+        clock: Monotonic clock of the limit, in seconds.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: WriterStore,
         *,
         capacity: int = 10_000,
         limit: int | None = None,
@@ -130,282 +137,273 @@ class Writer:
         interval: float = 0.1,
         scorers: Scorers = (),
         backoff: tuple[float, float] = (0.1, 5.0),
-        patience: float = PATIENCE,
-        pauses: tuple[float, float] = (0.5, 30.0),
+        score_timeout: float = SCORE_RETRY_TIMEOUT,
+        score_delays: tuple[float, float] = (0.5, 30.0),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._capacity = capacity
-        self._admits = partial(Admission, limit, clock=clock)
+        self._new_limiter = partial(ExchangeLimiter, limit, clock=clock)
         self._batch = batch
         self._interval = interval
         self._scorers = scorers
         self._backoff = backoff
-        self._waits = partial(Waiting, patience=patience, pauses=pauses, capacity=capacity)
-        self._begin()
+        self._new_buffer = partial(ScoreRetryBuffer, timeout=score_timeout, delays=score_delays, capacity=capacity)
+        self._reset()
         _writers.add(self)
 
-    def _begin(self) -> None:
-        self._queue: deque[Item] = deque()
-        self._in_flight: list[Item] = []
-        self._waiting = self._waits()
-        self._full, self._beyond = Dropped(Reason.QUEUE_FULL), Dropped(Reason.CAPTURE_LIMIT)
-        self._admission = self._admits(self._beyond)
-        self._room = self._capacity
-        self._alarm = 1  # length of the queue at which put() wakes the thread
+    def _reset(self) -> None:
+        self._queue: deque[WriterItem] = deque()
+        self._in_flight: list[WriterItem] = []
+        self._score_buffer = self._new_buffer()
+        self._queue_full = DropCounter(UnscoredReason.QUEUE_FULL)
+        self._over_limit = DropCounter(UnscoredReason.EXCHANGE_LIMIT)
+        self._limiter = self._new_limiter(self._over_limit)
+        self._max_length = self._capacity
+        self._wake_length = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
-        # Reentrant: the collector may end a forgotten stream, and put its exchange, on a thread that is in here.
+        # A Condition's lock is reentrant: the garbage collector may close an abandoned stream, and put its exchange,
+        # on a thread inside.
         self._changed = threading.Condition()
         self._settled = 0
         self._failures = 0
-        self._hurry = self._overflowing = False
+        self._is_flushing = self._is_overflowing = False
         self._deadline: float | None = None
         self._thread: threading.Thread | None = None
-        self._last_words: Callable[[], None] | None = None
+        self._exit_handler: Callable[[], None] | None = None
         self.dropped = 0
-        """Exchanges that were put and never became rows."""
+        """Exchanges that were put and not stored."""
         self.lost = 0
-        """Labels, marks, and scores made elsewhere, that were put and never became rows."""
+        """Labels, markers and recorded scores that were put and not stored."""
         self.problem: str | None = None
-        """What keeps the database from taking exchanges; None when it does."""
+        """Why the database does not accept exchanges; None if it does."""
 
     def after_fork_in_child(self) -> None:
-        """Begin anew, with an empty queue: neither the thread nor what it was to write is here."""
-        self._begin()
+        """Start with an empty queue: the child has no thread, and the parent writes the queue."""
+        self._reset()
 
     @property
     def depth(self) -> int:
-        """What waits to be written, but for scores whose exchange is not there yet."""
+        """The number of queued items, without recorded scores that wait for their exchange."""
         return len(self._queue) + len(self._in_flight)
 
     @property
-    def _uncounted(self) -> bool:
-        """Whether something was dropped that the tally does not have yet."""
-        return bool(self._full or self._beyond)
+    def not_admitted(self) -> int:
+        """The number of exchanges that :meth:`admit` rejected."""
+        return self._over_limit.total
 
-    @property
-    def thinned(self) -> int:
-        """Exchanges that the capture limit did not keep."""
-        return self._beyond.total
+    def admit(self, service: str, route: str, started: int, sampling_key: float) -> float | None:
+        """Apply the limit on exchanges per minute. Never waits and never raises.
 
-    def admit(self, service: str, route: str, started: int, draw: float) -> float | None:
-        """Say how probable it was that the capture limit keeps an exchange, in (0, 1]; None when it does not.
+        Args:
+            service: Service of the exchange.
+            route: Route of the exchange.
+            started: Start time in nanoseconds since 1970.
+            sampling_key: Sampling key of the exchange.
 
-        ``started`` is in nanoseconds since 1970, ``draw`` its lottery ticket. What is not kept is counted as skipped
-        for ``capture_limit`` in the tally, and nothing else is done for it. Never waits and never raises.
+        Returns:
+            The probability with which the exchange was kept, in (0, 1]; None if it was not. The tally counts it as
+            skipped for ``exchange_limit`` then.
         """
-        probability = self._admission.admit(service, route, started, draw)
-        if probability is None and self._alarm == 1:  # the thread sleeps, and may do so for long
-            self._ring()
+        probability = self._limiter.admit(service, route, started, sampling_key)
+        if probability is None and self._wake_length == 1:  # the thread sleeps until something happens
+            self._wake_thread()
         return probability
 
-    def put(self, item: Item) -> bool:
-        """Queue an exchange, or what is said of one; False when it was dropped. Never waits and never raises."""
+    def put(self, item: WriterItem) -> bool:
+        """Queue an item; False if it was dropped. Never waits and never raises."""
         length = len(self._queue)
-        if length >= self._room:
+        if length >= self._max_length:
             return self._drop(item)
         self._queue.append(item)
-        if length + 1 >= self._alarm:
-            self._ring()
+        if length + 1 >= self._wake_length:
+            self._wake_thread()
         return True
 
     def flush(self, timeout: float) -> bool:
-        """Wait until what was put before is written; False when that took longer than ``timeout`` seconds."""
+        """Wait until all queued items are written; False if that took longer than ``timeout`` seconds."""
         with self._changed:
             last = self._settled + self.depth
-            if not (self.depth or self._uncounted):
+            if not (self.depth or self._has_uncounted_drops):
                 return True
-        self._hurry = True
-        self._ring()
+        self._is_flushing = True
+        self._wake_thread()
         with self._changed:
             return self._changed.wait_for(
-                lambda: self._settled >= last and not (self._uncounted or self.problem), timeout
+                lambda: self._settled >= last and not (self._has_uncounted_drops or self.problem), timeout
             )
 
     def stop(self, timeout: float) -> bool:
-        """Write what is queued and end the thread; False when something was left, or it still ran, after ``timeout``
-        seconds.
+        """Write the queue and stop the thread. Items that are put later are dropped.
 
-        Afterwards whatever is put is dropped.
+        Returns:
+            False if items were left, or the thread was still running, after ``timeout`` seconds.
         """
-        self._room = 0
+        self._max_length = 0
         self._deadline = time.monotonic() + timeout
         self._wake.set()
-        if self._last_words is not None:
-            atexit.unregister(self._last_words)
-        if self._thread is None:  # never started, or the interpreter was too far gone to start it
+        if self._exit_handler is not None:
+            atexit.unregister(self._exit_handler)
+        if self._thread is None:  # never started, or the interpreter could not start it
             self._run()
         else:
             self._thread.join(timeout)
         with self._changed:
-            left = [*self._in_flight, *self._queue.copy(), *self._waiting.everything()]
+            left = [*self._in_flight, *self._queue.copy(), *self._score_buffer.all_scores()]
         if left:
-            logger.warning("%s not written to %s before the end: lost", drop_counts.told(left), self._store.name)
-        if uncounted := len(self._full) + len(self._beyond):
-            logger.warning("%d exchanges that were dropped are missing in the tally of %s", uncounted, self._store.name)
+            logger.warning("%s not written to %s before the end: lost", describe_items(left), self._store.name)
+        if uncounted := len(self._queue_full) + len(self._over_limit):
+            logger.warning("%d dropped exchanges are missing in the counts of %s", uncounted, self._store.name)
         return not (left or uncounted or (self._thread is not None and self._thread.is_alive()))
 
-    def _ring(self) -> None:
-        self._alarm = _NEVER
+    @property
+    def _has_uncounted_drops(self) -> bool:
+        return bool(self._queue_full or self._over_limit)
+
+    def _wake_thread(self) -> None:
+        self._wake_length = _NEVER
         if self._thread is None:
-            self._start()
+            with self._changed:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="germane-writer", daemon=True)
+                    try:
+                        thread.start()
+                    except RuntimeError:  # at interpreter exit, or without a free thread: the next put() retries
+                        self._wake_length = 1
+                        return
+                    self._thread = thread
+                    self._exit_handler = partial(_stop_at_exit, weakref.ref(self))
+                    atexit.register(self._exit_handler)
         self._wake.set()
 
-    def _start(self) -> None:
-        with self._changed:
-            if self._thread is not None:
-                return
-            thread = threading.Thread(target=self._run, name="germane-writer", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # at the interpreter's end, or without a thread left: the next put tries again
-                self._alarm = 1
-                return
-            self._thread = thread
-            self._last_words = partial(_stop, weakref.ref(self))
-            atexit.register(self._last_words)
-
-    def _drop(self, item: Item) -> bool:
+    def _drop(self, item: WriterItem) -> bool:
         with self._changed:
             if isinstance(item, Exchange):
                 self.dropped += 1
                 started = int(item.started_at.timestamp()) * 1_000_000_000
-                self._full.count(item.service, item.route, started)
+                self._queue_full.count(item.service, item.route, started)
             else:
                 self.lost += 1
-            first, self._overflowing = not self._overflowing, True
-        if first:
-            told = "the queue of %d is full: further exchanges, labels and scores are dropped, and counted"
-            logger.warning(told, self._capacity)
+            is_first, self._is_overflowing = not self._is_overflowing, True
+        if is_first:
+            logger.warning("the queue of %d is full: new exchanges, labels and scores are dropped", self._capacity)
         return False
 
     def _run(self) -> None:
         while self._deadline is None or (self._has_work() and time.monotonic() < self._deadline):
             if self._deadline is None:
-                self._gather()
-            if self._has_work() and not self._attempt():
-                self._pause()
-        self._give_up()
+                if not self._has_work():
+                    self._is_flushing = False
+                    self._sleep(1, self._score_buffer.seconds_until_retry(time.monotonic()))
+                self._sleep(self._batch, self._interval)  # collect a batch
+            if self._has_work() and not self._write_next():
+                self._back_off()
+        self._retry_all_scores()
 
     def _has_work(self) -> bool:
-        due = self._deadline is None and self._waiting.left(time.monotonic()) == 0
-        return bool(self._queue or self._in_flight or self._uncounted or due)
+        is_retry_due = self._deadline is None and self._score_buffer.seconds_until_retry(time.monotonic()) == 0
+        return bool(self._queue or self._in_flight or self._has_uncounted_drops or is_retry_due)
 
-    def _gather(self) -> None:
-        """Wait for a first exchange, then a little for others to go with it."""
-        if not self._has_work():
-            self._hurry = False
-            self._sleep(1, self._waiting.left(time.monotonic()))
-        self._sleep(self._batch, self._interval)
-
-    def _sleep(self, alarm: int, timeout: float | None) -> None:
+    def _sleep(self, wake_length: int, timeout: float | None) -> None:
+        """Sleep until the queue has ``wake_length`` items, or for ``timeout`` seconds."""
         self._wake.clear()
-        self._alarm = alarm
-        # Looked at after the alarm is set: an exchange put in between is either seen here, or rings.
-        idle = len(self._queue) < alarm and not (alarm == 1 and self._uncounted)
-        if idle and not self._hurry and self._deadline is None:
+        self._wake_length = wake_length
+        # Checked after setting wake_length: an item that is put in between is either seen here, or sets the event.
+        is_idle = len(self._queue) < wake_length and not (wake_length == 1 and self._has_uncounted_drops)
+        if is_idle and not self._is_flushing and self._deadline is None:
             self._wake.wait(timeout)
-        self._alarm = _NEVER
+        self._wake_length = _NEVER
 
-    def _pause(self) -> None:
-        """Wait before the next attempt; a flush or the stop cuts it short."""
+    def _back_off(self) -> None:
+        """Wait before the next attempt. A flush or a stop ends the wait."""
         first, longest = self._backoff
         delay = min(longest, first * 2 ** min(self._failures, 30)) * random.uniform(0.5, 1)
         self._failures += 1
         left = delay if self._deadline is None else self._deadline - time.monotonic()
         self._wake.wait(max(0.0, min(delay, left)))
 
-    def _attempt(self) -> bool:
-        """Write one batch and what was dropped; False when the database did not take it."""
+    def _write_next(self) -> bool:
+        """Write one batch, counts of drops, and due scores; False if the database failed."""
         self._wake.clear()
-        try:
-            self._write(self._taken())
-            self._settle(len(self._in_flight))  # at once: what fails behind it must not have it written again
-            for dropped in (self._full, self._beyond):
-                dropped.report(self._store, self._scorers)
-            self._try_again()
-        except StorageError as error:
-            return self._went(str(error))
-        except Exception as error:  # noqa: BLE001 - the thread's boundary: without it one surprise ends all capture
-            return self._went(f"{type(error).__name__} in {self._store.name}")
-        self._well()
-        self._settle(0)
-        return True
-
-    def _taken(self) -> list[Item]:
         with self._changed:
             for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
                 self._in_flight.append(self._queue.popleft())
-        return list(self._in_flight)
-
-    def _write(self, batch: list[Item]) -> None:
+            batch = list(self._in_flight)
         try:
-            self._save(batch)
-        except ContentRefused:
-            self._write_one_by_one(batch)
+            try:
+                self._save(batch)
+            except ContentRefused:
+                self._save_one_by_one(batch)
+            self._settle(len(self._in_flight))  # before the rest, whose failure must not repeat the batch
+            for dropped in (self._queue_full, self._over_limit):
+                dropped.report(self._store, self._scorers)
+            self._retry_due_scores()
+        except StorageError as error:
+            return self._record_failure(str(error))
+        except Exception as error:  # noqa: BLE001 - the thread must survive any error, or all capture ends
+            return self._record_failure(f"{type(error).__name__} in {self._store.name}")
+        self._record_success()
+        self._settle(0)
+        return True
 
-    def _save(self, batch: list[Item]) -> None:
-        """Write exchanges first: what is said of them may be in the same batch."""
-        self._store.add([item for item in batch if isinstance(item, Exchange)])
+    def _save(self, batch: list[WriterItem]) -> None:
+        """Write a batch, exchanges first: its other items may belong to them."""
+        self._store.exchanges.add([item for item in batch if isinstance(item, Exchange)])
         if labels := [item for item in batch if isinstance(item, Feedback)]:
-            self._store.add_feedback(labels)
-        if marks := [item for item in batch if isinstance(item, Mark)]:
-            self._store.add_marks(marks)
-        if scores := [item for item in batch if isinstance(item, Recorded)]:
-            missing = self._store.record(scores)
-            self._lose(self._waiting.add(missing, time.monotonic()), "too many wait for their exchange")
+            self._store.labels.add_feedback(labels)
+        if markers := [item for item in batch if isinstance(item, Marker)]:
+            self._store.trends.add_markers(markers)
+        if scores := [item for item in batch if isinstance(item, RecordedScore)]:
+            missing = self._store.exchanges.record_scores(scores)
+            self._lose_scores(self._score_buffer.add(missing, time.monotonic()), "too many wait for their exchange")
 
-    def _try_again(self) -> None:
-        """Write the scores whose exchange has come meanwhile, and give up those that have waited for too long."""
-        now = time.monotonic()
-        due = self._waiting.due(now)
-        if not due:
-            return
-        try:
-            missing = self._store.record(due)
-        except ContentRefused:
-            self._waiting.settle(due, [], now)
-            self._lose(due, f"{self._store.name} refuses them")
-        else:
-            self._lose(self._waiting.settle(due, missing, now), "their exchange never came")
-
-    def _give_up(self) -> None:
-        """Try once more, at the end, what still waits for its exchange."""
-        rest = self._waiting.everything()
-        if not rest:
-            return
-        try:
-            missing = self._store.record(rest)
-        except StorageError:
-            missing = rest
-        self._waiting = self._waits()
-        self._lose(missing, "the end came before their exchange")
-
-    def _lose(self, scores: list[Recorded], why: str) -> None:
-        if scores:
-            named = ", ".join(map(drop_counts.named, scores[:_NAMED]))
-            logger.warning("lost: %s, %s: %s", counted(len(scores), "recorded score"), why, named)
-            with self._changed:  # last: whoever sees the count finds the line
-                self.lost += len(scores)
-
-    def _write_one_by_one(self, batch: list[Item]) -> None:
-        """Write what can be written: one row that the database will never take must not hold up the others."""
-        refused = [item for item in batch if not self._is_taken(item)]
-        named = ", ".join(map(drop_counts.named, refused[:_NAMED]))
-        told = "%s refuses %s for what is in them; lost: %s"
-        logger.warning(told, self._store.name, drop_counts.told(refused), named)
+    def _save_one_by_one(self, batch: list[WriterItem]) -> None:
+        """Write what the database accepts: a row that it refuses must not block the others."""
+        refused = []
+        for item in batch:
+            try:
+                self._save([item])
+            except ContentRefused:
+                refused.append(item)
+        ids = ", ".join(map(display_id, refused[:_MAX_IDS_LOGGED]))
+        logger.warning("%s refuses the content of %s; lost: %s", self._store.name, describe_items(refused), ids)
         exchanges = sum(isinstance(item, Exchange) for item in refused)
         with self._changed:
             self.dropped += exchanges
             self.lost += len(refused) - exchanges
-        self._settle(len(batch))  # last, and at once: whoever waits finds them counted, and nobody counts them again
+        self._settle(len(batch))  # last: whoever waits for it finds them counted
 
-    def _is_taken(self, item: Item) -> bool:
+    def _retry_due_scores(self) -> None:
+        now = time.monotonic()
+        due = self._score_buffer.due_scores(now)
+        if not due:
+            return
         try:
-            self._save([item])
+            missing = self._store.exchanges.record_scores(due)
         except ContentRefused:
-            return False
-        return True
+            self._score_buffer.record_attempt(due, [], now)
+            self._lose_scores(due, f"{self._store.name} refuses them")
+        else:
+            self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "their exchange never arrived")
+
+    def _retry_all_scores(self) -> None:
+        """Retry all buffered scores once, when the thread stops."""
+        scores = self._score_buffer.all_scores()
+        if not scores:
+            return
+        try:
+            missing = self._store.exchanges.record_scores(scores)
+        except StorageError:
+            missing = scores
+        self._score_buffer = self._new_buffer()
+        self._lose_scores(missing, "the process stopped before their exchange arrived")
+
+    def _lose_scores(self, scores: list[RecordedScore], reason: str) -> None:
+        if scores:
+            ids = ", ".join(map(display_id, scores[:_MAX_IDS_LOGGED]))
+            logger.warning("lost %s, %s: %s", sanitize.count_noun(len(scores), "recorded score"), reason, ids)
+            with self._changed:  # last: whoever sees the count finds the log line
+                self.lost += len(scores)
 
     def _settle(self, count: int) -> None:
         with self._changed:
@@ -413,25 +411,25 @@ class Writer:
             self._settled += count
             self._changed.notify_all()
 
-    def _went(self, problem: str) -> bool:
+    def _record_failure(self, problem: str) -> bool:
         if self.problem is None:
-            told = "%s; up to %d exchanges, labels and scores wait in memory, and it is tried again"
-            logger.warning(told, problem, self._capacity)
+            message = "%s; up to %d exchanges, labels and scores are queued and retried"
+            logger.warning(message, problem, self._capacity)
         self.problem = problem
         return False
 
-    def _well(self) -> None:
+    def _record_success(self) -> None:
         self._failures = 0
         if self.problem is not None:
-            logger.info("%s takes exchanges again", self._store.name)
+            logger.info("%s accepts exchanges again", self._store.name)
             self.problem = None
-        if self._overflowing and len(self._queue) <= self._room // 2:
-            self._overflowing = False
-            told = "the queue has room again; %d exchanges, and %d labels and scores, were dropped so far"
-            logger.info(told, self.dropped, self.lost)
+        if self._is_overflowing and len(self._queue) <= self._max_length // 2:
+            self._is_overflowing = False
+            message = "the queue has space again; %d exchanges, and %d labels and scores, were dropped so far"
+            logger.info(message, self.dropped, self.lost)
 
 
-_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+_writers: weakref.WeakSet[ExchangeWriter] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
@@ -443,8 +441,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _stop(writer: weakref.ref[Writer]) -> None:
-    """Write at the end of the process what nobody stopped the writer for."""
+def _stop_at_exit(writer: weakref.ref[ExchangeWriter]) -> None:
+    """Write the queue at interpreter exit if nobody has stopped the writer."""
     if (alive := writer()) is not None:
-        alive.stop(AT_EXIT)
-        alive._store.close()  # noqa: SLF001 - a part of the class that must not keep it alive
+        alive.stop(EXIT_TIMEOUT)
+        alive._store.close()  # noqa: SLF001 - a method would be bound, and keep the writer alive

@@ -1,4 +1,4 @@
-"""What waits to be scored, by scorer, counted up to so many of each kind: short to read, however much there is."""
+"""The backlog of open tasks by scorer, fully counted or counted up to a limit."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from germane.storage.db.tables import exchange, scoring_task, worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTasks:
-    """How many tasks of one scorer and fingerprint are not done."""
+    """The open tasks of one scorer and fingerprint."""
 
     scorer: str
     fingerprint: str
     candidates: int = 0
-    """In the pool that a budget picks from, when its interval ends."""
+    """Tasks in the pool from which a budget selects at the end of its interval."""
     ready: int = 0
-    """Free to be claimed."""
+    """Tasks that can be claimed."""
     postponed: int = 0
-    """Tried in vain, to be claimed later."""
+    """Tasks that failed and wait for a retry."""
     running: int = 0
-    """Claimed by a process, which may be gone."""
-    since: datetime | None = None
-    """UTC: since when the oldest of them waits that is to be scored."""
+    """Tasks claimed by a process, which may have died."""
+    waiting_since: datetime | None = None
+    """Time since which the oldest task other than candidates has been waiting; UTC."""
 
     @property
-    def under_way(self) -> int:
-        """How many are to be scored, now or later; of candidates nobody knows."""
+    def in_progress(self) -> int:
+        """Ready, postponed and running tasks, without candidates."""
         return self.ready + self.postponed + self.running
 
 
 @dataclass(frozen=True, slots=True)
-class Outstanding:
-    """What is left to be done."""
+class OutstandingWork:
+    """Exchanges without a sampling decision, and open tasks."""
 
     undecided: int
-    """Exchanges that no sampler has looked at."""
+    """Exchanges without a sampling decision."""
     tasks: tuple[OpenTasks, ...]
 
     def __bool__(self) -> bool:
         return bool(self.undecided or self.tasks)
 
-    def of(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
-        """Return what is left for these scorers, each given with its fingerprint."""
+    def for_scorers(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
+        """Return the open tasks of these scorers and fingerprints."""
         return tuple(one for one in self.tasks if (one.scorer, one.fingerprint) in scorers)
 
 
-def outstanding(connection: Connection, now: datetime) -> Outstanding:
-    """Return what is left to be done, and of what kind."""
+def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
+    """Return exchanges without a sampling decision and open tasks, fully counted."""
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
-    return Outstanding(int(connection.execute(undecided).scalar_one()), _open_tasks(connection, now))
+    return OutstandingWork(int(connection.execute(undecided).scalar_one()), _open_tasks(connection, now))
 
 
 def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
@@ -75,29 +75,29 @@ def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
         if row.kind != "candidates":
             oldest[key] = min(row.since, oldest.get(key, row.since))
     return tuple(
-        OpenTasks(scorer=key[0], fingerprint=key[1], since=oldest.get(key), **kinds)
+        OpenTasks(scorer=key[0], fingerprint=key[1], waiting_since=oldest.get(key), **kinds)
         for key, kinds in sorted(found.items())
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What waits at one moment."""
+    """The backlog at one moment."""
 
-    left: Outstanding
+    outstanding: OutstandingWork
     lag: timedelta
-    """How long the oldest has waited: an exchange that nobody has decided on since it began, or a task since it may be
-    scored. Candidates of a budget's pool are not late."""
+    """Age of the oldest entry: time since an undecided exchange started, or since a task became ready. Candidates do
+    not count."""
     workers: int
-    """Processes that score, and told of themselves lately."""
+    """Number of worker processes with a recent heartbeat."""
 
 
-def backlog(connection: Connection, now: datetime, lately: timedelta) -> Backlog:
-    """Return what waits."""
+def load_backlog(connection: Connection, now: datetime, lately: timedelta) -> Backlog:
+    """Return the backlog, counting workers with a heartbeat within ``lately``."""
     since = _oldest(connection)
     seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - lately)
     return Backlog(
-        left=outstanding(connection, now),
+        outstanding=load_outstanding(connection, now),
         lag=timedelta() if since is None else max(timedelta(), now - since),
         workers=int(connection.execute(seen).scalar_one()),
     )
@@ -110,11 +110,11 @@ def _oldest(connection: Connection) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-Pair = tuple[str, str]
+ScorerKey = tuple[str, str]
 """Scorer and fingerprint."""
-MANY: Final = 10_000
-"""What waits is counted up to so many."""
-# As the indices have it, which a value that is bound does not show.
+BACKLOG_COUNT_LIMIT: Final = 10_000
+"""Where counting stops."""
+# Literally as in the partial indexes: with bound parameters the databases would not use them.
 OPEN: Final = text("not_before IS NOT NULL")
 CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
 _OF_PAIR: Final = (
@@ -123,33 +123,33 @@ _OF_PAIR: Final = (
 )
 
 
-def pairs(connection: Connection) -> list[Pair]:
-    """Return the scorers that have open tasks or candidates, with their fingerprints."""
+def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:
+    """Return the scorers and fingerprints that have open tasks or candidates."""
     return sorted({*_distinct(connection, OPEN), *_distinct(connection, CANDIDATE)})
 
 
-def _distinct(connection: Connection, condition: Any) -> Iterator[Pair]:
-    """Step from pair to pair through an index: they are few, the tasks may be many."""
+def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
+    """Step from one scorer and fingerprint to the next through an index: they are few, the tasks may be many."""
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
     found = connection.execute(query).first()
     while found is not None:
         yield found.scorer, found.fingerprint
-        # Two steps: SQLite would go by the first part of a pair alone, and read all tasks of one scorer.
+        # Two steps: for a pair, SQLite would use only the first column and read all tasks of one scorer.
         same = query.where(scorer == found.scorer, fingerprint > found.fingerprint)
         found = connection.execute(same).first() or connection.execute(query.where(scorer > found.scorer)).first()
 
 
-def queue(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
-    """Return what waits for each scorer; no number is above :data:`MANY`.
+def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
+    """Return the open tasks of each scorer, counted up to :data:`BACKLOG_COUNT_LIMIT`.
 
-    Of more the oldest is that of the tasks that are up first.
+    Beyond the limit, the age is that of the tasks that are due first.
     """
     running = _running(connection)
-    return tuple(_of(connection, pair, now, running.get(pair, [])) for pair in pairs(connection))
+    return tuple(_of(connection, pair, now, running.get(pair, [])) for pair in list_scorers_with_tasks(connection))
 
 
-def _of(connection: Connection, pair: Pair, now: datetime, running: list[datetime]) -> OpenTasks:
+def _of(connection: Connection, pair: ScorerKey, now: datetime, running: list[datetime]) -> OpenTasks:
     values = {"scorer": pair[0], "fingerprint": pair[1], "now": now}
     ready, later = (connection.execute(query, values).one() for query in (_READY, _LATER))
     late = sum(until <= now for until in running)
@@ -157,36 +157,36 @@ def _of(connection: Connection, pair: Pair, now: datetime, running: list[datetim
         scorer=pair[0],
         fingerprint=pair[1],
         candidates=int(connection.execute(_CANDIDATES, values).scalar_one()),
-        ready=_beside(ready, late),
-        postponed=_beside(later, len(running) - late),
+        ready=_without_running(ready, late),
+        postponed=_without_running(later, len(running) - late),
         running=len(running),
-        since=min((one.since for one in (ready, later) if one.since is not None), default=None),
+        waiting_since=min((one.since for one in (ready, later) if one.since is not None), default=None),
     )
 
 
-def _beside(counted: Row[Any], running: int) -> int:
-    """Return how many of what was counted are not running; of many it is not known how many there are."""
-    return MANY if counted.n >= MANY else max(0, int(counted.n) - running)
+def _without_running(counted: Row[Any], running: int) -> int:
+    """Return a count without running tasks; a count at the limit stays at the limit."""
+    return BACKLOG_COUNT_LIMIT if counted.n >= BACKLOG_COUNT_LIMIT else max(0, int(counted.n) - running)
 
 
 def _counting(condition: Any) -> Any:
     wanted = select(scoring_task.c.first_pending_at).where(*_OF_PAIR, OPEN, condition)
-    first = wanted.order_by(scoring_task.c.not_before).limit(MANY).subquery("first")
+    first = wanted.order_by(scoring_task.c.not_before).limit(BACKLOG_COUNT_LIMIT).subquery("first")
     return select(func.count().label("n"), func.min(first.c.first_pending_at).label("since"))
 
 
 _READY = _counting(scoring_task.c.not_before <= bindparam("now"))
 _LATER = _counting(scoring_task.c.not_before > bindparam("now"))
 _CANDIDATES = select(func.count()).select_from(
-    select(scoring_task.c.scorer).where(*_OF_PAIR, CANDIDATE).limit(MANY).subquery("first")
+    select(scoring_task.c.scorer).where(*_OF_PAIR, CANDIDATE).limit(BACKLOG_COUNT_LIMIT).subquery("first")
 )
 
 
-def _running(connection: Connection) -> Mapping[Pair, list[datetime]]:
-    """Return when the leases end of what runs: that is no more than all processes can do at once."""
+def _running(connection: Connection) -> Mapping[ScorerKey, list[datetime]]:
+    """Return the lease ends of running tasks, which are limited by the concurrency of all processes."""
     columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.not_before)
-    found: dict[Pair, list[datetime]] = {}
+    found: dict[ScorerKey, list[datetime]] = {}
     query = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.not_before.is_not(None))
-    for row in connection.execute(query.limit(MANY)):
+    for row in connection.execute(query.limit(BACKLOG_COUNT_LIMIT)):
         found.setdefault((row.scorer, row.fingerprint), []).append(row.not_before)
     return found

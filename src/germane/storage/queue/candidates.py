@@ -1,7 +1,7 @@
-"""Candidates, which wait until their interval ends, and what then becomes of them.
+"""The candidate pool of a budget, from which exchanges are selected at the end of each interval.
 
-All of it is written by one process, the one that holds an office: each transaction locks the office's row and does
-nothing when another process holds it by now. In the same row stands how far the holder has come.
+Only the holder of the sampler's lease writes: each transaction locks the row of the lease and does nothing if another
+process holds it. The same row stores the position that the holder has reached.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Row, bindparam, exists, func, literal_column, select, tuple_, update
 
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.storage.cluster import leases
-from germane.storage.counts.tally import Deltas
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.quota import budget_ledger
@@ -24,14 +24,14 @@ CANDIDATE = "candidate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Of an exchange in the pool what decides whether it is picked."""
+    """The properties of an exchange in the pool on which its selection depends."""
 
     id: str
     service: str
     route: str
     started_at: datetime
     """UTC."""
-    draw: float
+    sampling_key: float
     """In (0, 1]."""
     capture_probability: float
     """In (0, 1]."""
@@ -39,31 +39,31 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Who goes on where: an office, who must still hold it, and how far its holder has come with this step."""
+class SamplerStep:
+    """One step of the sampler: a lease, its required owner, and the position reached by this step."""
 
-    office: str
+    lease: str
     owner: str
     cursor: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """An exchange that is to be scored."""
+class SelectedCandidate:
+    """A candidate selected for scoring."""
 
     exchange_id: str
     probability: float
-    """Of being scored, in (0, 1]."""
+    """Probability of being scored, in (0, 1]."""
     sampling_reason: str
 
 
-# Written out: with a parameter SQLite would not know that the partial index holds them all.
+# Literally: with a bound parameter SQLite would not use the partial index.
 _WAITS = exchange.c.sampling_reason == literal_column(f"'{CANDIDATE}'")
 _LIGHT = tuple(exchange.c[name] for name in Candidate.__slots__)
 
 
-def candidates(connection: Connection, limit: int, after: Candidate | None) -> list[Candidate]:
-    """Return up to ``limit`` candidates, oldest first, from the one on that follows ``after``."""
+def list_candidates(connection: Connection, limit: int, after: Candidate | None) -> list[Candidate]:
+    """Return up to ``limit`` candidates after ``after``, oldest first."""
     query = select(*_LIGHT).where(_WAITS)
     if after is not None:
         query = query.where(
@@ -74,62 +74,64 @@ def candidates(connection: Connection, limit: int, after: Candidate | None) -> l
     return [Candidate(**row) for row in rows.mappings()]
 
 
-def under_way(connection: Connection) -> int:
-    """Return how many exchanges have tasks that may be claimed, now or later, or are running."""
+def count_in_progress(connection: Connection) -> int:
+    """Return the number of exchanges with ready, postponed or running tasks."""
     query = select(func.count(func.distinct(scoring_task.c.exchange_id)))
     return int(connection.execute(query.where(scoring_task.c.not_before.is_not(None))).scalar_one())
 
 
-def release(connection: Connection, step: Step, picks: Sequence[Pick], now: datetime) -> bool:
-    """Let the picks be scored, count them, and note the step; False when the office has gone to another."""
-    if not leases.move(connection, step.office, step.owner, step.cursor):
+def select_candidates(
+    connection: Connection, step: SamplerStep, picks: Sequence[SelectedCandidate], now: datetime
+) -> bool:
+    """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
+    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
     found = {one.exchange_id: one for one in picks}
     there = _locked(connection, list(found))
     _decide(connection, {one: (found[one].probability, found[one].sampling_reason) for one in there})
     for ids in batched(there):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
-        # From now on it waits to be scored: what it waited in the pool is no delay.
+        # The task waits from now on: its time in the pool is not a delay.
         connection.execute(update(scoring_task).where(*waiting).values(not_before=now, first_pending_at=now))
     if there:
-        budget_ledger.count_picked(connection, len(there), now)
+        budget_ledger.count_selected(connection, len(there), now)
     return True
 
 
-def pass_over(
-    connection: Connection, process: str, step: Step, passed: Mapping[str, float | None], reason: Reason
+def skip_candidates(
+    connection: Connection, process: str, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason
 ) -> Sequence[str] | None:
-    """Close the tasks of candidates that were not picked, each with its probability.
+    """Skip the tasks of candidates that were not selected, each with its probability of selection.
 
     Returns:
-        Those that were candidates still; None when the office has gone to another.
+        The exchanges that were still candidates; None if another process holds the lease.
     """
-    if not leases.move(connection, step.office, step.owner, step.cursor):
+    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
-    there, deltas = _locked(connection, sorted(passed)), Deltas()
+    there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
     _decide(connection, {one: (passed[one], reason.value) for one in there})
     for ids in batched(there):
         tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids))).all()
-        _count(deltas, tasks, reason)
+        _count(tally_changes, tasks, reason)
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         connection.execute(update(scoring_task).where(*waiting).values(state=reason.state, reason=reason.value))
-    deltas.write(connection, process)
+    tally_changes.apply(connection, process)
     return there
 
 
-def take_out(connection: Connection, ids: Sequence[str]) -> None:
-    """Take those of these exchanges, which are locked, out of the pool that have no task waiting in it any more."""
+def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
+    """Remove locked exchanges without a waiting task from the pool."""
     for some in batched(ids):
         connection.execute(_TAKE_OUT.where(exchange.c.id.in_(some)))
 
 
-def _count(deltas: Deltas, tasks: Sequence[Row[str, str, str, datetime]], reason: Reason) -> None:
+def _count(tally_changes: TallyChanges, tasks: Sequence[Row[str, str, str, datetime]], reason: UnscoredReason) -> None:
     for service, route, scorer, started_at in tasks:
-        deltas.count(started_at, (service, route, scorer), "pending", by=-1)
-        deltas.count(started_at, (service, route, scorer), reason.state, reason.value)
+        tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
+        tally_changes.add(started_at, (service, route, scorer), reason.state, reason.value)
 
 
-# Only tasks of candidates are pending and may not be claimed at any time.
+# Only tasks of candidates are pending without a due time.
 _WAITING = (scoring_task.c.state == "pending", scoring_task.c.not_before.is_(None))
 _TASKS = (
     select(exchange.c.service, exchange.c.route, scoring_task.c.scorer, exchange.c.started_at)
@@ -139,7 +141,7 @@ _TASKS = (
 _TAKE_OUT = (
     update(exchange)
     .where(_WAITS, ~exists().where(scoring_task.c.exchange_id == exchange.c.id, *_WAITING))
-    .values(sampling_reason=Reason.NOT_DRAWN.value)
+    .values(sampling_reason=UnscoredReason.NOT_SAMPLED.value)
 )
 _DECIDE = (
     update(exchange)
@@ -149,7 +151,7 @@ _DECIDE = (
 
 
 def _locked(connection: Connection, ids: Sequence[str]) -> list[str]:
-    """Return those that are still candidates, locked: a rule or an erasure may have taken some away."""
+    """Lock exchanges; return those that are still candidates: a rule or an erasure may have removed some."""
     found: list[str] = []
     for some in batched(sorted(ids)):
         query = select(exchange.c.id, exchange.c.sampling_reason).where(exchange.c.id.in_(some))

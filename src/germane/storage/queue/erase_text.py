@@ -1,4 +1,4 @@
-"""Text taken out of rows: what was said goes, numbers and names stay."""
+"""Erasing text from rows; numbers and names are kept."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from germane.score import Score
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 
-OPEN = frozenset({"pending", "running"})
-"""States of tasks that are not closed."""
+OPEN_STATES = frozenset({"pending", "running"})
+"""States of open tasks."""
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,40}( \d{1,4})?", re.ASCII)
-"""Keys of details such as ``claims`` or ``claim 3``. Whoever keeps text as a key loses the entry."""
+"""Keys of details to keep, such as ``claims`` or ``claim 3``. Entries with other text as a key are removed."""
 
 
 def without_text(found: Score) -> Score:
-    """Return a score without explanation, and with what in its details is a number or a flag."""
-    return replace(found, explanation=None, details=numbers(found.details))
+    """Return a score without explanation and with only the numbers and flags of its details."""
+    return replace(found, explanation=None, details=keep_numbers(found.details))
 
 
-def numbers(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details without any text, of whatever shape a scorer gave them."""
-    kept = {key: _bare(value) for key, value in details.items() if _NAME.fullmatch(str(key))}
+def keep_numbers(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers and flags of details, at any depth."""
+    kept = {key: _keep_number(value) for key, value in details.items() if _NAME.fullmatch(str(key))}
     return {key: value for key, value in kept.items() if value is not None}
 
 
-def _bare(value: Any) -> Any:
+def _keep_number(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return numbers(value)
+        return keep_numbers(value)
     if isinstance(value, (list, tuple)):
-        return [bare for item in value if (bare := _bare(item)) is not None]
+        return [bare for item in value if (bare := _keep_number(item)) is not None]
     return value if isinstance(value, (bool, int, float)) else None
 
 
-def erase(connection: Connection, ids: Sequence[str], now: datetime) -> None:
-    """Erase the text of exchanges, of their closed tasks and scores, and of people's labels of them."""
+def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> None:
+    """Erase the text of exchanges, their closed tasks, scores and labels."""
     for some in batched(ids):
         _blank(connection, some, now)
         connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(some)))
@@ -48,18 +48,20 @@ def erase(connection: Connection, ids: Sequence[str], now: datetime) -> None:
         _erase_scores(connection, some)
 
 
-def erase_closed(connection: Connection, ids: Sequence[str], now: datetime) -> int:
-    """Erase the text of those exchanges that were decided on and have tasks, all of them closed; return how many.
+def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
+    """Erase the exchanges that have a sampling decision and only closed tasks; return their number.
 
-    Each is locked first: of two processes that close its last two tasks at once, the later one finds both closed.
+    Exchanges are locked first: if two processes close the last two tasks at once, the later one sees both closed.
     """
     erased = 0
     for some in batched(sorted(set(ids))):
         query = select(exchange.c.id).where(exchange.c.id.in_(some), *_DECIDED)
         found = list(connection.execute(query.order_by(exchange.c.id).with_for_update()).scalars())
-        free, held = tasks_of(connection, found)
-        closed = {row["exchange_id"] for row in free} - {row["exchange_id"] for row in free if row["state"] in OPEN}
-        erase(connection, sorted(closed - held), now)
+        free, held = lock_tasks(connection, found)
+        closed = {row["exchange_id"] for row in free} - {
+            row["exchange_id"] for row in free if row["state"] in OPEN_STATES
+        }
+        erase_exchanges(connection, sorted(closed - held), now)
         erased += len(closed - held)
     return erased
 
@@ -67,8 +69,8 @@ def erase_closed(connection: Connection, ids: Sequence[str], now: datetime) -> i
 _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(None))
 
 
-def tasks_of(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapping], set[str]]:
-    """Return the tasks of exchanges, locked, and which exchanges have one that somebody else has locked."""
+def lock_tasks(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapping], set[str]]:
+    """Lock the tasks of exchanges; return them, and the exchanges with a task locked by another process."""
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
     free: list[RowMapping] = []
     everything: list[RowMapping] = []
@@ -89,7 +91,7 @@ def _blank(connection: Connection, ids: Sequence[str], now: datetime) -> None:
     if connection.dialect.name != "sqlite":
         connection.execute(update(exchange).where(exchange.c.id.in_(ids)).values(blank))
         return
-    # Written anew behind the last row: SQLite does not use the room again that a row leaves which only becomes shorter.
+    # Rewritten after the last row: SQLite does not reuse the space of a row that only becomes shorter.
     columns = [literal(blank[one.name], one.type) if one.name in blank else one for one in exchange.columns]
     moved = insert(exchange).prefix_with("OR REPLACE")
     connection.execute(moved.from_select(list(exchange.columns), select(*columns).where(exchange.c.id.in_(ids))))
@@ -112,7 +114,7 @@ def _erase_scores(connection: Connection, ids: Sequence[str]) -> None:
     query = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(ids))
     rows = []
     for row in connection.execute(query.order_by(score.c.id).with_for_update()):
-        bare = numbers(row.details)
+        bare = keep_numbers(row.details)
         if row.explanation is not None or bare != row.details:
             rows.append({"score_id": row.id, "bare": bare})
     if rows:

@@ -1,4 +1,4 @@
-"""How tasks that nobody runs any more come to an end: as skipped, or with the score that stands already."""
+"""Expiring tasks: they end as skipped, or as done if they have a score already."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from datetime import datetime
 
 from sqlalchemy import Update, case, func, update
 
-from germane.score import Reason
-from germane.storage.counts.tally import Deltas
+from germane.score import UnscoredReason
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.tables import scoring_task
 
 _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""
 
 
-def expired(said: str | None) -> Update:
-    """Return the statement that ends tasks; one that was only to be scored again is done, with the score it has."""
+def expire_tasks_statement(explanation: str | None) -> Update:
+    """Return the statement that expires tasks. A task that was only to be rescored becomes done with its old score."""
     return update(scoring_task).values(
-        state=case((_HAS_SCORE, "done"), else_=Reason.EXPIRED.state),
-        reason=case((_HAS_SCORE, None), else_=Reason.EXPIRED.value),
-        error=said,
+        state=case((_HAS_SCORE, "done"), else_=UnscoredReason.EXPIRED.state),
+        reason=case((_HAS_SCORE, None), else_=UnscoredReason.EXPIRED.value),
+        error=explanation,
         scored_as=case((_HAS_SCORE, scoring_task.c.scored_as)),
         not_before=None,
         lease_owner=None,
@@ -26,9 +26,11 @@ def expired(said: str | None) -> Update:
     )
 
 
-def count_expired(deltas: Deltas, at: datetime, names: tuple[str, str, str], scored_as: str | None) -> None:
-    """Count a task that ends so; ``names`` are service, route and scorer."""
+def count_expired(
+    tally_changes: TallyChanges, at: datetime, names: tuple[str, str, str], scored_as: str | None
+) -> None:
+    """Count an expired task; ``names`` are service, route and scorer."""
     if scored_as:
-        deltas.count(at, names, "scored")
+        tally_changes.add(at, names, "scored")
     else:
-        deltas.count(at, names, Reason.EXPIRED.state, Reason.EXPIRED.value)
+        tally_changes.add(at, names, UnscoredReason.EXPIRED.state, UnscoredReason.EXPIRED.value)

@@ -1,4 +1,4 @@
-"""Scores that were made elsewhere, of exchanges that are here."""
+"""Recording scores from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 from sqlalchemy import Connection, Insert, RowMapping, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from germane.annotation import RECORDED, Recorded
+from germane.annotation import RECORDED_FINGERPRINT, RecordedScore
 from germane.storage.counts import dirty_hours
-from germane.storage.counts.tally import Deltas
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean
+from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
-from germane.storage.queue.erase_text import numbers
+from germane.storage.queue.erase_text import keep_numbers
 
-_AT_ONCE = 50
-"""Rows with all their values in one statement: every SQLite takes that many."""
+_ROWS_PER_STATEMENT = 50
+"""Rows per statement, within the parameter limit of every SQLite version."""
 
 
-def record(connection: Connection, process: str, given: Sequence[Recorded]) -> list[Recorded]:
-    """Write scores made elsewhere, and return those whose exchange is not there.
+def record_scores(connection: Connection, process: str, given: Sequence[RecordedScore]) -> list[RecordedScore]:
+    """Write scores from elsewhere; return those whose exchange is not stored.
 
-    Each has a task that is done, as every score has, so that the counts hold: seen = scored.
+    Each gets a finished task like any other score, so that the tally adds up.
     """
-    latest: dict[tuple[str, str], Recorded] = {}
+    latest: dict[tuple[str, str], RecordedScore] = {}
     for one in sorted(given, key=lambda one: one.recorded_at):
-        latest[clean(one.exchange_id), clean(one.name)] = one
+        latest[clean_text(one.exchange_id), clean_text(one.name)] = one
     exchanges = _exchanges(connection, sorted({exchange_id for exchange_id, _ in latest}))
     # Sorted, so that two processes lock the rows in the same order.
     known = [(exchanges[key[0]], one) for key, one in sorted(latest.items()) if key[0] in exchanges]
-    for start in range(0, len(known), _AT_ONCE):
-        _record(connection, process, known[start : start + _AT_ONCE])
-    return [one for one in given if clean(one.exchange_id) not in exchanges]
+    for start in range(0, len(known), _ROWS_PER_STATEMENT):
+        _record(connection, process, known[start : start + _ROWS_PER_STATEMENT])
+    return [one for one in given if clean_text(one.exchange_id) not in exchanges]
 
 
 def _exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
@@ -41,50 +41,50 @@ def _exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMappi
     query = select(*columns).order_by(exchange.c.id)
     found: dict[str, RowMapping] = {}
     for some in batched(ids):
-        # Held, so that nobody erases or deletes them before what is said of them is there too.
+        # Locked, so that no process erases or deletes them before the scores are written.
         held = query.where(exchange.c.id.in_(some)).with_for_update(read=True, key_share=True)
         found |= {row["id"]: row for row in connection.execute(held).mappings()}
     return found
 
 
-def _record(connection: Connection, process: str, known: Sequence[tuple[RowMapping, Recorded]]) -> None:
-    dialect, deltas = connection.dialect.name, Deltas()
+def _record(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:
+    dialect, tally_changes = connection.dialect.name, TallyChanges()
     tasks = _TASKS[dialect].values([_task(row["id"], one) for row, one in known])
     new = {tuple(task) for task in connection.execute(tasks)}
     for row, one in known:
-        if (row["id"], clean(one.name)) in new:
-            names = (row["service"], row["route"], clean(one.name))
-            deltas.count(row["started_at"], names, "seen")
-            deltas.count(row["started_at"], names, "scored")
+        if (row["id"], clean_text(one.name)) in new:
+            names = (row["service"], row["route"], clean_text(one.name))
+            tally_changes.add(row["started_at"], names, "seen")
+            tally_changes.add(row["started_at"], names, "scored")
     connection.execute(_SCORES[dialect], [_score(row, one) for row, one in known])
-    dirty_hours.note(connection, [row["started_at"] for row, _ in known])  # also where a score was there already
-    deltas.write(connection, process)
+    dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # also if the score existed
+    tally_changes.apply(connection, process)
 
 
-def _task(exchange_id: str, one: Recorded) -> dict[str, Any]:
+def _task(exchange_id: str, one: RecordedScore) -> dict[str, Any]:
     return {
         "exchange_id": exchange_id,
-        "scorer": clean(one.name),
-        "fingerprint": RECORDED,
+        "scorer": clean_text(one.name),
+        "fingerprint": RECORDED_FINGERPRINT,
         "state": "done",
-        "attempts": 0,
+        "claims": 0,
         "first_pending_at": one.recorded_at,
     }
 
 
-def _score(row: RowMapping, one: Recorded) -> dict[str, Any]:
-    details = dict(one.details) if row["erased_at"] is None else numbers(one.details)
+def _score(row: RowMapping, one: RecordedScore) -> dict[str, Any]:
+    details = dict(one.details) if row["erased_at"] is None else keep_numbers(one.details)
     return {
         "exchange_id": row["id"],
-        "scorer": clean(one.name),
-        "fingerprint": RECORDED,
+        "scorer": clean_text(one.name),
+        "fingerprint": RECORDED_FINGERPRINT,
         "service": row["service"],
         "route": row["route"],
         "started_at": row["started_at"],
-        "sampling_probability": 1.0,  # our draw had no part in which exchanges were scored elsewhere
+        "sampling_probability": 1.0,  # our sampling did not decide which exchanges were scored elsewhere
         "value": float(one.value),
-        "label": clean(one.label),
-        "explanation": clean(one.explanation) if row["erased_at"] is None else None,
+        "label": clean_text(one.label),
+        "explanation": clean_text(one.explanation) if row["erased_at"] is None else None,
         "details": details,
         "scored_at": one.recorded_at,
     }

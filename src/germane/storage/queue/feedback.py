@@ -11,35 +11,42 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.storage.db.mappers import exchange_of, insert, stamp_for
-from germane.storage.db.sanitize import clean
+from germane.storage.db.mappers import bulk_insert, exchange_from_row, timestamp_encoder
+from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, feedback
 
 COLUMNS = ("id", "exchange_id", "score", "comment", "user", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """A person's label, with the exchange that it is of."""
+class LabeledExchange:
+    """A person's label with its exchange."""
 
     feedback: Feedback
     exchange: Exchange
 
 
-def add(connection: Connection, given: Sequence[Feedback]) -> None:
-    """Write labels; one whose id is there already is ignored."""
-    stamp = stamp_for(connection.dialect.name)
+def insert_labels(connection: Connection, given: Sequence[Feedback]) -> None:
+    """Write labels. Labels whose id exists already are ignored."""
+    stamp = timestamp_encoder(connection.dialect.name)
     rows = [
-        (one.id, clean(one.exchange_id), float(one.score), clean(one.comment), clean(one.user), stamp(one.created_at))
+        (
+            one.id,
+            clean_text(one.exchange_id),
+            float(one.score),
+            clean_text(one.comment),
+            clean_text(one.user),
+            stamp(one.created_at),
+        )
         for one in given
     ]
-    insert(connection, feedback, COLUMNS, rows)
+    bulk_insert(connection, feedback, COLUMNS, rows)
 
 
-def labelled(
+def list_labels(
     connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
-) -> list[Labelled]:
-    """Return labels whose exchange is there, newest label first."""
+) -> list[LabeledExchange]:
+    """Return labels with a stored exchange, newest label first."""
     conditions = []
     if since is not None:
         conditions.append(feedback.c.created_at >= since)
@@ -47,21 +54,21 @@ def labelled(
         conditions.append(feedback.c.created_at < until)
     if route is not None:
         conditions.append(exchange.c.route == route)
-    return labelled_where(
+    return select_labels(
         connection, *conditions, order=(feedback.c.created_at.desc(), feedback.c.id.desc()), limit=limit
     )
 
 
-def labelled_where(
+def select_labels(
     connection: Connection, *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]], limit: int
-) -> list[Labelled]:
-    """Return labels whose exchange is there, of those that fit all conditions the first in that order."""
+) -> list[LabeledExchange]:
+    """Return labels with a stored exchange that match all conditions."""
     columns = [feedback.c[name].label(f"feedback_{name}") for name in COLUMNS]
     query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
     query = query.where(*conditions).order_by(*order).limit(limit)
-    return [_labelled(row) for row in connection.execute(query).mappings()]
+    return [_labeled_exchange(row) for row in connection.execute(query).mappings()]
 
 
-def _labelled(row: RowMapping) -> Labelled:
+def _labeled_exchange(row: RowMapping) -> LabeledExchange:
     given: dict[str, Any] = {name: row[f"feedback_{name}"] for name in COLUMNS}
-    return Labelled(Feedback(**given), exchange_of(row))
+    return LabeledExchange(Feedback(**given), exchange_from_row(row))

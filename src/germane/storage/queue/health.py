@@ -1,4 +1,4 @@
-"""How scoring does at one moment, in a few readings that stay short however much there is."""
+"""Current state of scoring, retries, and sampling, with queries that stay fast with many rows."""
 
 from __future__ import annotations
 
@@ -9,92 +9,95 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Subquery, case, func, select
 
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.storage.cluster import workers
 from germane.storage.cluster.workers import Worker
 from germane.storage.db.tables import exchange, scoring_task, tally
 from germane.storage.queue import backlog as queue
-from germane.storage.queue.backlog import MANY, OpenTasks
+from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, OpenTasks
 from germane.storage.quota import budget_ledger
-from germane.storage.quota.budget_ledger import Spent
+from germane.storage.quota.budget_ledger import BudgetDay
 
-LATELY: Final = timedelta(hours=1)
+RECENT: Final = timedelta(hours=1)
+"""Window of the recent scores and failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
-    """What tells whether scoring works."""
+class ScoringHealth:
+    """The current state of scoring."""
 
     now: datetime
-    """UTC, by the clock that all processes share."""
+    """Time of the shared clock; UTC."""
     workers: tuple[Worker, ...] = ()
-    """Processes that score, and have not ended as they should; the one seen last first."""
+    """Worker processes that have not deregistered, latest heartbeat first."""
     undecided: int = 0
-    """Exchanges that no sampler has looked at; not above :data:`MANY`."""
+    """Exchanges without a sampling decision, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
     queue: tuple[OpenTasks, ...] = ()
-    """What waits for each scorer; no number of it is above :data:`MANY`."""
+    """Open tasks of each scorer, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
     retried: int = 0
-    """Of these, such as were tried in vain; not above :data:`MANY`."""
-    oldest: datetime | None = None
-    """UTC: since when the oldest waits to be decided on, or to be scored."""
+    """Pending tasks that failed before, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
+    oldest_waiting_at: datetime | None = None
+    """Time since which the oldest exchange or task has been waiting; UTC."""
     scored: int = 0
-    """Scores of answers of the last hour."""
+    """Number of scores of answers of the last hour."""
     failed: Mapping[str, int] = field(default_factory=dict)
-    """Of answers of the last hour, by reason."""
-    captured_at: datetime | None = None
-    """UTC: when the newest exchange that is stored began."""
-    spent: Spent
-    """Today."""
+    """Number of failures of answers of the last hour, by reason."""
+    last_captured_at: datetime | None = None
+    """Start of the newest stored exchange; UTC."""
+    spent_today: BudgetDay
+    """Judge usage of today."""
 
     @property
     def waiting(self) -> int:
-        """Tasks that are free to be claimed, postponed or running."""
-        return sum(one.under_way for one in self.queue)
+        """Number of ready, postponed and running tasks."""
+        return sum(one.in_progress for one in self.queue)
 
     @property
     def candidates(self) -> int:
-        """In the pool that a budget picks from. They are not late."""
+        """Number of candidates in the pool of a budget."""
         return sum(one.candidates for one in self.queue)
 
     @property
     def is_capped(self) -> bool:
-        """Whether more may wait than was counted."""
-        return self.undecided >= MANY or any(MANY in {one.ready, one.postponed} for one in self.queue)
+        """Whether a count reached :data:`BACKLOG_COUNT_LIMIT`, so there may be more."""
+        return self.undecided >= BACKLOG_COUNT_LIMIT or any(
+            BACKLOG_COUNT_LIMIT in {one.ready, one.postponed} for one in self.queue
+        )
 
 
-def pulse(connection: Connection, now: datetime) -> Pulse:
-    """Read how scoring does."""
-    waits = queue.queue(connection, now)
+def load_health(connection: Connection, now: datetime) -> ScoringHealth:
+    """Return the current state of scoring."""
+    waits = queue.count_open_tasks(connection, now)
     retried = (scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None))
     undecided = exchange.c.sampling_reason.is_(None)
-    lately = _lately(connection, now - LATELY)
-    return Pulse(
+    recent = _recent_outcomes(connection, now - RECENT)
+    return ScoringHealth(
         now=now,
-        workers=tuple(workers.workers(connection)),
+        workers=tuple(workers.load_workers(connection)),
         undecided=_count(connection, exchange.c.started_at, undecided),
         queue=waits,
         retried=_count(connection, scoring_task.c.state, *retried),
-        oldest=_oldest(connection, waits),
-        scored=lately.pop("", 0),
-        failed=lately,
-        captured_at=connection.execute(select(func.max(exchange.c.started_at))).scalar_one(),
-        spent=budget_ledger.spent(connection, None, now),
+        oldest_waiting_at=_oldest(connection, waits),
+        scored=recent.pop("", 0),
+        failed=recent,
+        last_captured_at=connection.execute(select(func.max(exchange.c.started_at))).scalar_one(),
+        spent_today=budget_ledger.load_usage(connection, None, now),
     )
 
 
 def _count(connection: Connection, column: Any, *conditions: Any) -> int:
-    first = select(column).where(*conditions).limit(MANY).subquery("first")
+    first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery("first")
     return int(connection.execute(select(func.count()).select_from(first)).scalar_one())
 
 
 def _oldest(connection: Connection, waits: Sequence[OpenTasks]) -> datetime | None:
     undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    moments = [connection.execute(undecided).scalar_one(), *(one.since for one in waits)]
+    moments = [connection.execute(undecided).scalar_one(), *(one.waiting_since for one in waits)]
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _lately(connection: Connection, since: datetime) -> dict[str, int]:
-    """Return how much failed, by reason; under no reason how much was scored."""
+def _recent_outcomes(connection: Connection, since: datetime) -> dict[str, int]:
+    """Return the number of failures by reason, and the number of scores under the empty reason."""
     outcomes = tally.c.outcome.in_(("scored", "failed"))
     query = select(tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("n"))
     query = query.where(tally.c.minute >= since, outcomes, tally.c.scorer != "")
@@ -103,31 +106,31 @@ def _lately(connection: Connection, since: datetime) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Tasks of one scorer that were tried, came to nothing for one reason, and are tried again."""
+class RetrySummary:
+    """Tasks of one scorer that failed with one reason and wait for a retry."""
 
     scorer: str
-    reason: Reason
+    reason: UnscoredReason
     tasks: int
-    """Of one reason no more than :data:`~germane.storage.queue.backlog.MANY` are looked at."""
-    since: datetime
-    """UTC: since when the oldest of them waits to be scored."""
-    until: datetime
-    """UTC: when the last of them is tried again."""
-    error: str
-    """What stood in the way of that one, in the words of its server."""
+    """Number of tasks; per reason, counted up to :data:`~germane.storage.queue.backlog.BACKLOG_COUNT_LIMIT`."""
+    waiting_since: datetime
+    """Time since which the oldest task has been waiting; UTC."""
+    last_retry_at: datetime
+    """Time of the last retry; UTC."""
+    last_error: str
+    """Error message of that task, as the judge's server sent it."""
     is_capped: bool = False
-    """Whether there may be more than were counted."""
+    """Whether the count reached the limit, so there may be more."""
 
 
-def troubles(connection: Connection) -> list[Trouble]:
-    """Return what tasks wait for, the most common first."""
+def list_retries(connection: Connection) -> list[RetrySummary]:
+    """Return failed tasks that wait for a retry by scorer and reason, largest group first."""
     found = [one for reason in _reasons(connection) for one in _of(connection, reason)]
     return sorted(found, key=lambda one: (-one.tasks, one.scorer, one.reason))
 
 
 def _reasons(connection: Connection) -> Iterator[str]:
-    """Step from reason to reason through an index: the tasks may be many."""
+    """Step from reason to reason through an index: there may be many tasks."""
     query = select(func.min(scoring_task.c.reason)).where(scoring_task.c.state == "pending")
     reason = connection.execute(query).scalar_one()
     while reason is not None:
@@ -135,63 +138,63 @@ def _reasons(connection: Connection) -> Iterator[str]:
         reason = connection.execute(query.where(scoring_task.c.reason > reason)).scalar_one()
 
 
-def _of(connection: Connection, reason: str) -> list[Trouble]:
+def _of(connection: Connection, reason: str) -> list[RetrySummary]:
     columns = scoring_task.c
     wanted = select(columns.scorer, columns.first_pending_at, columns.not_before, columns.error)
     wanted = wanted.where(columns.state == "pending", columns.reason == reason)
-    first = wanted.limit(MANY).subquery("first")
+    first = wanted.limit(BACKLOG_COUNT_LIMIT).subquery("first")
     sums = (func.count(), func.min(first.c.first_pending_at), func.max(first.c.not_before))
     groups = connection.execute(select(first.c.scorer, *sums).group_by(first.c.scorer)).all()
-    is_capped = sum(row[1] for row in groups) >= MANY
+    is_capped = sum(row[1] for row in groups) >= BACKLOG_COUNT_LIMIT
     return [
-        Trouble(
+        RetrySummary(
             scorer=scorer,
-            reason=Reason(reason),
+            reason=UnscoredReason(reason),
             tasks=tasks,
-            since=since,
-            until=until,
-            error=_said_last(connection, first, scorer),
+            waiting_since=since,
+            last_retry_at=until,
+            last_error=_last_error(connection, first, scorer),
             is_capped=is_capped,
         )
         for scorer, tasks, since, until in groups
     ]
 
 
-def _said_last(connection: Connection, first: Subquery, scorer: str) -> str:
+def _last_error(connection: Connection, first: Subquery, scorer: str) -> str:
     last = select(first.c.error).where(first.c.scorer == scorer).order_by(first.c.not_before.desc()).limit(1)
     return connection.execute(last).scalar_one_or_none() or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
-    """Exchanges that were decided on for one reason."""
+class SamplingReasonCount:
+    """Number of exchanges with one sampling reason."""
 
     reason: str
-    """Such as drawn, not_drawn, uniform, suspicion, route_floor, always; empty of what nobody has decided on."""
+    """Such as drawn, not_sampled, uniform, suspicion, route_floor, always; empty without a decision."""
     n: int
-    lowest: float | None
-    """Probability of being scored; None where nothing was drawn."""
-    highest: float | None
+    min_probability: float | None
+    """Lowest and highest probability of being scored; None without random sampling."""
+    max_probability: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """What the newest exchanges tell."""
+class SamplingSummary:
+    """How the newest exchanges were sampled and stored."""
 
     n: int
-    """Exchanges that were looked at."""
+    """Number of exchanges."""
     since: datetime | None
-    """When the oldest of them began; UTC."""
-    sampled: Sequence[Sampled]
-    """The most common first."""
+    """Start of the oldest of these exchanges; UTC."""
+    reasons: Sequence[SamplingReasonCount]
+    """Most common reason first."""
     without_text: int
-    """Of which neither question nor answer was kept."""
+    """Exchanges stored without question and answer."""
     erased: int
-    """Of which the text was kept, and has gone."""
+    """Exchanges whose text has been erased."""
 
 
-def manner(connection: Connection, newest: int) -> Manner:
-    """Return how the newest exchanges were sampled and kept."""
+def summarize_sampling(connection: Connection, newest: int) -> SamplingSummary:
+    """Return how the newest exchanges were sampled and stored."""
     columns = exchange.c
     hidden = columns.question.is_(None) & columns.answer.is_(None) & columns.erased_at.is_(None)
     wanted = (
@@ -205,11 +208,14 @@ def manner(connection: Connection, newest: int) -> Manner:
     sums = (func.count().label("n"), func.min(first.probability), func.max(first.probability))
     others = (func.min(first.started_at), func.sum(first.hidden), func.sum(first.erased))
     rows = connection.execute(select(first.reason, *sums, *others).group_by(first.reason)).all()
-    found = [Sampled(reason=row[0], n=int(row[1]), lowest=row[2], highest=row[3]) for row in rows]
-    return Manner(
+    found = [
+        SamplingReasonCount(reason=row[0], n=int(row[1]), min_probability=row[2], max_probability=row[3])
+        for row in rows
+    ]
+    return SamplingSummary(
         n=sum(one.n for one in found),
         since=min((row[4] for row in rows), default=None),
-        sampled=sorted(found, key=lambda one: (-one.n, one.reason)),
+        reasons=sorted(found, key=lambda one: (-one.n, one.reason)),
         without_text=sum(int(row[5]) for row in rows),
         erased=sum(int(row[6]) for row in rows),
     )

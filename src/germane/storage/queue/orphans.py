@@ -1,4 +1,4 @@
-"""Tasks that nobody runs any more: of a scorer that was dropped, changed or renamed."""
+"""Expiry of tasks whose scorer no process runs: it was removed, changed or renamed."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, select
 
-from germane.storage.cluster.workers import workers
-from germane.storage.counts.tally import Deltas
+from germane.storage.cluster.workers import load_workers
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
-from germane.storage.queue.backlog import CANDIDATE, OPEN, Pair, pairs
-from germane.storage.queue.candidates import take_out
-from germane.storage.queue.expired import count_expired, expired
+from germane.storage.queue.backlog import CANDIDATE, OPEN, ScorerKey, list_scorers_with_tasks
+from germane.storage.queue.candidates import remove_from_pool
+from germane.storage.queue.expired import count_expired, expire_tasks_statement
 
-TOLD: Final = "no process has run this scorer with this fingerprint for an hour or more"
+EXPLANATION: Final = "no process has run this scorer with this fingerprint for an hour or more"
 
 
-def expire(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
-    """End up to ``limit`` tasks of scorers that nobody has run for so long; return how many.
+def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
+    """Expire up to ``limit`` tasks of scorers that no process has run within ``after``; return their number.
 
-    Nothing ends before some process has been there for that long to see it: after a night in which all rested, those
-    whose scorers are missing may just not have started yet.
+    Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the ones with
+    the missing scorers may not have started yet.
     """
-    seen = workers(connection, since=now - after)
+    seen = load_workers(connection, since=now - after)
     if not any(one.started_at <= now - after for one in seen):
         return 0
     run = {pair for one in seen for pair in one.scorers.items()}
     ended: list[Row[Any]] = []
-    for pair in sorted(set(pairs(connection)) - run):
+    for pair in sorted(set(list_scorers_with_tasks(connection)) - run):
         values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
         for query in (_DUE, _POOLED):
             ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
@@ -38,10 +38,10 @@ def expire(connection: Connection, process: str, after: timedelta, limit: int, n
     return len(ended)
 
 
-def abandoned(connection: Connection, after: timedelta, now: datetime) -> list[Pair]:
-    """Return scorers and fingerprints that have open tasks and were run by no process within that time."""
-    run = {pair for one in workers(connection, since=now - after) for pair in one.scorers.items()}
-    return sorted(set(pairs(connection)) - run)
+def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
+    """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
+    run = {pair for one in load_workers(connection, since=now - after) for pair in one.scorers.items()}
+    return sorted(set(list_scorers_with_tasks(connection)) - run)
 
 
 def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
@@ -58,22 +58,22 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequenc
     return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
 
 
-# Pending and due, or running under a lease that has ended: whoever holds one still gives an answer.
+# Pending and due, or running under an expired lease: an owner with a valid lease still delivers a result.
 _DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
 _POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
 
 
 def _end(connection: Connection, process: str, rows: Sequence[Row[Any]]) -> None:
-    deltas = Deltas()
+    tally_changes = TallyChanges()
     for some in batched(rows):
         connection.execute(_CLOSE.where(scoring_task.c.id.in_([row.id for row in some])))
     for row in rows:
         names = (row.service, row.route, row.scorer)
-        deltas.count(row.started_at, names, "pending", by=-1)
-        count_expired(deltas, row.started_at, names, row.scored_as)
-    # Nobody can score them any more: they are not to be picked in the place of others.
-    take_out(connection, sorted({row.of for row in rows}))
-    deltas.write(connection, process)
+        tally_changes.add(row.started_at, names, "pending", by=-1)
+        count_expired(tally_changes, row.started_at, names, row.scored_as)
+    # No process can score them: they must not be selected instead of others.
+    remove_from_pool(connection, sorted({row.of for row in rows}))
+    tally_changes.apply(connection, process)
 
 
-_CLOSE = expired(TOLD)
+_CLOSE = expire_tasks_statement(EXPLANATION)

@@ -1,7 +1,7 @@
-"""What judging takes of a day, for all processes on one database together: reserved before a request, settled after it.
+"""The daily budget of judge requests, shared by all processes on one database.
 
-A day is one in UTC, by the database's clock, and one row. Whoever reserves holds that row until it has added what it
-takes, so that nobody adds to what another has not seen.
+Usage is reserved before a request and corrected after it. A day is a UTC day by the database's clock, and one row. A
+transaction that reserves locks that row, so concurrent reservations see each other.
 """
 
 from __future__ import annotations
@@ -12,257 +12,254 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from germane.settings import Budget
-from germane.storage.db.mappers import insert
-from germane.storage.db.tables import budget as table
-from germane.storage.quota.rate_limits import moment
+from germane.storage.db.clock import database_time
+from germane.storage.db.mappers import bulk_insert
+from germane.storage.db.tables import budget as budget_table
 
-COLUMNS = ("day", "calls", "tokens", "usd", "picked")
-HOURS = 24
-ROUNDING = 1e-9
-"""Share of a limit that sums of tokens and dollars may be off by, as they are floating point."""
-KINDS: Final = ("calls", "tokens", "usd")
+_COLUMNS: Final = ("day", "requests", "tokens", "usd", "selected")
+_UNITS: Final = ("requests", "tokens", "usd")
+_HOURS_PER_DAY: Final = 24
+_ROUNDING: Final = 1e-9
+"""Relative error of sums of tokens and dollars, which are floating point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expense:
-    """What requests take."""
+class RequestUsage:
+    """The number, tokens and cost of requests."""
 
-    calls: int = 0
+    requests: int = 0
     tokens: float = 0.0
     usd: float = 0.0
 
-    def __add__(self, other: Expense) -> Expense:
-        return Expense(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+    def __add__(self, other: RequestUsage) -> RequestUsage:
+        return RequestUsage(self.requests + other.requests, self.tokens + other.tokens, self.usd + other.usd)
 
-    def __sub__(self, other: Expense) -> Expense:
-        return Expense(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+    def __sub__(self, other: RequestUsage) -> RequestUsage:
+        return RequestUsage(self.requests - other.requests, self.tokens - other.tokens, self.usd - other.usd)
 
     @property
-    def returned(self) -> Expense:
-        """What of it is below 0."""
-        return Expense(min(self.calls, 0), min(self.tokens, 0.0), min(self.usd, 0.0))
+    def refund(self) -> RequestUsage:
+        """The negative components."""
+        return RequestUsage(min(self.requests, 0), min(self.tokens, 0.0), min(self.usd, 0.0))
 
     def __bool__(self) -> bool:
-        return bool(self.calls or self.tokens or self.usd)
+        return bool(self.requests or self.tokens or self.usd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What judging took on one day, requests under way included."""
+class BudgetDay:
+    """The usage of one day, including reservations of running requests."""
 
     day: date
     """In UTC."""
-    calls: int = 0
+    requests: int = 0
     tokens: float = 0.0
     usd: float = 0.0
-    picked: int = 0
-    """Exchanges that were picked to be scored, less those that were then not paid for."""
+    selected: int = 0
+    """Exchanges selected for scoring, without those that the budget then did not cover."""
 
     @property
-    def expense(self) -> Expense:
-        """The same without day and picks."""
-        return Expense(self.calls, self.tokens, self.usd)
+    def usage(self) -> RequestUsage:
+        """Requests, tokens and cost."""
+        return RequestUsage(self.requests, self.tokens, self.usd)
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """What may be spent of a day up to some moment; infinity where nothing is said."""
+class BudgetLimits:
+    """The usage of a day that is allowed up to some time; infinity where there is no limit."""
 
-    calls: float = math.inf
+    requests: float = math.inf
     tokens: float = math.inf
     usd: float = math.inf
 
-    def admits(self, spent: Expense) -> bool:
-        """Whether no more than this is spent."""
+    def admits(self, usage: RequestUsage) -> bool:
+        """Whether the usage is within the limits."""
         return (
-            spent.calls <= self.calls
-            and spent.tokens <= self.tokens * (1 + ROUNDING)
-            and spent.usd <= self.usd * (1 + ROUNDING)
+            usage.requests <= self.requests
+            and usage.tokens <= self.tokens * (1 + _ROUNDING)
+            and usage.usd <= self.usd * (1 + _ROUNDING)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """Which requests may be made."""
+class BudgetReservation:
+    """The decision about requests."""
 
     at: datetime
-    """UTC, when it was decided. What is settled later belongs to this day."""
+    """Time of the decision, in UTC. Later corrections belong to this day."""
     granted: Sequence[bool]
-    """By request."""
-    spent: Expense
-    """Of the day, with what was granted."""
+    """For each request."""
+    usage: RequestUsage
+    """Usage of the day, including the granted requests."""
     waits: Sequence[float | None] = ()
-    """By request, the seconds until it may start; None for one that was not granted."""
+    """For each request, the seconds until it may start; None if it was not granted."""
 
-    def starting(self, waits: Iterable[float]) -> Grant:
-        """Return it with the waits of those that were granted, in their order."""
+    def with_waits(self, waits: Iterable[float]) -> BudgetReservation:
+        """Return the reservation with the waits of the granted requests, in their order."""
         each = iter(waits)
         return replace(self, waits=[next(each) if granted else None for granted in self.granted])
 
 
-def allowed(budget: Budget, at: datetime) -> Allowed:
-    """Return what may be spent of the day up to a moment: the hours begun, each with its share, and never over the day.
+def budget_limits_at(budget: Budget, at: datetime) -> BudgetLimits:
+    """Return the usage of the day that is allowed up to a time: min(per day, (UTC hour + 1) * per hour).
 
-    min(per day, (hour + 1) * per hour), hours in UTC from 0: what an hour leaves over, the later ones may use.
+    Later hours may use what an earlier hour has left.
     """
-    return _allowed_in(budget, at.astimezone(UTC).hour)
+    return _limits_in_hour(budget, at.astimezone(UTC).hour)
 
 
-def _allowed_in(budget: Budget, hour: int) -> Allowed:
-    def least(per_hour: float | None, per_day: float | None) -> float:
-        by_hours = math.inf if per_hour is None else (hour + 1) * per_hour
-        return min(by_hours, math.inf if per_day is None else per_day)
+def _limits_in_hour(budget: Budget, hour: int) -> BudgetLimits:
+    def limit(per_hour: float | None, per_day: float | None) -> float:
+        until_hour = math.inf if per_hour is None else (hour + 1) * per_hour
+        return min(until_hour, math.inf if per_day is None else per_day)
 
-    return Allowed(
-        calls=least(budget.calls_per_hour, budget.calls_per_day),
-        tokens=least(budget.tokens_per_hour, budget.tokens_per_day),
-        usd=least(budget.usd_per_hour, budget.usd_per_day),
+    return BudgetLimits(
+        requests=limit(budget.requests_per_hour, budget.requests_per_day),
+        tokens=limit(budget.tokens_per_hour, budget.tokens_per_day),
+        usd=limit(budget.usd_per_hour, budget.usd_per_day),
     )
 
 
-def shares(spent: Expense, budget: Budget) -> dict[str, float]:
-    """Return what share of a day's limits is spent, in [0, 1] or a little more, by limit: calls, tokens, usd.
+def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
+    """Return the used share of each limit of a day, in [0, 1] or slightly above, by ``requests``, ``tokens``, ``usd``.
 
-    A limit by the hour is one of 24 times as much by the day; what has no limit is left out.
+    An hourly limit counts 24 times. Units without a limit are omitted.
     """
-    day = _allowed_in(budget, HOURS - 1)
-    limits = {"calls": day.calls, "tokens": day.tokens, "usd": day.usd}
-    return {name: getattr(spent, name) / limit for name, limit in limits.items() if limit < math.inf}
+    limits = _limits_in_hour(budget, _HOURS_PER_DAY - 1)
+    return {unit: getattr(usage, unit) / getattr(limits, unit) for unit in _UNITS if getattr(limits, unit) < math.inf}
 
 
-def fitting(spent: Expense, wanted: Sequence[Expense], limit: Allowed) -> tuple[list[bool], Expense]:
-    """Return which requests fit, first come first served, and what is spent with them.
+def admit_requests(
+    used: RequestUsage, requests: Sequence[RequestUsage], limits: BudgetLimits
+) -> tuple[list[bool], RequestUsage]:
+    """Return which requests are granted, in their order, and the usage with them.
 
-    One that does not fit takes nothing, and a smaller one behind it may.
+    A smaller request behind a rejected one may be granted.
     """
     granted = []
-    for expense in wanted:
-        granted.append(limit.admits(spent + expense))
-        spent = spent + expense if granted[-1] else spent
-    return granted, spent
+    for request in requests:
+        granted.append(limits.admits(used + request))
+        used = used + request if granted[-1] else used
+    return granted, used
 
 
-def frees_at(budget: Budget, spent: Expense, wanted: Expense, at: datetime) -> datetime:
-    """Return from when on a request fits: ``at``, the beginning of a later hour, or that of the next day."""
+def next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
+    """Return when a request is covered: ``at``, the start of a later hour, or the start of the next day."""
     at = at.astimezone(UTC)
-    for hour in range(at.hour, HOURS):
-        if _allowed_in(budget, hour).admits(spent + wanted):
+    for hour in range(at.hour, _HOURS_PER_DAY):
+        if _limits_in_hour(budget, hour).admits(used + request):
             return at if hour == at.hour else datetime.combine(at.date(), time(hour), UTC)
     return datetime.combine(at.date() + timedelta(days=1), time(), UTC)
 
 
-def reserve(
+def reserve_budget(
     connection: Connection,
     budget: Budget,
-    wanted: Sequence[Expense],
+    requests: Sequence[RequestUsage],
     *,
-    settled: Mapping[date, Expense],
+    settled: Mapping[date, RequestUsage],
     at: datetime | None,
-) -> Grant:
-    """Book what earlier requests took more or less on their days, then what fits of those that are wanted now.
+) -> BudgetReservation:
+    """Correct the usage of earlier requests on their days, then reserve what the budget covers.
 
-    The moment is that of the database, unless ``at`` is given.
+    Args:
+        connection: A transaction that writes.
+        budget: The limits.
+        requests: Expected usage of each request, in order of priority.
+        settled: By day, actual minus reserved usage of earlier requests.
+        at: The current time; by default the database's.
     """
-    at = (at or moment(connection)).astimezone(UTC)
+    at = (at or database_time(connection)).astimezone(UTC)
     today = at.date()
-    found = _locked(connection, {today, *settled})
-    before = found[today] + settled.get(today, Expense())
-    granted, after = fitting(before, wanted, allowed(budget, at))
-    took = sum((expense for expense, given in zip(wanted, granted, strict=True) if given), Expense())
-    _add(connection, {**settled, today: settled.get(today, Expense()) + took})
-    return Grant(at, granted, after)
-
-
-def count_picked(connection: Connection, picked: int, at: datetime) -> None:
-    """Count exchanges that were picked to be scored, on the day of ``at``."""
-    day = at.astimezone(UTC).date()
-    insert(connection, table, COLUMNS, [_empty(day)])
-    statement = update(table).where(table.c.day == day.isoformat())
-    connection.execute(statement.values(picked=table.c.picked + picked))
-
-
-def spent(connection: Connection, day: date | None, at: datetime | None) -> Spent:
-    """Return what was spent on a day, by default the one of ``at`` or of the database's clock."""
-    day = day or (at or moment(connection)).astimezone(UTC).date()
-    row = connection.execute(_read().where(table.c.day == day.isoformat())).one_or_none()
-    return Spent(day=day) if row is None else _spent(row)
-
-
-def spending(connection: Connection, days: int, at: datetime | None) -> list[Spent]:
-    """Return the last so many days, today included, oldest first; one on which nothing happened is left out."""
-    first = (at or moment(connection)).astimezone(UTC).date() - timedelta(days=days - 1)
-    query = _read().where(table.c.day >= first.isoformat()).order_by(table.c.day)
-    return [_spent(row) for row in connection.execute(query)]
-
-
-_ADD = (
-    update(table)
-    .where(table.c.day == bindparam("its_day"))
-    .values(
-        calls=table.c.calls + bindparam("more_calls"),
-        tokens=table.c.tokens + bindparam("more_tokens"),
-        usd=table.c.usd + bindparam("more_usd"),
-    )
-)
-
-
-def _add(connection: Connection, expenses: Mapping[date, Expense]) -> None:
+    used = _lock_days(connection, {today, *settled})[today] + settled.get(today, RequestUsage())
+    granted, total = admit_requests(used, requests, budget_limits_at(budget, at))
+    reserved = sum((request for request, admitted in zip(requests, granted, strict=True) if admitted), RequestUsage())
+    changes = {**settled, today: settled.get(today, RequestUsage()) + reserved}
     rows = [
-        {"its_day": day.isoformat(), "more_calls": took.calls, "more_tokens": took.tokens, "more_usd": took.usd}
-        for day, took in expenses.items()
-        if took
+        {"of_day": day.isoformat(), "more_requests": more.requests, "more_tokens": more.tokens, "more_usd": more.usd}
+        for day, more in changes.items()
+        if more
     ]
     if rows:
-        connection.execute(_ADD, rows)
+        connection.execute(_ADD_USAGE, rows)
+    return BudgetReservation(at, granted, total)
 
 
-def _locked(connection: Connection, days: set[date]) -> dict[date, Expense]:
-    """Return what is booked on the days, which nobody else may change before this transaction ends."""
+_ADD_USAGE: Final = (
+    update(budget_table)
+    .where(budget_table.c.day == bindparam("of_day"))
+    .values(
+        requests=budget_table.c.requests + bindparam("more_requests"),
+        tokens=budget_table.c.tokens + bindparam("more_tokens"),
+        usd=budget_table.c.usd + bindparam("more_usd"),
+    )
+)
+_QUERY: Final = select(*(budget_table.c[name] for name in _COLUMNS))
+
+
+def _lock_days(connection: Connection, days: set[date]) -> dict[date, RequestUsage]:
+    """Return the usage of days, and lock their rows."""
     keys = [day.isoformat() for day in sorted(days)]
-    query = _read().where(table.c.day.in_(keys)).order_by(table.c.day).with_for_update()
-    found = connection.execute(query).all()
-    if len(found) < len(keys):
-        insert(connection, table, COLUMNS, [_empty(day) for day in sorted(days)])
-        found = connection.execute(query).all()
-    return {each.day: each.expense for each in map(_spent, found)}
+    query = _QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()
+    rows = connection.execute(query).all()
+    if len(rows) < len(keys):
+        bulk_insert(connection, budget_table, _COLUMNS, [(key, 0, 0.0, 0.0, 0) for key in keys])
+        rows = connection.execute(query).all()
+    return {each.day: each.usage for each in map(_budget_day, rows)}
 
 
-def _empty(day: date) -> tuple[str, int, float, float, int]:
-    return day.isoformat(), 0, 0.0, 0.0, 0
+def _budget_day(row: Any) -> BudgetDay:
+    return BudgetDay(
+        day=date.fromisoformat(row.day), requests=row.requests, tokens=row.tokens, usd=row.usd, selected=row.selected
+    )
 
 
-def _read() -> Select[Any]:
-    return select(table.c.day, table.c.calls, table.c.tokens, table.c.usd, table.c.picked)
+def count_selected(connection: Connection, count: int, at: datetime) -> None:
+    """Add to the number of exchanges selected for scoring on the day of ``at``."""
+    key = at.astimezone(UTC).date().isoformat()
+    bulk_insert(connection, budget_table, _COLUMNS, [(key, 0, 0.0, 0.0, 0)])
+    statement = update(budget_table).where(budget_table.c.day == key)
+    connection.execute(statement.values(selected=budget_table.c.selected + count))
 
 
-def _spent(row: Any) -> Spent:
-    return Spent(day=date.fromisoformat(row.day), calls=row.calls, tokens=row.tokens, usd=row.usd, picked=row.picked)
+def load_usage(connection: Connection, day: date | None, at: datetime | None) -> BudgetDay:
+    """Return the usage of a day, by default that of ``at`` or of the database's clock."""
+    day = day or (at or database_time(connection)).astimezone(UTC).date()
+    row = connection.execute(_QUERY.where(budget_table.c.day == day.isoformat())).one_or_none()
+    return BudgetDay(day=day) if row is None else _budget_day(row)
 
 
-def spent_of(budget: Budget, spent: Spent, at: datetime) -> list[str]:
-    """Say of each limit how much of it is spent."""
-    told, hours = [], at.astimezone(UTC).hour + 1
-    for kind in KINDS:
-        took = getattr(spent, kind)
-        per_hour, per_day = getattr(budget, f"{kind}_per_hour"), getattr(budget, f"{kind}_per_day")
+def load_usage_by_day(connection: Connection, days: int, at: datetime | None) -> list[BudgetDay]:
+    """Return the usage of the last days including today, oldest first. Days without usage are omitted."""
+    first = (at or database_time(connection)).astimezone(UTC).date() - timedelta(days=days - 1)
+    query = _QUERY.where(budget_table.c.day >= first.isoformat()).order_by(budget_table.c.day)
+    return [_budget_day(row) for row in connection.execute(query)]
+
+
+def describe_usage(budget: Budget, day: BudgetDay, at: datetime) -> list[str]:
+    """Return a phrase for each limit, such as "120 of 300 requests used"."""
+    phrases, hours = [], at.astimezone(UTC).hour + 1
+    for unit in _UNITS:
+        used = format_amount(getattr(day, unit))
+        per_hour, per_day = getattr(budget, f"{unit}_per_hour"), getattr(budget, f"{unit}_per_day")
         if per_day is not None:
-            told.append(f"{amount(took)} of {amount(per_day)} {kind} are spent")
+            phrases.append(f"{used} of {format_amount(per_day)} {unit} used")
         if per_hour is not None:
-            told.append(f"{amount(took)} of the {amount(hours * per_hour)} {kind} that the hours up to now allow")
-    return told
+            phrases.append(f"{used} of {format_amount(hours * per_hour)} {unit} used that this hour's limit allows")
+    return phrases
 
 
-def amount(value: float) -> str:
-    """Return a count of calls or tokens, or US dollars, for people: "2,000,000", "0.0034"."""
+def format_amount(value: float) -> str:
+    """Return a number of requests, tokens or US dollars for display, such as "2,000,000" or "0.0034"."""
     return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
-def spent_until(budget: Budget, spent: Spent, at: datetime) -> datetime | None:
-    """Return until when a request like today's others is not paid for; None while it is."""
-    calls = max(spent.calls, 1)
-    usual = Expense(1, spent.tokens / calls, spent.usd / calls)
-    until = frees_at(budget, spent.expense, usual, at)
+def exhausted_until(budget: Budget, day: BudgetDay, at: datetime) -> datetime | None:
+    """Return when the budget covers an average request again; None if it does so now."""
+    requests = max(day.requests, 1)
+    average = RequestUsage(1, day.tokens / requests, day.usd / requests)
+    until = next_affordable_at(budget, day.usage, average, at)
     return until if until > at else None

@@ -1,8 +1,8 @@
-"""How fast requests may start, for all processes on one database together.
+"""Rate limits shared by all processes on one database.
 
-The generic cell rate algorithm (ITU-T I.371, annex A) in its form as a virtual schedule: each limit keeps one moment,
-the theoretical arrival of the next request. A request takes its place in the schedule when it asks, and is told how
-long it has to wait for that place: nothing is refused for good, and no permission is counted twice.
+Uses the generic cell rate algorithm (ITU-T I.371, annex A) as a virtual schedule: each limit stores the theoretical
+arrival time of the next request. A request reserves a slot in the schedule and gets the time that it has to wait for
+it. No request is rejected, and no slot is given out twice.
 """
 
 from __future__ import annotations
@@ -10,70 +10,77 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
-from germane.storage.db.mappers import insert, stamp_for
+from germane.storage.db.clock import database_time
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rate_limit
 
-COLUMNS = ("name", "arrival", "waited", "used_at")
-CLOCK_SET_BACK = 60.0
-"""Seconds. A clock that goes back by more was set, and nobody waits for it to catch up."""
-ROUNDING = 1e-6
+MAX_CLOCK_STEP: Final = 60.0
+"""Seconds. After the clock was set back by more than this, requests do not wait for it to catch up."""
+_ROUNDING: Final = 1e-6
 """Seconds."""
+_COLUMNS: Final = ("name", "arrival", "waited", "used_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """So much a minute."""
+class RateLimit:
+    """A limit per minute on requests, tokens or another amount."""
 
     name: str
     per_minute: float
     burst: float = 1.0
-    """How much may go at once after a rest, 1 or more."""
+    """The amount that may be used at once after idle time, 1 or more."""
 
     @property
     def interval(self) -> float:
-        """Seconds between two when they come evenly."""
+        """Seconds per unit at an even rate."""
         return 60.0 / self.per_minute
 
     @property
     def tolerance(self) -> float:
-        """Seconds for which one may come early."""
+        """Seconds that a request may start before its theoretical arrival."""
         return max(0.0, self.burst - 1.0) * self.interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitUse:
-    """How a limit is used."""
+class RateLimitUsage:
+    """The latest use of a limit."""
 
     name: str
     waited: float
-    """Seconds that the request waited which took its place last."""
+    """Seconds that the latest request waited for its slot."""
     used_at: datetime
-    """UTC, when somebody asked last."""
+    """Time of the latest reservation, in UTC."""
 
 
 def schedule(
-    limits: Sequence[Limit], arrivals: Sequence[float], amounts: Sequence[Sequence[float]], *, now: float, within: float
+    limits: Sequence[RateLimit],
+    arrivals: Sequence[float],
+    amounts: Sequence[Sequence[float]],
+    *,
+    now: float,
+    within: float,
 ) -> tuple[list[float], list[float]]:
-    """Return the starts of the requests, in their order, and the arrivals that follow.
+    """Return the start times of requests in order, and the new theoretical arrivals.
 
-    A request starts when every limit lets it, at its arrival less its tolerance, and moves the arrival by amount times
-    interval. One that costs more than a burst goes as well, and those after it wait the longer.
+    A request starts once every limit allows it, at the arrival minus the tolerance, and moves each arrival by amount
+    times interval. A request that needs more than a burst is scheduled too, and delays the following ones.
 
     Args:
-        limits: What holds.
-        arrivals: Theoretical arrival by limit, in seconds, on the scale of ``now``.
-        amounts: By request, what it takes of each limit.
-        now: The moment.
-        within: The first request that had to wait for longer than these seconds gets no place, nor do those after it.
+        limits: The limits.
+        arrivals: Theoretical arrival of each limit, in seconds on the scale of ``now``.
+        amounts: For each request, the amount that it takes of each limit.
+        now: Current time in seconds.
+        within: Seconds. The first request that would wait longer gets no slot, nor do the requests after it.
     """
     starts: list[float] = []
     arrivals = list(arrivals)
     for amount in amounts:
         start = max([now, *(arrival - limit.tolerance for limit, arrival in zip(limits, arrivals, strict=True))])
-        if start - now > within + ROUNDING:
+        if start - now > within + _ROUNDING:
             break
         starts.append(start)
         arrivals = [
@@ -83,9 +90,9 @@ def schedule(
     return starts, arrivals
 
 
-def reserve(
+def reserve_slots(
     connection: Connection,
-    limits: Sequence[Limit],
+    limits: Sequence[RateLimit],
     amounts: Sequence[Sequence[float]],
     *,
     settled: Sequence[float],
@@ -93,54 +100,52 @@ def reserve(
     within: float,
     at: datetime | None,
 ) -> list[float]:
-    """Take places for requests, after booking what earlier ones took more or less; return their waits in seconds.
+    """Reserve slots for requests after correcting earlier reservations; return the waits in seconds.
 
-    The moment is that of the database, unless ``at`` is given.
+    Args:
+        connection: A transaction that writes.
+        limits: The limits.
+        amounts: For each request, the amount that it takes of each limit.
+        settled: For each limit, actual minus reserved amount of earlier requests.
+        waited: Seconds that the first request has already waited.
+        within: Longest wait in seconds, see :func:`schedule`.
+        at: The current time; by default the database's.
     """
-    at = at or moment(connection)
+    at = at or database_time(connection)
     now = at.timestamp()
-    found = _locked(connection, limits, at)
-    arrivals = [
-        _arrival(found[limit.name], now) + owed * limit.interval
-        for limit, owed in zip(limits, settled or [0.0] * len(limits), strict=True)
-    ]
+    stored = _lock_limits(connection, limits, at)
+    arrivals = []
+    for limit, owed in zip(limits, settled or [0.0] * len(limits), strict=True):
+        arrival, used_at = stored[limit.name][0], stored[limit.name][1].timestamp()
+        if used_at - now > MAX_CLOCK_STEP:  # the clock was set back
+            arrival -= used_at - now
+        arrivals.append(arrival + owed * limit.interval)
     starts, arrivals = schedule(limits, arrivals, amounts, now=now, within=within)
-    rows = [{"limit_name": limit.name, "then": arrival} for limit, arrival in zip(limits, arrivals, strict=True)]
-    statement = _MOVE if not starts else _MOVE.values(waited=waited + starts[0] - now)
-    connection.execute(statement.values(used_at=at), rows)
+    statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
+    statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)
+    if starts:
+        statement = statement.values(waited=waited + starts[0] - now)
+    rows = [{"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)]
+    connection.execute(statement, rows)
     return [start - now for start in starts]
 
 
-_MOVE = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name")).values(arrival=bindparam("then"))
-
-
-def moment(connection: Connection) -> datetime:
-    """Return the time by the one clock that all processes share: the server's, or that of the file's only host."""
-    if connection.dialect.name == "sqlite":
-        return datetime.now(UTC)
-    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-    return now.astimezone(UTC)
-
-
-def _arrival(row: tuple[float, datetime], now: float) -> float:
-    arrival, used_at = row[0], row[1].timestamp()
-    return arrival - (used_at - now) if used_at - now > CLOCK_SET_BACK else arrival
-
-
-def _locked(connection: Connection, limits: Sequence[Limit], at: datetime) -> Mapping[str, tuple[float, datetime]]:
-    """Return arrival and last use of each limit, which nobody else may change before this transaction ends."""
+def _lock_limits(
+    connection: Connection, limits: Sequence[RateLimit], at: datetime
+) -> Mapping[str, tuple[float, datetime]]:
+    """Return arrival and time of the latest use of each limit, and lock their rows."""
     query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at)
     query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
-    found = connection.execute(query.with_for_update()).all()
-    if len(found) < len(limits):
-        stamp = stamp_for(connection.dialect.name)
-        new = [(limit.name, at.timestamp(), 0.0, stamp(at)) for limit in limits]
-        insert(connection, rate_limit, COLUMNS, sorted(new))
-        found = connection.execute(query.with_for_update()).all()
-    return {row.name: (row.arrival, row.used_at) for row in found}
+    rows = connection.execute(query.with_for_update()).all()
+    if len(rows) < len(limits):
+        encode = timestamp_encoder(connection.dialect.name)
+        new = [(limit.name, at.timestamp(), 0.0, encode(at)) for limit in limits]
+        bulk_insert(connection, rate_limit, _COLUMNS, sorted(new))
+        rows = connection.execute(query.with_for_update()).all()
+    return {row.name: (row.arrival, row.used_at) for row in rows}
 
 
-def uses(connection: Connection) -> list[LimitUse]:
-    """Return how the limits were used last."""
+def load_rate_limit_usage(connection: Connection) -> list[RateLimitUsage]:
+    """Return the latest use of each limit, by name."""
     rows = connection.execute(select(rate_limit).order_by(rate_limit.c.name)).all()
-    return [LimitUse(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]
+    return [RateLimitUsage(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]

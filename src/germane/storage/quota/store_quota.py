@@ -1,92 +1,108 @@
-"""The part of a store that judge requests take their turns from: limits a minute, and the budget of the day."""
+"""Rate limits, the daily budget, and the traffic that they are planned for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 
 from germane.settings import Budget
-from germane.storage.db.component import Part
-from germane.storage.quota import budget_ledger, rate_limits
-from germane.storage.quota.budget_ledger import Expense, Grant, Spent
-from germane.storage.quota.rate_limits import Limit, LimitUse
+from germane.storage.db.component import StoreComponent
+from germane.storage.quota import budget_ledger, rate_limits, traffic_forecast
+from germane.storage.quota.budget_ledger import BudgetDay, BudgetReservation, RequestUsage
+from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
+from germane.storage.quota.traffic_forecast import HourCount, ScorerUsage, Traffic
 
 
-class QuotaStore(Part):
-    """What all processes that ask a judge share."""
+class QuotaStore(StoreComponent):
+    """Quotas that all processes share."""
 
-    def reserve(
+    def reserve_slots(
         self,
-        limits_: Sequence[Limit],
+        limits: Sequence[RateLimit],
         amounts: Sequence[Sequence[float]],
         *,
         settled: Sequence[float] = (),
         waited: float = 0.0,
         within: float = math.inf,
     ) -> list[float]:
-        """Give requests their places under the limits that all processes share; return how long each has to wait.
+        """Reserve slots for requests under rate limits.
 
         Args:
-            limits_: What holds.
-            amounts: By request, first come first served, what it takes of each limit.
-            settled: By limit, what earlier requests took more than was reserved for them, or less: below 0.
-            waited: Seconds that the first of the requests has waited already.
-            within: Who would have to wait for longer than these seconds gets no place: then fewer waits are returned.
+            limits: The rate limits.
+            amounts: For each request, in order of priority, the amount that it takes of each limit.
+            settled: For each limit, actual minus reserved amount of earlier requests.
+            waited: Seconds that the first request has already waited.
+            within: Seconds. The first request that would wait longer gets no slot, nor do the requests after it.
 
         Returns:
-            Seconds from now, in the order of the requests.
+            Seconds to wait, for each request that got a slot.
         """
+        at = self._context.explicit_time()
         with self._database.write() as connection:
-            return rate_limits.reserve(
-                connection, limits_, amounts, settled=settled, waited=waited, within=within, at=self._given_time()
+            return rate_limits.reserve_slots(
+                connection, limits, amounts, settled=settled, waited=waited, within=within, at=at
             )
 
     def reserve_budget(
         self,
-        budget_: Budget,
-        wanted: Sequence[Expense],
+        budget: Budget,
+        requests: Sequence[RequestUsage],
         *,
-        settled: Mapping[date, Expense] | None = None,
-        limits_: Sequence[Limit] = (),
+        settled: Mapping[date, RequestUsage] | None = None,
+        limits: Sequence[RateLimit] = (),
         amounts: Sequence[Sequence[float]] = (),
-        owed: Sequence[float] = (),
+        settled_amounts: Sequence[float] = (),
         waited: float = 0.0,
-    ) -> Grant:
-        """Book requests on the day's budget, first come first served: those that do not fit are not granted.
-
-        Where there are limits too, those that are granted get their places under them, as :meth:`reserve` gives them.
+    ) -> BudgetReservation:
+        """Reserve usage of the daily budget, and slots under rate limits for the granted requests.
 
         Args:
-            budget_: What holds.
-            wanted: By request, what it is going to take.
-            settled: By day, what earlier requests took more than was reserved for them, or less: below 0.
-            limits_: What else holds.
-            amounts: By request, what it takes of each limit.
-            owed: By limit, what earlier requests took more or less.
-            waited: Seconds that the first of the requests has waited already.
+            budget: The budget.
+            requests: Expected usage of each request, in order of priority.
+            settled: By day, actual minus reserved usage of earlier requests.
+            limits: The rate limits.
+            amounts: For each request, the amount that it takes of each rate limit.
+            settled_amounts: For each rate limit, actual minus reserved amount of earlier requests.
+            waited: Seconds that the first request has already waited.
         """
-        at = self._given_time()
+        at = self._context.explicit_time()
         with self._database.write() as connection:
-            grant = budget_ledger.reserve(connection, budget_, wanted, settled=settled or {}, at=at)
-            if not limits_:
-                return grant.starting([0.0] * sum(grant.granted))
-            chosen = [each for each, granted in zip(amounts, grant.granted, strict=True) if granted]
-            return grant.starting(
-                rate_limits.reserve(connection, limits_, chosen, settled=owed, waited=waited, within=math.inf, at=at)
+            reservation = budget_ledger.reserve_budget(connection, budget, requests, settled=settled or {}, at=at)
+            if not limits:
+                return reservation.with_waits([0.0] * sum(reservation.granted))
+            granted = [amount for amount, admitted in zip(amounts, reservation.granted, strict=True) if admitted]
+            waits = rate_limits.reserve_slots(
+                connection, limits, granted, settled=settled_amounts, waited=waited, within=math.inf, at=at
             )
+            return reservation.with_waits(waits)
 
-    def spent(self, day: date | None = None) -> Spent:
-        """Return what judging took on a day (UTC), requests under way included; by default today."""
+    def load_usage(self, day: date | None = None) -> BudgetDay:
+        """Return the judge usage of a UTC day, including running requests; by default today's."""
         with self._database.read() as connection:
-            return budget_ledger.spent(connection, day, self._given_time())
+            return budget_ledger.load_usage(connection, day, self._context.explicit_time())
 
-    def spending(self, days: int) -> list[Spent]:
-        """Return what judging took in the last so many days, today included, oldest first; empty days are left out."""
+    def load_usage_by_day(self, days: int) -> list[BudgetDay]:
+        """Return the judge usage of the last days including today, oldest first. Days without usage are omitted."""
         with self._database.read() as connection:
-            return budget_ledger.spending(connection, days, self._given_time())
+            return budget_ledger.load_usage_by_day(connection, days, self._context.explicit_time())
 
-    def limit_uses(self) -> list[LimitUse]:
-        """Return how the limits were used last, by name."""
+    def load_rate_limit_usage(self) -> list[RateLimitUsage]:
+        """Return the latest use of each rate limit, by name."""
         with self._database.read() as connection:
-            return rate_limits.uses(connection)
+            return rate_limits.load_rate_limit_usage(connection)
+
+    def load_traffic(self, *, since: datetime) -> Traffic:
+        """Return the number of exchanges that started since a time."""
+        with self._database.read() as connection:
+            return traffic_forecast.count_traffic(connection, since)
+
+    def traffic_by_hour(self, *, since: datetime, until: datetime) -> list[HourCount]:
+        """Return the number of exchanges per hour, oldest first. Hours without exchanges are omitted."""
+        with self._database.read() as connection:
+            return traffic_forecast.count_by_hour(connection, since, until)
+
+    def judge_usage(self, *, since: datetime) -> list[ScorerUsage]:
+        """Return the average tokens per score of exchanges since a time, by scorer."""
+        with self._database.read() as connection:
+            return traffic_forecast.average_usage(connection, since)

@@ -1,4 +1,4 @@
-"""Looking whether a database is whole: its file, its tables, its counts, and what is rolled up."""
+"""Integrity checks of a database: its file, tables, counts and rollups. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, case, func, inspect, select, text
 
-from germane.storage.counts import dirty_hours as due
-from germane.storage.db.component import Part
-from germane.storage.db.network_filesystem import kind_of, read_mounts
+from germane.storage.counts import dirty_hours
+from germane.storage.db.component import StoreComponent
+from germane.storage.db.network_filesystem import filesystem_type, read_mount_table
 from germane.storage.db.tables import metadata, rollup, rollup_count, rollup_proxy, tally
 from germane.storage.retention import size
 from germane.storage.trends import dimensions
-from germane.storage.trends.rollup import summed_up
+from germane.storage.trends.rollup import compute_hour
 from germane.storage.trends.time_ranges import END, HOUR
 
-HOURS: Final = 8
-"""Hours that are summed up anew, unless another number is given."""
-VIEW: Final = "answers"
-_TOLD: Final = 20
-"""Faults of one kind that are told."""
-_KEYS: Final = {
+DEFAULT_ROLLUP_HOURS: Final = 8
+"""Rolled-up hours that are recomputed by default."""
+_VIEW: Final = "answers"
+_MAX_REPORTED: Final = 20
+"""Reported problems of each kind."""
+_ROLLUP_KEYS: Final = {
     rollup: ("dimension", "label", "service", "route", "scorer", "fingerprint"),
     rollup_count: ("dimension", "service", "route", "scorer", "outcome", "reason"),
     rollup_proxy: ("dimension", "service", "route"),
 }
-_CLOSE: Final = 1e-6
-"""Relative difference of sums that were added in another order."""
+_TOLERANCE: Final = 1e-6
+"""Difference of sums due to the order of summation, relative and absolute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uneven:
+class TallyMismatch:
     """Counts that do not add up: seen is not scored + skipped + failed + pending."""
 
     service: str
@@ -47,156 +47,153 @@ class Uneven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
-    """What was found. Where nothing is wrong, all sequences but ``hours`` are empty."""
+class IntegrityReport:
+    """The result of a check. Without problems, all sequences but ``recomputed_hours`` are empty."""
 
     damage: Sequence[str] = ()
-    """In the words of the database."""
+    """Messages of the database."""
     missing: Sequence[str] = ()
-    """Tables, columns, indexes and the view that should be there."""
+    """Missing tables, columns, indexes and views."""
     tables: int
     indexes: int
-    uneven: Sequence[Uneven] = ()
+    tally_mismatches: Sequence[TallyMismatch] = ()
     counted: int
-    """How many services, routes and scorers have counts."""
-    due: int
-    """Hours that changed since they were rolled up: trends read them from their rows."""
-    hours: Sequence[datetime] = ()
-    """Hours that were summed up anew, newest first."""
-    different: Sequence[datetime] = ()
-    """Those of them whose rollup is another."""
+    """Number of (service, route, scorer) with counts."""
+    dirty_hours: int
+    """Hours that changed since they were rolled up. Trends read their rows instead of the rollups."""
+    recomputed_hours: Sequence[datetime] = ()
+    """Hours whose rollups were recomputed, newest first."""
+    wrong_hours: Sequence[datetime] = ()
+    """Recomputed hours whose rollups differ from their rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """What a database takes, in bytes, and where."""
+class DiskUsage:
+    """The disk space of a database, in bytes."""
 
     rows: int
-    """With their indexes."""
+    """Including indexes."""
     file: Path | None = None
-    """Of SQLite; None of a server, or of memory."""
+    """The SQLite file; None for a server or memory."""
     file_size: int = 0
     log_size: int = 0
-    """Of SQLite's write-ahead log."""
+    """SQLite's write-ahead log."""
     free: int | None = None
-    """On the file's disk."""
-    kind: str | None = None
-    """Of the file system, where that can be told."""
+    """Free space on the file's disk."""
+    filesystem: str | None = None
+    """Type of the file system, where it is known."""
 
 
-class Inspecting(Part):
-    """The part of a store that looks whether all is well. Nothing here writes."""
+class IntegrityChecker(StoreComponent):
+    """Checks a database."""
 
-    def inspect(self, *, quick: bool = False, hours: int = HOURS) -> Inspection:
-        """Look at the whole database. That takes about as long as reading it.
+    def check_integrity(self, *, quick: bool = False, hours: int = DEFAULT_ROLLUP_HOURS) -> IntegrityReport:
+        """Check the whole database. This takes about as long as reading it.
 
         Args:
-            quick: Leave out whether indexes fit their rows (SQLite's ``quick_check``).
-            hours: How many of those rolled up are summed up anew: half of them the newest, the others spread evenly.
+            quick: Do not compare indexes with their rows (SQLite's ``quick_check``).
+            hours: Number of rolled-up hours to recompute: half of them the newest, the others spread evenly.
         """
         with self._database.read(snapshot=True) as connection:
-            found = _rolled_up(connection, hours)
-            return Inspection(
-                damage=_damage(connection, quick=quick),
-                missing=_missing(connection),
+            dirty = dirty_hours.newest_dirty(connection, None, END)
+            recomputed = _choose_hours(connection, set(dirty), hours)
+            mismatches, counted = _check_tally(connection)
+            return IntegrityReport(
+                damage=_find_damage(connection, quick=quick),
+                missing=_find_missing(connection),
                 tables=len(metadata.tables),
                 indexes=sum(len(table.indexes) for table in metadata.tables.values()),
-                **_counts(connection),
-                due=len(due.newest(connection, None, END)),
-                hours=found,
-                different=[hour for hour in found if _differs(connection, hour)],
+                tally_mismatches=mismatches,
+                counted=counted,
+                dirty_hours=len(dirty),
+                recomputed_hours=recomputed,
+                wrong_hours=[hour for hour in recomputed if _is_wrong(connection, hour)],
             )
 
-    def room(self) -> Room:
-        """Return what the database takes of the disk."""
+    def measure_disk_usage(self) -> DiskUsage:
+        """Return the disk space of the database."""
         with self._database.read() as connection:
-            rows = size.size_of(connection)
-        url = self._database.url
-        path = Path(str(url.database)) if self._database.dialect == "sqlite" else None
+            rows = size.database_size(connection)
+        path = Path(str(self._database.url.database)) if self._database.dialect == "sqlite" else None
         if path is None or not path.is_file():
-            return Room(rows=rows)
+            return DiskUsage(rows=rows)
         log = path.with_name(f"{path.name}-wal")
-        return Room(
+        return DiskUsage(
             rows=rows,
             file=path,
             file_size=path.stat().st_size,
             log_size=log.stat().st_size if log.exists() else 0,
             free=shutil.disk_usage(path.parent).free,
-            kind=kind_of(path.resolve(), read_mounts()),
+            filesystem=filesystem_type(path.resolve(), read_mount_table()),
         )
 
 
-def _damage(connection: Connection, *, quick: bool) -> list[str]:
+def _find_damage(connection: Connection, *, quick: bool) -> list[str]:
     if connection.dialect.name == "sqlite":
-        look = "quick_check" if quick else "integrity_check"
-        said = connection.exec_driver_sql(f"PRAGMA {look}({_TOLD})").scalars()
-        return [line for line in said if line != "ok"]
+        pragma = "quick_check" if quick else "integrity_check"
+        messages = connection.exec_driver_sql(f"PRAGMA {pragma}({_MAX_REPORTED})").scalars()
+        return [message for message in messages if message != "ok"]
     query = text(
         "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
         "WHERE NOT indisvalid AND indrelid = ANY "
         "(SELECT to_regclass(name) FROM unnest(CAST(:tables AS text[])) AS name)"
     )
-    found = connection.execute(query, {"tables": list(metadata.tables)}).scalars()
-    return [f"the index {name} is not valid: REINDEX INDEX {name}" for name in found]
+    names = connection.execute(query, {"tables": list(metadata.tables)}).scalars()
+    return [f"the index {name} is not valid: REINDEX INDEX {name}" for name in names]
 
 
-def _missing(connection: Connection) -> list[str]:
-    looked = inspect(connection)
-    there = set(looked.get_table_names())
-    missing = [f"table {name}" for name in metadata.tables if name not in there]
+def _find_missing(connection: Connection) -> list[str]:
+    inspector = inspect(connection)
+    existing, missing = set(inspector.get_table_names()), list[str]()
     for table in metadata.tables.values():
-        if table.name in there:
-            missing += _missing_of(table, looked.get_columns(table.name), looked.get_indexes(table.name))
-    return missing if VIEW in looked.get_view_names() else [*missing, f"view {VIEW}"]
+        if table.name not in existing:
+            missing.append(f"table {table.name}")
+            continue
+        columns = {column["name"] for column in inspector.get_columns(table.name)}
+        indexes = {index["name"] for index in inspector.get_indexes(table.name)}
+        missing += [f"column {table.name}.{column.name}" for column in table.columns if column.name not in columns]
+        missing += sorted(f"index {index.name} of {table.name}" for index in table.indexes if index.name not in indexes)
+    return missing if _VIEW in inspector.get_view_names() else [*missing, f"view {_VIEW}"]
 
 
-def _missing_of(table: Table, columns: Iterable[Any], indexes: Iterable[Any]) -> list[str]:
-    names = {one["name"] for one in columns}, {one["name"] for one in indexes}
-    lacking = [f"column {table.name}.{one.name}" for one in table.columns if one.name not in names[0]]
-    return lacking + sorted(f"index {one.name} of {table.name}" for one in table.indexes if one.name not in names[1])
-
-
-def _counts(connection: Connection) -> dict[str, Any]:
-    """Return which counts do not add up, and how many there are."""
+def _check_tally(connection: Connection) -> tuple[list[TallyMismatch], int]:
+    """Return counts that do not add up, and the number of (service, route, scorer) with counts."""
     keys = (tally.c.service, tally.c.route, tally.c.scorer)
     seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
     accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
     rows = connection.execute(select(*keys, seen, accounted).group_by(*keys).order_by(*keys)).mappings().all()
-    uneven = [Uneven(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])}) for row in rows]
-    return {"counted": len(rows), "uneven": [one for one in uneven if one.seen != one.accounted][:_TOLD]}
+    sums = [TallyMismatch(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])}) for row in rows]
+    return [one for one in sums if one.seen != one.accounted][:_MAX_REPORTED], len(rows)
 
 
-def _rolled_up(connection: Connection, most: int) -> list[datetime]:
-    """Return hours that are rolled up and did not change since, newest first."""
+def _choose_hours(connection: Connection, dirty: set[datetime], limit: int) -> list[datetime]:
+    """Return rolled-up hours that are not dirty, newest first."""
     query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
     starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars().all()
-    waiting = set(due.newest(connection, None, END))
-    known = [start for start in starts if start not in waiting]
-    newest, older = known[: most - most // 2], known[most - most // 2 :]
-    step = max(1, -(-len(older) // max(1, most // 2)))
+    clean = [start for start in starts if start not in dirty]
+    newest, older = clean[: limit - limit // 2], clean[limit - limit // 2 :]
+    step = max(1, -(-len(older) // max(1, limit // 2)))
     return newest + older[::step]
 
 
-def _differs(connection: Connection, hour: datetime) -> bool:
-    """Whether the rollup of an hour is another than the sums of its rows."""
-    names = dimensions.rolled(connection)
-    sums = summed_up(connection, hour, (), names)
-    made = ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies))
-    return any(not _alike(table, _stored(connection, table, hour, names), rows) for table, rows in made)
+def _is_wrong(connection: Connection, hour: datetime) -> bool:
+    """Whether the rollups of an hour differ from the sums of its rows."""
+    names = dimensions.rolled_dimensions(connection)
+    sums = compute_hour(connection, hour, (), names)
+    for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
+        # The index on rollups starts with the dimension.
+        wanted = table.c.dimension.in_(["", dimensions.ROUTE, *(names if table is rollup else ())])
+        stored = connection.execute(select(table).where(table.c.span == HOUR, table.c.start == hour, wanted)).mappings()
+        before, after = _by_key(table, map(dict, stored)), _by_key(table, rows)
+        if before.keys() != after.keys() or not all(_equal(before[key], after[key]) for key in before):
+            return True
+    return False
 
 
-def _stored(connection: Connection, table: Table, hour: datetime, names: Sequence[str]) -> list[Mapping[str, Any]]:
-    wanted = table.c.dimension.in_(["", dimensions.ROUTE, *(names if table is rollup else ())])
-    query = select(table).where(table.c.span == HOUR, table.c.start == hour, wanted)
-    return [dict(row) for row in connection.execute(query).mappings()]
+def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
+    return {tuple(row[name] for name in _ROLLUP_KEYS[table]): row for row in rows}
 
 
-def _alike(table: Table, stored: Iterable[Mapping[str, Any]], made: Iterable[Mapping[str, Any]]) -> bool:
-    keys = _KEYS[table]
-    before, after = ({tuple(row[key] for key in keys): row for row in rows} for rows in (stored, made))
-    return before.keys() == after.keys() and all(_equal(before[key], after[key]) for key in before)
-
-
-def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    numbers = [name for name, value in other.items() if isinstance(value, (int, float))]
-    return all(math.isclose(one[name], other[name], rel_tol=_CLOSE, abs_tol=_CLOSE) for name in numbers)
+def _equal(stored: Mapping[str, Any], recomputed: Mapping[str, Any]) -> bool:
+    numbers = [name for name, value in recomputed.items() if isinstance(value, (int, float))]
+    return all(math.isclose(stored[name], recomputed[name], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for name in numbers)

@@ -1,8 +1,8 @@
-"""What keeps a database from growing for ever, and forgets whom it must forget."""
+"""Retention: pruning by age and size, and deleting the data of one user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,48 +12,44 @@ from typing import Final
 from sqlalchemy import Connection
 
 from germane.errors import UsageError
-from germane.storage.db.component import Part
-from germane.storage.queue import erase_text, feedback_requeue
-from germane.storage.queue.tasks import Result
-from germane.storage.retention import expire, orphans, size
-from germane.storage.retention import forget as forgetting
-from germane.storage.retention.expire import Batch, Place, Removed
-from germane.storage.retention.forget import Person
+from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
+from germane.storage.db.component import StoreComponent
+from germane.storage.queue import feedback_requeue
+from germane.storage.retention import expire, forget, orphans, size
+from germane.storage.retention.forget import DataSubject
 
-YOUNGEST: Final = timedelta(hours=1)
-"""What began later is never erased or deleted for the sake of size."""
-_MEASURED: Final = {"sqlite": 1, "postgresql": 5}
-"""Transactions between two looks at the size: on PostgreSQL a look reads some thousand pages."""
-Some = Callable[[Connection, str, datetime, Place | None, datetime], Batch]
-Sweep = Callable[[Connection, datetime], Removed]
-_OLD: Final[tuple[Sweep, ...]] = (
+BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
+"""Called with connection, process, ``before``, the position of the previous batch, and the current time."""
+OrphanStep = Callable[[Connection, datetime], PruneResult]
+
+MIN_AGE: Final = timedelta(hours=1)
+"""Younger exchanges are kept even if the database is too large."""
+_STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
+"""Transactions between two measurements of the size, each of which reads some thousand pages on PostgreSQL."""
+_ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
     orphans.delete_feedback,
     orphans.delete_scores,
     orphans.delete_counts,
-    orphans.delete_days,
-    orphans.delete_marks,
+    orphans.delete_budget_days,
+    orphans.delete_markers,
     orphans.delete_alerts,
     orphans.delete_notifications,
     orphans.delete_silences,
 )
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(slots=True)
 class _Walk:
-    """From the oldest exchange to the youngest, a few in each transaction."""
+    """Progress from the oldest exchange to the youngest."""
 
-    some: Some
+    step: BatchStep
     before: datetime
-    after: Place | None = None
+    after: RowCursor | None = None
     ended: bool = False
 
 
-class Upkeep(Part):
-    """The part of a store that takes away. Each step is a short transaction, and what is left undone is found again."""
+class RetentionStore(StoreComponent):
+    """Removes old data. Each step is a short transaction; an interrupted call is continued by the next one."""
 
     def prune(
         self,
@@ -62,41 +58,52 @@ class Upkeep(Part):
         before: datetime | None = None,
         max_size: int | None = None,
         dry_run: bool = False,
-        stopping: Callable[[], bool] = _never,
-    ) -> Removed:
-        """Erase old text, delete old exchanges with all that is said of them, and old counts; return how much went.
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> PruneResult:
+        """Erase old text, and delete old exchanges, counts, markers and alerts.
 
-        What waits to be scored of it is skipped as ``expired``; what is being scored now stays until the next time.
+        Pending tasks of removed text are skipped as ``expired``. Exchanges that are being scored are kept until the
+        next call.
 
         Args:
-            texts_before: Exchanges that began before then lose question, answer, contexts, history and error, what
-                their scores tell beside numbers, and the comments of labels. A moment to come stands for now.
-            before: Exchanges that began before then go, and counts and marks from before.
-            max_size: Bytes, see :meth:`size`. Above, text goes earlier, the oldest first, then exchanges; what is
-                younger than an hour stays.
-            dry_run: Change nothing; say what would go for its age.
-            stopping: Asked between transactions; once it returns True the rest is left for the next time.
+            texts_before: Erase question, answer, contexts, history and error of exchanges that started before this
+                time, the text in their scores, and the comments of their labels. A time in the future means now.
+            before: Delete exchanges that started before this time, and older counts, markers and alerts.
+            max_size: Bytes, see :meth:`measure_size`. Above, the oldest texts are erased first, then the oldest
+                exchanges deleted, except those of the last hour.
+            dry_run: Change nothing, and return what would be removed because of its age.
+            stopping: Called between transactions; True ends the call early.
 
         Raises:
-            UsageError: a moment has no time zone.
+            UsageError: A time has no time zone.
         """
-        now = self.now()
-        before, texts_before = _past(before, now), _past(texts_before, now)
+        now = self._context.read_clock()
+        before, texts_before = _at_most(before, now), _at_most(texts_before, now)
         if dry_run:
-            return self._foresee(texts_before, before)
-        gone = Removed()
+            with self._database.read() as connection:
+                total = expire.count_expired_rows(connection, texts_before, before)
+                if before is not None:
+                    total += PruneResult(counts=orphans.count_minutes(connection, before))
+                return total
+        total = PruneResult()
         if before is not None:
-            gone += self._walk(_Walk(expire.delete_some, before), stopping)
-            gone += self._sweep_old(before, stopping)
+            total += self._walk(_Walk(expire.delete_batch, before), stopping)
+            for step in _ORPHAN_STEPS:
+                total += self._repeat(step, before, stopping)
         if texts_before is not None:
-            gone += self._walk(_Walk(expire.erase_some, texts_before), stopping)
-            gone += self._sweep(orphans.erase_comments, texts_before, stopping)
-        if self._erases:
-            gone += self._walk(_Walk(expire.erase_scored_some, self.now()), stopping)
+            total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
+            total += self._repeat(orphans.erase_comments, texts_before, stopping)
+        if self._context.erase_after_scoring:
+            total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
-            gone += self._fit(max_size, stopping)
-        self._walk(_Walk(feedback_requeue.give_up_some, self.now() - feedback_requeue.PATIENCE), stopping)
-        return gone + self._sweep(orphans.delete_workers, self.now(), stopping)
+            youngest = self._context.read_clock() - MIN_AGE
+            for batch in (expire.erase_batch, expire.delete_batch):
+                walk = _Walk(batch, youngest)
+                while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
+                    total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
+        unmatched_since = self._context.read_clock() - feedback_requeue.LABEL_TIMEOUT
+        self._walk(_Walk(feedback_requeue.abandon_unmatched, unmatched_since), stopping)
+        return total + self._repeat(orphans.delete_workers, self._context.read_clock(), stopping)
 
     def forget(
         self,
@@ -105,95 +112,72 @@ class Upkeep(Part):
         session: str | None = None,
         attribute: tuple[str, str] | None = None,
         dry_run: bool = False,
-    ) -> Removed:
-        """Delete the exchanges of one user, session or attribute with all that is said of them; return how much went.
+    ) -> PruneResult:
+        """Delete the exchanges of one user, session or attribute value with their tasks, scores and labels.
 
-        What is being scored goes as well. Of a user, the labels that they gave go too. Counts stay, and name nobody.
+        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts stay; they
+        name nobody.
 
         Args:
-            user: As the exchanges have it.
-            session: The same.
-            attribute: Name and value; numbers and flags as JSON writes them, such as ``true``.
-            dry_run: Change nothing; say what would go.
+            user: The user of the exchanges.
+            session: The session of the exchanges.
+            attribute: Name and value; numbers and booleans as JSON writes them, such as ``true``.
+            dry_run: Change nothing, and return what would be deleted.
 
         Raises:
-            UsageError: none of the three is given, or more than one is.
+            UsageError: None or several of the three are given.
         """
-        person = Person(user=user, session=session, attribute=attribute)
-        exchanges = forgetting.count_some if dry_run else partial(forgetting.forget_some, process=self._process)
-        labels = forgetting.count_labels if dry_run else forgetting.forget_labels
+        subject = DataSubject(user=user, session=session, attribute=attribute)
+        delete = partial(forget.forget_batch, process=self._context.process)
+        exchanges = forget.count_batch if dry_run else delete
+        labels = forget.count_labels_batch if dry_run else forget.forget_labels_batch
         transaction = self._database.read if dry_run else self._database.write
-        gone = _each(transaction, lambda connection, after: exchanges(connection, person=person, after=after))
+        total = _run_batches(transaction, lambda connection, after: exchanges(connection, subject=subject, after=after))
         if user is not None:
-            gone += _each(transaction, lambda connection, after: labels(connection, user, after))
-        return gone
+            total += _run_batches(transaction, lambda connection, after: labels(connection, user, after))
+        return total
 
-    def size(self, limit: int | None = None) -> int:
-        """Return the bytes that the rows take with their indexes; free room in the files does not count.
+    def measure_size(self, limit: int | None = None) -> int:
+        """Return the bytes that the rows take, including indexes, without free space in the files.
 
-        On PostgreSQL only files larger than ``limit`` are looked into for that, by a sample of their pages.
+        On PostgreSQL, free space is only subtracted if the files are larger than ``limit``: it is estimated from a
+        sample of the pages.
         """
         with self._database.read() as connection:
-            return size.size_of(connection, limit)
+            return size.database_size(connection, limit)
 
     def vacuum(self) -> None:
-        """Pack the rows, so that also the files do not hold any more what was erased, as far as they are ours.
+        """Compact the files, so that they no longer contain erased text.
 
-        SQLite's file shrinks and its log is emptied, for which writers wait; PostgreSQL's free room is known.
+        SQLite's file shrinks and its log is emptied, while writers wait. PostgreSQL frees space for reuse.
         """
         with self._database.autocommit() as connection:
             size.vacuum(connection)
 
-    def _kept(self, results: Sequence[Result]) -> list[Result]:
-        """Return what is written of scores: where text goes as soon as it is scored, none of it."""
-        return [(task, erase_text.without_text(found)) for task, found in results] if self._erases else list(results)
-
-    def _foresee(self, texts_before: datetime | None, before: datetime | None) -> Removed:
-        with self._database.read() as connection:
-            found = expire.count_old(connection, texts_before, before)
-            return found if before is None else found + Removed(counts=orphans.count_minutes(connection, before))
-
-    def _sweep_old(self, before: datetime, stopping: Callable[[], bool]) -> Removed:
-        gone = Removed()
-        for sweep in _OLD:
-            gone += self._sweep(sweep, before, stopping)
-        return gone
-
-    def _fit(self, max_size: int, stopping: Callable[[], bool]) -> Removed:
-        gone, last = Removed(), self.now() - YOUNGEST
-        for some in (expire.erase_some, expire.delete_some):
-            walk = _Walk(some, last)
-            while not walk.ended and not stopping() and self.size(max_size) > max_size:
-                gone += self._walk(walk, stopping, _MEASURED[self._database.dialect])
-        return gone
-
-    def _walk(self, walk: _Walk, stopping: Callable[[], bool], most: int | None = None) -> Removed:
-        gone, steps = Removed(), 0
-        while not walk.ended and not stopping() and steps != most:
+    def _walk(self, walk: _Walk, stopping: Callable[[], bool], max_steps: int | None = None) -> PruneResult:
+        total, steps = PruneResult(), 0
+        while not walk.ended and not stopping() and steps != max_steps:
             with self._database.write() as connection:
-                batch = walk.some(connection, self._process, walk.before, walk.after, self._moment(connection))
-            gone, steps, walk.after = gone + batch.removed, steps + 1, batch.last
+                now = self._context.now(connection)
+                batch = walk.step(connection, self._context.process, walk.before, walk.after, now)
+            total, steps, walk.after = total + batch.removed, steps + 1, batch.last
             walk.ended = batch.last is None
-        return gone
+        return total
 
-    def _sweep(self, sweep: Sweep, before: datetime, stopping: Callable[[], bool]) -> Removed:
-        gone = Removed()
+    def _repeat(self, step: OrphanStep, before: datetime, stopping: Callable[[], bool]) -> PruneResult:
+        """Repeat a step, each time in a transaction of its own, until it removes nothing."""
+        total = PruneResult()
         while not stopping():
             with self._database.write() as connection:
-                some = sweep(connection, before)
-            gone += some
-            if not some:
+                removed = step(connection, before)
+            total += removed
+            if not removed:
                 break
-        return gone
-
-    def now(self) -> datetime:
-        """Return the moment by the database's clock, by which all processes go."""
-        with self._database.read() as connection:
-            return self._moment(connection)
+        return total
 
 
-def _past(moment: datetime | None, now: datetime) -> datetime | None:
-    """Return the moment in UTC, or now if it is still to come: what was spent today is no old count."""
+def _at_most(moment: datetime | None, now: datetime) -> datetime | None:
+    """Return the earlier of two times in UTC. Counts of the future do not exist, but today's budget row does."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -201,14 +185,14 @@ def _past(moment: datetime | None, now: datetime) -> datetime | None:
     return min(moment.astimezone(UTC), now)
 
 
-def _each(
-    transaction: Callable[[], AbstractContextManager[Connection]], some: Callable[[Connection, Place | None], Batch]
-) -> Removed:
-    """Do all of it, a transaction for each batch."""
-    gone, after = Removed(), None
+def _run_batches(
+    transaction: Callable[[], AbstractContextManager[Connection]],
+    step: Callable[[Connection, RowCursor | None], PruneBatch],
+) -> PruneResult:
+    total, after = PruneResult(), None
     while True:
         with transaction() as connection:
-            batch = some(connection, after)
-        gone, after = gone + batch.removed, batch.last
+            batch = step(connection, after)
+        total, after = total + batch.removed, batch.last
         if after is None:
-            return gone
+            return total

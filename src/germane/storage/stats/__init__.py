@@ -1,3 +1,3 @@
-"""Estimators: weighted means with intervals, control variates and comparisons."""
+"""Estimators: weighted means with intervals, control variates, comparisons."""
 
 from __future__ import annotations

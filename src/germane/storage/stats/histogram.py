@@ -1,4 +1,4 @@
-"""How scores are spread: weights in 100 bins, from which percentiles are read."""
+"""Histograms of scores with 100 bins, for percentiles."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BINS: Final = 100
-"""Over [0, 1]. What lies under 0 counts into the first."""
-_WHOLE: Final = 8 * BINS
+"""Number of bins over [0, 1]. Values below 0 count in the first bin."""
+_DENSE_SIZE: Final = 8 * BINS
+"""Bytes of a histogram that is stored with all its bins."""
 
 
 class Histogram:
-    """The weights of scores by value. It never changes; two are equal that have the same weights.
+    """An immutable histogram of weighted scores.
 
     Args:
-        weights: Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well.
+        weights: Weights of 100 bins of equal width over [0, 1]. Values below 0 count in the first bin.
     """
 
     __slots__ = ("_packed", "_weights")
@@ -30,16 +31,16 @@ class Histogram:
 
     @classmethod
     def of(cls, blobs: Sequence[bytes]) -> Histogram:
-        """Return the sum of packed weights; it is made when somebody asks for it, which of many hours nobody does."""
-        found = cls(())
-        found._weights, found._packed = None, tuple(blobs)
-        return found
+        """Return the sum of packed histograms. They are added up on first use."""
+        histogram = cls(())
+        histogram._weights, histogram._packed = None, tuple(blobs)
+        return histogram
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Of 100 bins of equal width over [0, 1]; the first holds what lies under 0 as well."""
+        """Weights of 100 bins of equal width over [0, 1]. Values below 0 count in the first bin."""
         if self._weights is None:
-            self._weights = unpacked(self._packed)
+            self._weights = unpack_weights(self._packed)
         return self._weights
 
     def __eq__(self, other: object) -> bool:
@@ -52,18 +53,18 @@ class Histogram:
         return f"Histogram(weights={self.weights})"
 
     def percentile(self, percent: float) -> float | None:
-        """Return the value under which that much of the weight lies, exact to a bin's width; None without any weight.
+        """Return a percentile, exact to the width of a bin; None for an empty histogram.
 
-        Within a bin its weight is taken to be spread evenly.
+        Interpolates linearly within a bin.
 
         Args:
-            percent: In [0, 100].
+            percent: From 0 to 100.
 
         Raises:
-            ValueError: it lies outside.
+            ValueError: ``percent`` is out of range.
         """
         if not 0 <= percent <= 100:
-            raise ValueError(f"a percentile lies between 0 and 100, not at {percent}")
+            raise ValueError(f"percent = {percent} is not between 0 and 100")
         left = sum(self.weights) * percent / 100
         last = None
         for number, weight in enumerate(self.weights):
@@ -73,38 +74,38 @@ class Histogram:
         return last
 
     def beside(self, value: float) -> tuple[float, float] | None:
-        """Return which shares of the weight lie in bins under a value's and in bins over it; None without any weight.
+        """Return the shares of weight in bins below and above the bin of a value; None for an empty histogram.
 
-        What lies in the value's own bin counts for neither: both are what is sure.
+        The bin of the value itself counts for neither, so both shares are lower bounds.
         """
         total = sum(self.weights)
         own = min(max(math.floor(value * BINS), 0), BINS - 1)
         return (sum(self.weights[:own]) / total, sum(self.weights[own + 1 :]) / total) if total else None
 
 
-def packed(weights: Mapping[int, float] | Sequence[float]) -> bytes:
-    """Return weights by bin in few bytes: the bins that have any and their weights, or all, whichever is shorter."""
+def pack_weights(weights: Mapping[int, float] | Sequence[float]) -> bytes:
+    """Return weights by bin as bytes: either the nonempty bins with their numbers or all bins, whichever is shorter."""
     pairs = weights.items() if isinstance(weights, Mapping) else enumerate(weights)
-    found = {number: float(weight) for number, weight in sorted(pairs) if weight}
-    if 9 * len(found) >= _WHOLE:
-        return struct.pack(f"<{BINS}d", *(found.get(number, 0.0) for number in range(BINS)))
-    return bytes(found) + struct.pack(f"<{len(found)}d", *found.values())
+    nonempty = {number: float(weight) for number, weight in sorted(pairs) if weight}
+    if 9 * len(nonempty) >= _DENSE_SIZE:
+        return struct.pack(f"<{BINS}d", *(nonempty.get(number, 0.0) for number in range(BINS)))
+    return bytes(nonempty) + struct.pack(f"<{len(nonempty)}d", *nonempty.values())
 
 
-def unpacked(blobs: Sequence[bytes]) -> tuple[float, ...]:
-    """Return the sum of packed weights, by bin."""
+def unpack_weights(blobs: Sequence[bytes]) -> tuple[float, ...]:
+    """Return the sum of packed histograms by bin."""
     if len(blobs) == 1:
-        return _alone(blobs[0])
+        return _unpack(blobs[0])
     import numpy as np
 
     total = np.zeros(BINS)
     for blob in blobs:
-        added(total, blob)
+        add_packed(total, blob)
     return tuple(total.tolist())
 
 
-def _alone(blob: bytes) -> tuple[float, ...]:
-    if len(blob) == _WHOLE:
+def _unpack(blob: bytes) -> tuple[float, ...]:
+    if len(blob) == _DENSE_SIZE:
         return struct.unpack(f"<{BINS}d", blob)
     count = len(blob) // 9
     weights = [0.0] * BINS
@@ -113,17 +114,17 @@ def _alone(blob: bytes) -> tuple[float, ...]:
     return tuple(weights)
 
 
-def added(total: NDArray[Any], blob: bytes) -> None:
-    """Add packed weights to an array of 100."""
+def add_packed(total: NDArray[Any], blob: bytes) -> None:
+    """Add a packed histogram to an array of 100 weights."""
     import numpy as np
 
-    if len(blob) == _WHOLE:
+    if len(blob) == _DENSE_SIZE:
         total += np.frombuffer(blob, "<f8")
     else:
         count = len(blob) // 9
         total[np.frombuffer(blob, "u1", count)] += np.frombuffer(blob, "<f8", count, offset=count)
 
 
-def summed(blobs: Iterable[bytes]) -> bytes:
-    """Return the sum of packed weights, packed."""
-    return packed(unpacked(list(blobs)))
+def sum_packed(blobs: Iterable[bytes]) -> bytes:
+    """Return the sum of packed histograms, packed."""
+    return pack_weights(unpack_weights(list(blobs)))

@@ -1,4 +1,4 @@
-"""What is read of scores: means over time, by route and by group, beside what was not scored."""
+"""Result types of trend queries."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ from germane.storage.stats.estimate import Estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket(Estimate):
-    """The scores of one fingerprint whose answers were given within one stretch of time."""
+    """The scores of one fingerprint in one time bucket."""
 
     start: datetime
-    """UTC, a whole multiple of the stretch since 1970."""
+    """UTC, a multiple of the bucket length since 1970."""
     fingerprint: str
-    begins: bool = False
-    """Whether this is the first bucket of a fingerprint that came after another one: the judge changed here."""
+    judge_changed: bool = False
+    """Whether this bucket is the first one of a fingerprint that replaced another: the judge changed here."""
     group: str | None = None
-    """The route, service or label that these are the scores of; None where they are not broken down."""
+    """The route, service or label of the scores; None without a breakdown."""
     coverage: Coverage | None = None
-    """What became of all exchanges of the bucket, whatever the fingerprint; None where it is not counted: of labels,
-    and of buckets that are not of whole minutes."""
+    """Coverage of all exchanges of the bucket, across fingerprints; None if not counted: for labels, and for buckets
+    that are not a multiple of one minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteMean(Estimate):
-    """The scores of one service, route and fingerprint."""
+    """The scores of one service, route, scorer and fingerprint."""
 
     service: str
     route: str
     scorer: str
     fingerprint: str
     newest: bool
-    """Whether it is the fingerprint of the latest answer of this service, route and scorer."""
+    """Whether the latest score of this service, route and scorer has this fingerprint."""
     latest: datetime
-    """When its latest answer was given; UTC."""
+    """Time of the latest scored answer; UTC."""
     label: str | None = None
-    """Of the dimension that was asked for; None without one."""
+    """Label of the requested dimension; None without a breakdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSummary(RouteMean):
-    """A mean, beside what became of all exchanges of the same service, route and scorer."""
+    """A mean with the coverage of the same service, route and scorer."""
 
     coverage: Coverage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary(Estimate):
-    """The scores of one service and fingerprint over all its routes, beside what became of all exchanges."""
+    """The scores of one service, scorer and fingerprint over all routes, with the coverage."""
 
     service: str
     scorer: str
     fingerprint: str
     newest: bool
-    """Whether it is the fingerprint of the latest answer of this service and scorer."""
+    """Whether the latest score of this service and scorer has this fingerprint."""
     latest: datetime
-    """When its latest answer was given; UTC."""
+    """Time of the latest scored answer; UTC."""
     coverage: Coverage
-    """Of all routes; its own route is empty."""
+    """Coverage of all routes; its ``route`` is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overall:
-    """All that one window says, of one moment."""
+class WindowSummary:
+    """Means and coverage of one window, read from one snapshot."""
 
     since: datetime
     """UTC; the window is since <= started_at < until."""
@@ -74,12 +74,12 @@ class Overall:
     routes: Sequence[RouteSummary]
     services: Sequence[ServiceSummary]
     coverage: Sequence[Coverage]
-    """Also of what has no score."""
+    """Coverage by service, route and scorer, including those without scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageBucket(Coverage):
-    """What became of the exchanges of one stretch of time."""
+    """Coverage of one time bucket."""
 
     start: datetime
-    """UTC, a whole multiple of the stretch since 1970."""
+    """UTC, a multiple of the bucket length since 1970."""

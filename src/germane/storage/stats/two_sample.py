@@ -1,17 +1,17 @@
-"""Two stretches of time compared: by how much means differ, and how sure that is.
+"""Comparison of two time windows: differences of means with confidence intervals.
 
-The interval of a difference is made from the intervals of both means, and keeps their shape (MOVER)::
+The interval of a difference is combined from the intervals of both means and keeps their shape (MOVER)::
 
     d = after - before
-    d - sqrt((after - its lower end)^2 + (before's upper end - before)^2)    and upwards likewise
+    d - sqrt((after - its lower end)^2 + (before's upper end - before)^2)    and the upper end accordingly
 
 Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008. The
-size of the effect is Hedges' g: the difference in standard deviations of single scores, without the bias that few of
-them give it (L. Hedges, Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6,
-1981); its names are J. Cohen's.
+effect size is Hedges' g: the difference in standard deviations of scores, corrected for small samples (L. Hedges,
+Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the names of its
+sizes are J. Cohen's.
 
-A service's line weighs its routes as the earlier stretch had them, before and after (direct standardisation): that
-traffic has moved to a route with lower scores is no drop.
+Services are compared with the route mix of the earlier window on both sides (direct standardization): traffic that
+moves to a route with lower scores is not a drop.
 """
 
 from __future__ import annotations
@@ -24,123 +24,128 @@ from typing import Literal
 
 from germane.storage.stats.estimate import Estimate, Interval, Z
 
-Finding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
-"""``dropped``: for sure, also among so many comparisons. ``lower``, ``higher``: 0 is outside the interval, which one in
-twenty is without any change. ``judge_changed``: there is nothing of the same fingerprint to compare with."""
-Window = tuple[datetime, datetime]
-LEVEL = 0.0125
-"""How often a drop may be found among all comparisons where there is none, as the intervals have it.
+ComparisonFinding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
+"""``dropped``: significant after correction for multiple comparisons. ``lower``, ``higher``: 0 is outside the interval,
+which happens once in twenty without any change. ``judge_changed``: there is no common fingerprint to compare."""
+TimeWindow = tuple[datetime, datetime]
+SIGNIFICANCE_LEVEL = 0.0125
+"""Nominal probability of reporting any drop without a real one, over all comparisons.
 
-Twice as often at most in fact, one time in forty: where few scores with rare refusals are compared with many, intervals
-miss more at one side than at the other.
+The actual probability is at most twice that, 1 in 40: intervals are asymmetric if few scores with rare refusals are
+compared with many.
 """
-_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
+_EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The scores of one scorer and fingerprint, before and after."""
+    """Scores of one scorer and fingerprint in both windows."""
 
     service: str
     route: str | None
-    """None for the whole service, its routes weighed as they were before."""
+    """None for the whole service, standardized to the route mix of the earlier window."""
     scorer: str
     fingerprint: str
     before: Estimate | None
-    """None where it has no scores then."""
+    """None without scores."""
     after: Estimate | None
-    finding: Finding
+    finding: ComparisonFinding
     difference: float | None = None
-    """After minus before, -2 to 2; None where it cannot be told. The same holds for what follows."""
+    """After minus before, from -2 to 2. This and the following are None without enough data."""
     interval: Interval | None = None
-    """95 %, lower and upper end of the difference."""
+    """95 % confidence interval of the difference."""
     effect: float | None = None
-    """Hedges' g; None also where all scores are alike."""
+    """Hedges' g; None also if all scores are equal."""
     share: float | None = None
-    """For a service: the share of its earlier traffic that went to the routes compared, in (0, 1]."""
+    """For a service: share of its earlier traffic on the compared routes, in (0, 1]."""
 
     @property
-    def compared(self) -> bool:
-        """Whether there is enough on both sides to compare."""
+    def is_comparable(self) -> bool:
+        """Whether both windows have enough scores to compare."""
         return self.interval is not None
 
     @property
     def effect_name(self) -> str | None:
-        """The size of the effect in a word: negligible, small (from .2), medium (.5) or large (.8)."""
+        """The effect size in words: negligible, small (from 0.2), medium (0.5) or large (0.8)."""
         size = self.effect
-        return None if size is None else next(name for end, name in _NAMES if abs(size) < end)
+        return None if size is None else next(name for end, name in _EFFECT_NAMES if abs(size) < end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """All that two stretches of time have in common, and what only one of them has."""
+    """The comparison of two windows by route and service."""
 
-    before: Window
-    """From, and up to but without."""
-    after: Window
+    before: TimeWindow
+    """Start (inclusive) and end (exclusive)."""
+    after: TimeWindow
     min_drop: float
     routes: Sequence[Comparison]
     services: Sequence[Comparison]
-    """Only of services of which two routes or more are compared."""
+    """Only services with at least two compared routes."""
 
     @property
     def dropped(self) -> list[Comparison]:
-        """What dropped for sure."""
+        """Routes and services with a significant drop."""
         return [one for one in (*self.services, *self.routes) if one.finding == "dropped"]
 
     @property
-    def compared(self) -> bool:
-        """Whether anything could be compared."""
-        return any(one.compared for one in (*self.services, *self.routes))
+    def is_comparable(self) -> bool:
+        """Whether any route or service has enough scores to compare."""
+        return any(one.is_comparable for one in (*self.services, *self.routes))
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Both sides of one line."""
+class EstimatePair:
+    """The estimates of both windows."""
 
     before: Estimate
     after: Estimate
 
     @property
-    def enough(self) -> bool:
-        """Whether both sides have enough scores, with an interval each."""
-        return self.before.enough and self.after.enough and self.has_intervals
+    def has_min_samples(self) -> bool:
+        """Whether both windows have at least ``MIN_SAMPLES`` scores."""
+        return self.before.has_min_samples and self.after.has_min_samples and self.has_intervals
 
     @property
     def has_intervals(self) -> bool:
-        """Whether both sides have two scores or more."""
+        """Whether both windows have at least two scores."""
         return self.before.interval is not None and self.after.interval is not None
 
 
-def difference(pair: Pair) -> tuple[float, Interval]:
-    """Return after minus before, and the interval of that; both sides have an interval."""
+def mean_difference(pair: EstimatePair) -> tuple[float, Interval]:
+    """Return after minus before with its interval. Both estimates need an interval."""
     before, after = pair.before.mean, pair.after.mean
     (before_low, before_high), (after_low, after_high) = pair.before.interval, pair.after.interval  # type: ignore[misc]  # see above
-    found = after - before
+    change = after - before
     down = math.hypot(after - after_low, before_high - before)
     up = math.hypot(after_high - after, before - before_low)
-    return found, (max(-2.0, found - down), min(2.0, found + up))
+    return change, (max(-2.0, change - down), min(2.0, change + up))
 
 
-def effect(pair: Pair) -> float | None:
-    """Return Hedges' g; None where there is no spread, or too few scores to know it."""
+def effect_size(pair: EstimatePair) -> float | None:
+    """Return Hedges' g; None if all scores are equal or there are too few."""
     before, after = pair.before, pair.after
     freedom = before.n + after.n - 2
     if before.deviation is None or after.deviation is None or freedom < 1:
         return None
     squares = (before.n - 1) * before.deviation**2 + (after.n - 1) * after.deviation**2
     deviation = math.sqrt(squares / freedom)
-    return (1 - 3 / (4 * freedom - 1)) * (after.mean - before.mean) / deviation if deviation > _NONE else None
+    return (1 - 3 / (4 * freedom - 1)) * (after.mean - before.mean) / deviation if deviation > _MIN_DEVIATION else None
 
 
-_NONE = 1e-9
-"""A deviation that rounding may leave of scores that are all alike."""
+_MIN_DEVIATION = 1e-9
+"""Standard deviation below which scores count as equal: the rest is rounding."""
 
 
-def standardised(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
-    """Return the estimate of a service from those of its routes, each with an interval, by shares that sum to 1.
+def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
+    """Return the estimate of a service as the weighted mean of its routes.
 
-    Its deviation is that of scores within their routes.
+    Args:
+        sides: One estimate per route, each with an interval.
+        shares: Weights of the routes, which sum to 1.
+
+    Returns:
+        An estimate whose deviation is the pooled deviation within routes.
     """
     parts = list(zip(shares, sides, strict=True))
     mean = sum(share * one.mean for share, one in parts)
@@ -157,8 +162,8 @@ def standardised(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate
     )
 
 
-def judged(lines: Iterable[Comparison], min_drop: float) -> list[Comparison]:
-    """Return the lines, those that dropped for sure named so: also among as many comparisons as there are.
+def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list[Comparison]:
+    """Return the comparisons with significant drops marked ``dropped``, corrected for multiple comparisons (Holm).
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6,
     1979.
@@ -170,14 +175,14 @@ def judged(lines: Iterable[Comparison], min_drop: float) -> list[Comparison]:
         if one.difference is not None and one.interval is not None
     )
     for rank, (chance, place) in enumerate(chances):
-        if chance > LEVEL / (len(chances) - rank) * (1 + 1e-9):
+        if chance > SIGNIFICANCE_LEVEL / (len(chances) - rank) * (1 + 1e-9):
             break
         made[place] = replace(made[place], finding="dropped")
     return made
 
 
 def _chance(found: float, interval: Interval, min_drop: float) -> float:
-    """Return how probable so low a difference is where there is no drop larger than that."""
+    """Return the one-sided p value of a difference under the hypothesis of a drop of ``min_drop``."""
     half = interval[1] - found
     beyond = -min_drop - found
     if half <= 0:
@@ -185,8 +190,8 @@ def _chance(found: float, interval: Interval, min_drop: float) -> float:
     return 0.5 * math.erfc(Z * beyond / half / math.sqrt(2))
 
 
-def finding_of(interval: Interval) -> Finding:
-    """Return what a difference says by itself."""
+def classify_interval(interval: Interval) -> ComparisonFinding:
+    """Return the finding for a single difference, without correction for multiple comparisons."""
     if interval[1] < 0:
         return "lower"
     return "higher" if interval[0] > 0 else "unclear"

@@ -1,4 +1,4 @@
-"""All that is known of one exchange, or a mark, as one line of JSON, and back."""
+"""One line of an export file: an exchange with all that belongs to it, a marker, or a count of dropped exchanges."""
 
 from __future__ import annotations
 
@@ -12,42 +12,64 @@ from typing import Any, Final
 
 from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
 
-from germane.annotation import Mark
+from germane.annotation import Marker
 from germane.errors import UsageError
-from germane.score import Reason
-from germane.storage.db.sanitize import clean, to_json
+from germane.score import UnscoredReason
+from germane.storage.db.mappers import score_key
+from germane.storage.db.sanitize import clean_text, to_json
 from germane.storage.db.tables import UtcDateTime, exchange, feedback, score, scoring_task
 from germane.storage.trends.time_ranges import END, EPOCH
 
-VERSION: Final = 1
-"""Of the lines' form."""
 Row = Mapping[str, Any]
-STATES: Final = ("pending", "done", "failed", "skipped")
-_LEFT_OUT: Final = {
+
+VERSION: Final = 2
+"""Version of the file format. Lines of version 1 are read under their old names."""
+MIN_PROBABILITY: Final = 1e-12
+"""The sampler never assigns less, and the weight of such a score would dominate all others."""
+MAX_INTEGER: Final = 2**31 - 1
+MAX_NAME_LENGTH: Final = 500
+"""Characters of an indexed column."""
+NEVER_STORED: Final = (UnscoredReason.QUEUE_FULL.value, UnscoredReason.EXCHANGE_LIMIT.value)
+"""Reasons of exchanges that are counted in the tally only."""
+TABLES: Final[Mapping[str, Table]] = {
+    "exchange": exchange,
+    "task": scoring_task,
+    "score": score,
+    "feedback": feedback,
+}
+_OMITTED: Final = {
     "task": {"id", "exchange_id", "lease_owner", "lease_until"},
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
 }
-"""Columns that are nobody's but the database's own, or stand in the exchange."""
+"""Columns that belong to one database, or repeat the exchange's."""
 COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
-    name: tuple(column for column in table.columns if column.name not in _LEFT_OUT.get(name, ()))
-    for name, table in (("exchange", exchange), ("task", scoring_task), ("score", score), ("feedback", feedback))
+    part: tuple(column for column in table.columns if column.name not in _OMITTED.get(part, ()))
+    for part, table in TABLES.items()
 }
-NEVER_ROWS: Final = (Reason.QUEUE_FULL.value, Reason.CAPTURE_LIMIT.value)
-"""Reasons why an exchange is dropped, which only the tally knows then."""
-SMALLEST: Final = 1e-12
-"""Probability: whatever is less likely is none that a sampler gave, and its weight would outweigh all others."""
-MOST: Final = 2**31 - 1
-"""Of whole numbers: tokens, attempts, and exchanges that one process dropped in one minute."""
-LONGEST: Final = 500
-"""Characters of what stands in an index."""
-_CLOSED: Final = ("failed", "skipped")
-_OPTIONAL_PARTS: Final = {"tasks", "scores", "feedback"}
+_STATES: Final = ("pending", "done", "failed", "skipped")
+_LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
+_NAMES: Final = ("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as")
+_OBJECTS: Final = {"attributes", "details"}
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that JSON leaves unescaped and a terminal interprets: controls, text direction, line separators."""
+
+_COLUMNS_OF_VERSION_1: Final = {
+    "exchange": {"draw": "sampling_key"},
+    "tasks": {"attempts": "claims", "tries": "retries"},
+}
+_REASONS_OF_VERSION_1: Final = {"not_drawn": "not_sampled", "drawn": "sampled", "capture_limit": "exchange_limit"}
+_LABELS_OF_VERSION_1: Final = {
+    "direct": "relevant",
+    "mostly": "mostly_relevant",
+    "partly": "partly_relevant",
+    "off": "irrelevant",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """An exchange, its tasks, scores and labels: rows of their tables."""
+class ExchangeRecord:
+    """The rows of an exchange, its tasks, scores and labels."""
 
     exchange: Row
     tasks: Sequence[Row] = ()
@@ -56,8 +78,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """Exchanges that never became rows, as one process counted them in one minute."""
+class DroppedCount:
+    """The number of exchanges of one minute that a process captured and did not store."""
 
     minute: datetime
     service: str
@@ -68,177 +90,112 @@ class Dropped:
     count: int = field(default=0)
 
 
-def dumped(one: Record | Dropped | Mark) -> str:
-    """Return it as one line of JSON."""
-    if not isinstance(one, Record):
-        name = "mark" if isinstance(one, Mark) else "dropped"
-        return _line({"version": VERSION, name: _plain({part: getattr(one, part) for part in one.__slots__})})
-    parts = {"tasks": one.tasks, "scores": one.scores, "feedback": one.feedback}
-    lists = {name: [_plain(row) for row in rows] for name, rows in parts.items() if rows}
-    return _line({"version": VERSION, "exchange": _plain(one.exchange), **lists})
-
-
-_TRICKS: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What a terminal obeys and JSON leaves as it is: control characters, changes of direction, other ends of a line."""
-
-
-def _line(content: Mapping[str, Any]) -> str:
-    return _TRICKS.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(content))
+def dump_line(item: ExchangeRecord | DroppedCount | Marker) -> str:
+    """Return an item as one line of JSON."""
+    content: dict[str, Any] = {"version": VERSION}
+    if isinstance(item, ExchangeRecord):
+        content["exchange"] = _plain(item.exchange)
+        rows = {name: [_plain(row) for row in getattr(item, name)] for name in _LISTS}
+        content |= {name: each for name, each in rows.items() if each}
+    else:
+        name = "marker" if isinstance(item, Marker) else "dropped"
+        content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(content))
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    shown = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    return {name: value for name, value in shown.items() if value is not None}
+    values = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def read(line: str) -> Record | Dropped | Mark:
-    """Return what a line says.
+def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
+    """Return the item of a line.
 
     Raises:
-        UsageError: it is broken; says why.
+        UsageError: The line is invalid. The message completes a sentence that starts with the position of the line.
     """
     try:
-        given = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"is not JSON: {error}") from None
-    if not isinstance(given, dict) or "version" not in given:
-        raise UsageError("is no line of an export: it has no version")
-    if given["version"] != VERSION:
-        raise UsageError(f"is of version {given['version']!r:.20}, and this germane reads version {VERSION}")
-    if "mark" in given:
-        return _mark(given["mark"])
-    return _dropped(given) if "dropped" in given else _record(given)
+    if not isinstance(content, dict) or "version" not in content:
+        raise UsageError("is not a line of an export: it has no version")
+    if content["version"] == 1:
+        content = _upgrade_version_1(content)
+    if content["version"] != VERSION:
+        raise UsageError(f"has version {content['version']!r:.20}; this germane reads version {VERSION} and older")
+    if "marker" in content:
+        return _parse_marker(content["marker"])
+    return _parse_dropped(content["dropped"]) if "dropped" in content else _parse_record(content)
 
 
-def _record(given: dict[str, Any]) -> Record:
-    if unknown := given.keys() - _OPTIONAL_PARTS - {"version", "exchange"}:
-        raise UsageError(f"holds {min(unknown)!r:.50}, which no export does")
-    found = Record(
-        exchange=_row("exchange", given.get("exchange")),
-        tasks=[_task(one) for one in _list(given, "tasks")],
-        scores=[_row("score", one) for one in _list(given, "scores")],
-        feedback=[_row("feedback", one) for one in _list(given, "feedback")],
+def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of version 1 as one of version 2. What is invalid stays as it is, and is reported later."""
+    upgraded = {"marker" if name == "mark" else name: value for name, value in content.items()} | {"version": VERSION}
+    for name in ("exchange", "tasks", "scores", "dropped"):
+        part, names = upgraded.get(name), _COLUMNS_OF_VERSION_1.get(name, {})
+        rows = [part] if isinstance(part, dict) else part if isinstance(part, list) else []
+        for row in rows:
+            if not isinstance(row, dict):
+                continue
+            for old, new in names.items():
+                if old in row:
+                    row[new] = row.pop(old)
+            for column in ("reason", "sampling_reason"):
+                _replace_value(row, column, _REASONS_OF_VERSION_1)
+            if name == "scores":
+                _replace_value(row, "label", _LABELS_OF_VERSION_1)
+            history = row.get("history")
+            for message in history if isinstance(history, list) else ():
+                if isinstance(message, dict) and "text" in message:
+                    message["content"] = message.pop("text")
+    return upgraded
+
+
+def _replace_value(row: dict[str, Any], column: str, values: Mapping[str, str]) -> None:
+    if isinstance(value := row.get(column), str):
+        row[column] = values.get(value, value)
+
+
+def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
+    if unknown := content.keys() - _LISTS.keys() - {"version", "exchange"}:
+        raise UsageError(f"has an unknown part {min(unknown)!r:.50}")
+    for name in _LISTS:
+        if not isinstance(content.get(name, []), list):
+            raise UsageError(f"{name} is not a list")
+    record = ExchangeRecord(
+        exchange=_parse_row("exchange", content.get("exchange")),
+        tasks=[_parse_task(row) for row in content.get("tasks", [])],
+        scores=[_parse_row("score", row) for row in content.get("scores", [])],
+        feedback=[_parse_row("feedback", row) for row in content.get("feedback", [])],
     )
-    _check_exchange(found.exchange)
-    _check_scores(found)
-    _check_waiting(found)
-    return found
-
-
-def _list(given: dict[str, Any], name: str) -> list[Any]:
-    found = given.get(name, [])
-    if not isinstance(found, list):
-        raise UsageError(f"{name} is no list")
-    return found
-
-
-def _row(part: str, given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise UsageError(f"has no {part}, or one that is no object")
-    if unknown := given.keys() - {column.name for column in COLUMNS[part]}:
-        raise UsageError(f"{part}.{min(unknown)!s:.50} is nothing that this germane knows")
-    row = {column.name: _value(part, column, given.get(column.name)) for column in COLUMNS[part]}
-    if name := next((name for name in _NAMES if len(row.get(name) or "") > LONGEST), None):
-        raise UsageError(f"{part}.{name} is longer than {LONGEST} characters")
-    return row
-
-
-_NAMES: Final = ("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as")
-
-
-def _value(part: str, column: Column[Any], value: Any) -> Any:
-    name = f"{part}.{column.name}"
-    if value is None:
-        if column.nullable or column.server_default is not None:
-            return None if column.nullable else _default(column)
-        raise UsageError(f"{name} is missing")
-    for kind, (taken, what) in _KINDS.items():
-        if isinstance(column.type, kind):
-            return taken(value) if _fits(taken, value) else _refuse(name, value, what)
-    return value if isinstance(value, dict if column.name in _OBJECTS else list) else _refuse(name, value, "JSON")
-
-
-_OBJECTS: Final = {"attributes", "details"}
-
-
-def _default(column: Column[Any]) -> Any:
-    default: Any = column.server_default
-    return float(default.arg) if isinstance(column.type, Float) else int(default.arg)
-
-
-def _fits(taken: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        taken(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def _refuse(name: str, value: Any, what: str) -> Any:
-    raise UsageError(f"{name} = {value!r:.60} is not {what}")
-
-
-def _moment(value: Any) -> datetime:
-    moment = datetime.fromisoformat(value)
-    if moment.tzinfo is None or not EPOCH <= moment < END:
-        raise ValueError(value)
-    return moment.astimezone(UTC)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return clean(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(value)
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-        raise ValueError(value)
-    return value
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(value)
-    return value
-
-
-_KINDS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
-    UtcDateTime: (_moment, "a moment in ISO 8601 with its zone, after 1969"),
-    Text: (_text, "text"),
-    Float: (_number, "a finite number"),
-    Boolean: (_truth, "true or false"),
-    Integer: (_whole, f"a whole number from 0 to {MOST}"),
-}
-
-
-def _task(given: Any) -> dict[str, Any]:
-    found = _row("task", given)
-    state, reason = found["state"], found["reason"]
-    if state not in STATES:
-        raise UsageError(f"task.state = {state!r:.60} is none of {', '.join(STATES)}")
-    if state in _CLOSED and (reason not in set(Reason) or Reason(reason).state != state):
-        raise UsageError(f"task.reason = {reason!r:.60} is no reason why a task is {state}")
-    return found if state == "pending" else found | {"not_before": None}  # else it would be done again
+    _check_exchange(record.exchange)
+    done = {score_key(task) for task in record.tasks if task["state"] == "done"}
+    if any((row["scorer"], row["fingerprint"]) not in done for row in record.scores):
+        raise UsageError("has a score without a task that is done")
+    for row in record.scores:
+        _check_range("score.value", row["value"], -1)
+        _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
+    for row in record.feedback:
+        _check_range("feedback.score", row["score"], 0)
+    # A task without not_before waits for the sampler, which selects candidates only: any other would wait forever.
+    unscheduled = any(task["state"] == "pending" and task["not_before"] is None for task in record.tasks)
+    if unscheduled and record.exchange["sampling_reason"] != "candidate":
+        raise UsageError("has a pending task without not_before")
+    return record
 
 
 def _check_exchange(row: Row) -> None:
     if not row["id"]:
         raise UsageError("exchange.id is empty")
-    if not 0 < row["draw"] <= 1:
-        raise UsageError(f"exchange.draw = {row['draw']!r} is not above 0 and at most 1")
+    if not 0 < row["sampling_key"] <= 1:
+        raise UsageError(f"exchange.sampling_key = {row['sampling_key']!r} is not above 0 and at most 1")
     for name in ("capture_probability", "sampling_probability", "proxy_probability"):
-        _check_range(f"exchange.{name}", row[name], SMALLEST)
-    if not all(_has_texts(one, "text") for one in row["contexts"]):
-        raise UsageError("exchange.contexts is no list of objects with a text")
-    if not all(_has_texts(one, "role", "text") for one in row["history"]):
-        raise UsageError("exchange.history is no list of objects with a role and a text")
+        _check_range(f"exchange.{name}", row[name], MIN_PROBABILITY)
+    for column, names in (("contexts", ("text",)), ("history", ("role", "content"))):
+        for item in row[column]:
+            if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
+                raise UsageError(f"exchange.{column} is not a list of objects with {' and '.join(names)}")
 
 
 def _check_range(name: str, value: float | None, least: float) -> None:
@@ -246,59 +203,106 @@ def _check_range(name: str, value: float | None, least: float) -> None:
         raise UsageError(f"{name} = {value!r} is not from {least:g} to 1")
 
 
-def _has_texts(one: Any, *names: str) -> bool:
-    return isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names)
+def _parse_task(content: Any) -> dict[str, Any]:
+    task = _parse_row("task", content)
+    state, reason = task["state"], task["reason"]
+    if state not in _STATES:
+        raise UsageError(f"task.state = {state!r:.60} is not one of {', '.join(_STATES)}")
+    if state in {"failed", "skipped"} and (reason not in set(UnscoredReason) or UnscoredReason(reason).state != state):
+        raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
+    return task if state == "pending" else task | {"not_before": None}  # a finished task must not be claimed
 
 
-def _check_scores(found: Record) -> None:
-    """Return if each score has a task that is done."""
-    done = {made_by(task) for task in found.tasks if task["state"] == "done"}
-    if any((row["scorer"], row["fingerprint"]) not in done for row in found.scores):
-        raise UsageError("has a score without a task that is done")
-    for row in found.scores:
-        _check_range("score.value", row["value"], -1)
-        _check_range("score.sampling_probability", row["sampling_probability"], SMALLEST)
-    for row in found.feedback:
-        _check_range("feedback.score", row["score"], 0)
+def _parse_row(part: str, content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise UsageError(f"has no {part}, or one that is not an object")
+    if unknown := content.keys() - {column.name for column in COLUMNS[part]}:
+        raise UsageError(f"has an unknown column {part}.{min(unknown)!s:.50}")
+    row = {column.name: _parse_value(part, column, content.get(column.name)) for column in COLUMNS[part]}
+    if name := next((name for name in _NAMES if len(row.get(name) or "") > MAX_NAME_LENGTH), None):
+        raise UsageError(f"{part}.{name} is longer than {MAX_NAME_LENGTH} characters")
+    return row
 
 
-def _check_waiting(found: Record) -> None:
-    """Return if no task waits for the end of an interval that its exchange is not in: it would wait for ever."""
-    lost = any(task["state"] == "pending" and task["not_before"] is None for task in found.tasks)
-    if lost and found.exchange["sampling_reason"] != "candidate":
-        raise UsageError("has a task that is pending and no moment from which it may be done")
+def _parse_value(part: str, column: Column[Any], value: Any) -> Any:
+    name = f"{part}.{column.name}"
+    if value is None:
+        if column.nullable:
+            return None
+        if column.server_default is None:
+            raise UsageError(f"{name} is missing")
+        default: Any = column.server_default
+        return float(default.arg) if isinstance(column.type, Float) else int(default.arg)
+    for column_type, (parse, expected) in _PARSERS.items():
+        if isinstance(column.type, column_type):
+            try:
+                return parse(value)
+            except (TypeError, ValueError, OverflowError):
+                raise UsageError(f"{name} = {value!r:.60} is not {expected}") from None
+    expected_type, expected = (dict, "an object") if column.name in _OBJECTS else (list, "a list")
+    if not isinstance(value, expected_type):
+        raise UsageError(f"{name} = {value!r:.60} is not {expected}")
+    return value
 
 
-def made_by(task: Row) -> tuple[str, str]:
-    """Return scorer and fingerprint of the score of a task that is done."""
-    return task["scorer"], task["scored_as"] or task["fingerprint"]
-
-
-def _dropped(given: dict[str, Any]) -> Dropped:
-    row = given["dropped"]
-    names = ("service", "route", "scorer", "process")
+def _parse_dropped(content: Any) -> DroppedCount:
     try:
-        minute = _moment(row["minute"]).replace(second=0, microsecond=0)
-        texts = {name: _text(row[name]) for name in names}
-        found = Dropped(minute=minute, **texts, reason=Reason(row["reason"]).value, count=_whole(row["count"]))
+        minute = _parse_time(content["minute"]).replace(second=0, microsecond=0)
+        texts = {name: _parse_text(content[name]) for name in ("service", "route", "scorer", "process")}
+        reason, count = UnscoredReason(content["reason"]).value, _parse_integer(content["count"])
     except (KeyError, TypeError, ValueError):
-        raise UsageError("counts dropped exchanges in no form that an export has") from None
-    if found.reason not in NEVER_ROWS:
-        raise UsageError("counts dropped exchanges in no form that an export has")
-    return found
+        raise UsageError("has an invalid count of dropped exchanges") from None
+    if reason not in NEVER_STORED:
+        raise UsageError("has an invalid count of dropped exchanges")
+    return DroppedCount(minute=minute, **texts, reason=reason, count=count)
 
 
-def _mark(row: Any) -> Mark:
+def _parse_marker(content: Any) -> Marker:
     try:
-        texts = {name: _text(row[name]) for name in ("id", "name", "service")}
-        found = Mark(**texts, at=_moment(row["at"]), attributes=row.get("attributes", {}))
+        texts = {name: _parse_text(content[name]) for name in ("id", "name", "service")}
+        marker = Marker(**texts, at=_parse_time(content["at"]), attributes=content.get("attributes", {}))
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise UsageError("holds a mark in no form that an export has") from None
-    if not isinstance(found.attributes, dict) or not all(0 < len(text) <= LONGEST for text in texts.values()):
-        raise UsageError("holds a mark in no form that an export has")
-    return found
+        raise UsageError("has an invalid marker") from None
+    if not isinstance(marker.attributes, dict) or not all(0 < len(text) <= MAX_NAME_LENGTH for text in texts.values()):
+        raise UsageError("has an invalid marker")
+    return marker
 
 
-def table_of(part: str) -> Table:
-    """Return the table that the rows of a part come from."""
-    return {"exchange": exchange, "task": scoring_task, "score": score, "feedback": feedback}[part]
+def _parse_time(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None or not EPOCH <= moment < END:
+        raise ValueError(value)
+    return moment.astimezone(UTC)
+
+
+def _parse_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return clean_text(value)
+
+
+def _parse_float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _parse_integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INTEGER:
+        raise ValueError(value)
+    return value
+
+
+def _parse_boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+_PARSERS: Final[Mapping[type, tuple[Callable[[Any], Any], str]]] = {
+    UtcDateTime: (_parse_time, "an ISO 8601 time with a time zone, after 1969"),
+    Text: (_parse_text, "text"),
+    Float: (_parse_float, "a finite number"),
+    Boolean: (_parse_boolean, "true or false"),
+    Integer: (_parse_integer, f"an integer from 0 to {MAX_INTEGER}"),
+}

@@ -1,75 +1,17 @@
-"""The sums that estimates are made of, as columns: over the rows themselves, and over what is rolled up."""
+"""Sums for the estimators as SQL columns, over rows and over rollups."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Float, Integer, case, cast, func, literal, type_coerce
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import GenericFunction, ReturnTypeFromArgs
+from sqlalchemy import BigInteger, ColumnElement, Float, case, cast, func, literal, type_coerce
 
-from germane.score import BANDS, LOW, LOWEST
+from germane.score import BANDS, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
+from germane.storage.db.functions import FloorToInteger
 from germane.storage.db.tables import exchange, rollup, rollup_proxy, score
 from germane.storage.stats.histogram import BINS
 
-NONCOMMITTAL: Final = "noncommittal"
-"""The label of an answer that did not answer."""
 Columns = dict[str, ColumnElement[Any]]
-
-
-class Epoch(GenericFunction[int]):
-    """Whole seconds since 1970."""
-
-    type = BigInteger()
-    inherit_cache = True
-    name = "germane_epoch"
-
-
-@compiles(Epoch, "sqlite")
-def _epoch_on_sqlite(element: Epoch, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(strftime('%s', {compiler.process(element.clauses, **options)}) AS INTEGER)"
-
-
-@compiles(Epoch, "postgresql")
-def _epoch_on_postgresql(element: Epoch, compiler: SQLCompiler, **options: Any) -> str:
-    # As a float, which tells microseconds apart for centuries: a numeric takes several times as long.
-    return f"CAST(floor(date_part('epoch', {compiler.process(element.clauses, **options)})) AS BIGINT)"
-
-
-class Whole(GenericFunction[int]):
-    """The whole part of a number that is not under 0."""
-
-    type = Integer()
-    inherit_cache = True
-    name = "germane_whole"
-
-
-@compiles(Whole, "sqlite")
-def _whole_on_sqlite(element: Whole, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **options)} AS INTEGER)"
-
-
-@compiles(Whole, "postgresql")
-def _whole_on_postgresql(element: Whole, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(floor({compiler.process(element.clauses, **options)}) AS INTEGER)"
-
-
-class Unsought(ReturnTypeFromArgs[Any]):
-    """A column by which SQLite is not to look for rows: it has no statistics, and would take any window for narrow."""
-
-    inherit_cache = True
-    name = "germane_unsought"
-
-
-@compiles(Unsought, "sqlite")
-def _unsought_on_sqlite(element: Unsought, compiler: SQLCompiler, **options: Any) -> str:
-    return f"+{compiler.process(element.clauses, **options)}"
-
-
-@compiles(Unsought, "postgresql")
-def _unsought_on_postgresql(element: Unsought, compiler: SQLCompiler, **options: Any) -> str:
-    return f"{compiler.process(element.clauses, **options)}"
 
 
 def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
@@ -81,39 +23,43 @@ def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
 _W = _inverse(score.c.sampling_probability)
 _Y = score.c.value
 _X = score.c.proxy
-BIN: Final = case((_Y <= 0, 0), (_Y >= 1, BINS - 1), else_=Whole(_Y * BINS))
+BIN: Final = case((_Y <= 0, 0), (_Y >= 1, BINS - 1), else_=FloorToInteger(_Y * BINS))
 WEIGHT: Final = func.sum(_W)
 
 
 def _over_scores() -> Columns:
     zero, known = _Y == 0, _X.is_not(None)
     # As Score.is_low says it: the band that a label names is the calibrated one.
-    low = case((score.c.label == LOWEST, True), (score.c.label.in_([name for _, name in BANDS]), False), else_=_Y < LOW)
+    low = case(
+        (score.c.label == LOWEST_BAND, True),
+        (score.c.label.in_([name for _, name in BANDS]), False),
+        else_=_Y < LOW_SCORE,
+    )
     return {
         "n": func.count(),
         "n_zero": func.sum(case((zero, 1), else_=0)),
-        "w": func.sum(_W),
-        "w_zero": func.sum(case((zero, _W), else_=0.0)),
-        "ww": func.sum(_W * _W),
-        "ww_zero": func.sum(case((zero, _W * _W), else_=0.0)),
-        "wy": func.sum(_W * _Y),
-        "wyy": func.sum(_W * _Y * _Y),
-        "wwy": func.sum(_W * _W * _Y),
-        "wwyy": func.sum(_W * _W * _Y * _Y),
-        "w_low": func.sum(case((low, _W), else_=0.0)),
-        "w_noncommittal": func.sum(case((score.c.label == NONCOMMITTAL, _W), else_=0.0)),
-        "n_x": func.count(_X),
-        "w_x": func.coalesce(func.sum(case((known, _W))), 0.0),
-        "ww_x": func.coalesce(func.sum(case((known, _W * _W))), 0.0),
-        "wx": func.coalesce(func.sum(_W * _X), 0.0),
-        "wy_x": func.coalesce(func.sum(case((known, _W * _Y))), 0.0),
-        "wxx": func.coalesce(func.sum(_W * _X * _X), 0.0),
-        "wxy": func.coalesce(func.sum(_W * _X * _Y), 0.0),
-        "wyy_x": func.coalesce(func.sum(case((known, _W * _Y * _Y))), 0.0),
-        "wwx": func.coalesce(func.sum(_W * _W * _X), 0.0),
-        "wwy_x": func.coalesce(func.sum(case((known, _W * _W * _Y))), 0.0),
-        "wwxx": func.coalesce(func.sum(_W * _W * _X * _X), 0.0),
-        "wwxy": func.coalesce(func.sum(_W * _W * _X * _Y), 0.0),
+        "sum_w": func.sum(_W),
+        "sum_w_zero": func.sum(case((zero, _W), else_=0.0)),
+        "sum_w2": func.sum(_W * _W),
+        "sum_w2_zero": func.sum(case((zero, _W * _W), else_=0.0)),
+        "sum_wy": func.sum(_W * _Y),
+        "sum_wy2": func.sum(_W * _Y * _Y),
+        "sum_w2y": func.sum(_W * _W * _Y),
+        "sum_w2y2": func.sum(_W * _W * _Y * _Y),
+        "sum_w_low": func.sum(case((low, _W), else_=0.0)),
+        "sum_w_noncommittal": func.sum(case((score.c.label == NONCOMMITTAL, _W), else_=0.0)),
+        "n_with_x": func.count(_X),
+        "sum_w_with_x": func.coalesce(func.sum(case((known, _W))), 0.0),
+        "sum_w2_with_x": func.coalesce(func.sum(case((known, _W * _W))), 0.0),
+        "sum_wx": func.coalesce(func.sum(_W * _X), 0.0),
+        "sum_wy_with_x": func.coalesce(func.sum(case((known, _W * _Y))), 0.0),
+        "sum_wx2": func.coalesce(func.sum(_W * _X * _X), 0.0),
+        "sum_wxy": func.coalesce(func.sum(_W * _X * _Y), 0.0),
+        "sum_wy2_with_x": func.coalesce(func.sum(case((known, _W * _Y * _Y))), 0.0),
+        "sum_w2x": func.coalesce(func.sum(_W * _W * _X), 0.0),
+        "sum_w2y_with_x": func.coalesce(func.sum(case((known, _W * _W * _Y))), 0.0),
+        "sum_w2x2": func.coalesce(func.sum(_W * _W * _X * _X), 0.0),
+        "sum_w2xy": func.coalesce(func.sum(_W * _W * _X * _Y), 0.0),
     }
 
 
@@ -122,12 +68,12 @@ def _over_proxies() -> Columns:
     v, x = _inverse(chance), exchange.c.proxy
     return {
         "n": func.count(),
-        "v": func.sum(v),
-        "vv": func.sum(v * v),
-        "vx": func.sum(v * x),
-        "vxx": func.sum(v * x * x),
-        "vvx": func.sum(v * v * x),
-        "vvxx": func.sum(v * v * x * x),
+        "sum_v": func.sum(v),
+        "sum_v2": func.sum(v * v),
+        "sum_vx": func.sum(v * x),
+        "sum_vx2": func.sum(v * x * x),
+        "sum_v2x": func.sum(v * v * x),
+        "sum_v2x2": func.sum(v * v * x * x),
     }
 
 

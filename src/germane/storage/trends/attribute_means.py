@@ -1,4 +1,4 @@
-"""Means of answers with certain attributes: from the rows, since rollups do not know all attributes."""
+"""Means of answers with given attributes, read from the rows because rollups do not contain all attributes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from germane.score import BANDS, LOW, LOWEST
+from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.tables import exchange, score
-from germane.storage.stats.estimate import Estimate, Sums, estimate
+from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 from germane.storage.stats.models import RouteMean
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer, fingerprint."""
 _BANDS = {name for _, name in BANDS}
-_FIELDS = ("n", "n_zero", "w", "w_zero", "ww", "ww_zero", "wy", "wyy", "wwy", "wwyy", "w_low", "w_noncommittal")
+_FIELDS = (
+    "n",
+    "n_zero",
+    "sum_w",
+    "sum_w_zero",
+    "sum_w2",
+    "sum_w2_zero",
+    "sum_wy",
+    "sum_wy2",
+    "sum_w2y",
+    "sum_w2y2",
+    "sum_w_low",
+    "sum_w_noncommittal",
+)
 _OF_ESTIMATE = tuple(one.name for one in fields(Estimate))
 
 
@@ -29,11 +42,11 @@ def means_with(
     until: datetime | None,
     **equal: str | None,
 ) -> list[RouteMean]:
-    """Return one mean per service, route and fingerprint of the answers whose attributes fit all patterns."""
+    """Return one mean per service, route, scorer and fingerprint of the answers whose attributes match all patterns."""
     groups: dict[Key, dict[str, float]] = {}
     latest: dict[Key, datetime] = {}
     for row in connection.execute(_query(since, until, equal)):
-        if fits(row.attributes, patterns):
+        if matches_attributes(row.attributes, patterns):
             key = (row.service, row.route, row.scorer, row.fingerprint)
             _add(groups.setdefault(key, dict.fromkeys(_FIELDS, 0.0)), row)
             latest[key] = max(latest.get(key, row.started_at), row.started_at)
@@ -51,19 +64,19 @@ def _query(since: datetime | None, until: datetime | None, equal: Mapping[str, s
     return query if until is None else query.where(score.c.started_at < until)
 
 
-def fits(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
-    """Whether attributes have all that is asked for."""
+def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
+    """Whether attributes match all patterns."""
     return all(name in attributes and fnmatchcase(_text(attributes[name]), one) for name, one in patterns.items())
 
 
 def _text(value: Any) -> str:
-    """Return an attribute's value as text, as TOML and JSON write it."""
+    """Return the value of an attribute as text, with booleans as in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _add(sums: dict[str, float], row: Row[Any]) -> None:
     w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
-    low = row.label == LOWEST or (row.label not in _BANDS and y < LOW)
+    low = row.label == LOWEST_BAND or (row.label not in _BANDS and y < LOW_SCORE)
     zero = float(y == 0)
     added = (
         1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
@@ -75,7 +88,7 @@ def _add(sums: dict[str, float], row: Row[Any]) -> None:
 
 def _mean(key: Key, sums: Mapping[str, float], latest: datetime, *, newest: bool) -> RouteMean:
     counts = {name: int(sums[name]) for name in ("n", "n_zero")}
-    found = estimate(Sums(**{**sums, **counts}))  # type: ignore[arg-type]  # the two that are whole numbers are
+    found = estimate_mean(WeightedSums(**{**sums, **counts}))  # type: ignore[arg-type]  # counts are integers
     known = {name: getattr(found, name) for name in _OF_ESTIMATE}
     service, route, scorer, fingerprint = key
     return RouteMean(

@@ -1,4 +1,4 @@
-"""Moments that people compare before and since."""
+"""Markers: named times to compare before and after."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from germane.annotation import Mark
-from germane.storage.db.mappers import insert, stamp_for
-from germane.storage.db.sanitize import clean, to_json
-from germane.storage.db.tables import mark
+from germane.annotation import Marker
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
+from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.tables import marker
 
 _COLUMNS = ("id", "name", "service", "at", "attributes")
 
 
-def add(connection: Connection, given: Sequence[Mark]) -> None:
-    """Write marks; one whose id is there already is ignored."""
-    stamp = stamp_for(connection.dialect.name)
+def insert_markers(connection: Connection, given: Sequence[Marker]) -> None:
+    """Write markers. Markers whose id exists already are ignored."""
+    stamp = timestamp_encoder(connection.dialect.name)
     rows = [
         (
             one.id,
-            clean(one.name),
-            clean(one.service),
+            clean_text(one.name),
+            clean_text(one.service),
             stamp(one.at),
             to_json(one.attributes) if one.attributes else "{}",
         )
         for one in given
     ]
-    insert(connection, mark, _COLUMNS, rows)
+    bulk_insert(connection, marker, _COLUMNS, rows)
 
 
-def marks(
+def list_markers(
     connection: Connection, since: datetime | None, until: datetime | None, limit: int | None, **equal: str | None
-) -> list[Mark]:
-    """Return marks of since <= at < until, newest first."""
-    conditions: list[Any] = [mark.c[name] == value for name, value in equal.items() if value is not None]
+) -> list[Marker]:
+    """Return markers of since <= at < until, newest first."""
+    conditions: list[Any] = [marker.c[name] == value for name, value in equal.items() if value is not None]
     if since is not None:
-        conditions.append(mark.c.at >= since)
+        conditions.append(marker.c.at >= since)
     if until is not None:
-        conditions.append(mark.c.at < until)
-    query = select(mark).where(*conditions).order_by(mark.c.at.desc(), mark.c.id.desc()).limit(limit)
+        conditions.append(marker.c.at < until)
+    query = select(marker).where(*conditions).order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
     return [_mark(row) for row in connection.execute(query).mappings()]
 
 
-def _mark(row: RowMapping) -> Mark:
-    return Mark(**{name: row[name] for name in _COLUMNS})
+def _mark(row: RowMapping) -> Marker:
+    return Marker(**{name: row[name] for name in _COLUMNS})

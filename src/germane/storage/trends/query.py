@@ -1,6 +1,6 @@
-"""Sums over a window, by bucket and group: from rollups where they are up to date, and from the rows for the rest.
+"""Sums over a window by bucket and group, from current rollups and from rows for the rest.
 
-The same numbers as from the rows alone, at any moment.
+The results always equal those from rows alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from sqlalchemy import ColumnElement, Connection, Integer, Label, Row, Select, f
 
 from germane.errors import UsageError
 from germane.storage.counts import dirty_hours
+from germane.storage.db.functions import EpochSeconds, Unindexed
 from germane.storage.db.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
-from germane.storage.stats.histogram import Histogram, packed
+from germane.storage.stats.histogram import Histogram, pack_weights
 from germane.storage.trends import dimensions
 from germane.storage.trends.aggregates import (
     BIN,
@@ -25,38 +26,36 @@ from germane.storage.trends.aggregates import (
     ROLLED_SCORES,
     SCORES,
     WEIGHT,
-    Epoch,
-    Unsought,
 )
 from germane.storage.trends.dimensions import ROUTE
-from germane.storage.trends.time_ranges import BEGINNING, END, Run, Spans, spans
+from germane.storage.trends.time_ranges import BEGINNING, END, TimeRange, WindowParts, split_window
 
 Key = tuple[Any, ...]
-"""The bucket's beginning in seconds since 1970, if there are buckets, and what rows are grouped by."""
+"""Start of the bucket in seconds since 1970, if there are buckets, followed by the group columns."""
 Outcomes = dict[tuple[str, str], int]
-"""Count by outcome and reason."""
+"""Number of exchanges by (outcome, reason)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked for."""
+class TrendRequest:
+    """Window, bucket length and filters of a trend query."""
 
     since: datetime
     """UTC."""
     until: datetime
     bucket: int | None = None
-    """Seconds; None for the whole window as one."""
+    """Seconds; None for the whole window as one bucket."""
     equal: Mapping[str, str] = field(default_factory=dict)
-    """What service, route and scorer must be, as far as it is said."""
+    """Required values of service, route and scorer."""
     dimension: str = ""
-    """What labels are of; empty where they do not matter."""
+    """Dimension to break down by; empty for none."""
 
 
-def window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """Return a window with both its ends, in UTC and not beyond the beginning and end of all answers.
+def resolve_window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    """Return start and end of a window in UTC, with open ends replaced by the bounds of all answers.
 
     Raises:
-        UsageError: one of them has no time zone.
+        UsageError: A time has no time zone.
     """
     return _end(since, "since", BEGINNING), _end(until, "until", END)
 
@@ -71,12 +70,12 @@ def _end(moment: datetime | None, name: str, default: datetime) -> datetime:
 
 @dataclass(slots=True)
 class Group:
-    """The sums over the scores of one bucket and group."""
+    """Sums over the scores of one bucket and group."""
 
     sums: dict[str, float]
     latest: datetime
-    spread: list[bytes] | None = None
-    """Packed weights of the histogram's bins, to be added up; None where they were not asked for."""
+    packed_histograms: list[bytes] | None = None
+    """Packed histograms to add up; None if not requested."""
 
     def add(self, sums: Mapping[str, float], latest: datetime) -> None:
         """Add the sums of another part of the window."""
@@ -86,34 +85,34 @@ class Group:
 
     @property
     def histogram(self) -> Histogram | None:
-        """How the scores are spread; None where it was not asked for."""
-        return None if self.spread is None else Histogram.of(self.spread)
+        """Histogram of the scores; None if not requested."""
+        return None if self.packed_histograms is None else Histogram.of(self.packed_histograms)
 
 
-class Gathering:
-    """Reads sums within one transaction, which has to be a snapshot."""
+class TrendQuery:
+    """Reads sums in one transaction, which must be a snapshot."""
 
-    def __init__(self, connection: Connection, asked: Asked) -> None:
+    def __init__(self, connection: Connection, asked: TrendRequest) -> None:
         self._connection = connection
         self._asked = asked
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
-        """Return the sums over scores by bucket, these columns, and the label where there is a dimension."""
+        """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
         found: dict[Key, Group] = {}
         for query in self._over_scores(names, histograms=histograms):
             for row in self._connection.execute(query):
                 _put(found, row, histograms=histograms)
         if histograms:
-            self._spread(names, found)
+            self._add_histograms(names, found)
         return found
 
     def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
-        """Return the sums over proxies by bucket and these columns, which are of service and route."""
+        """Return sums over proxy scores by bucket and the named columns, a subset of service and route."""
         found: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
         for query in self._parts(
-            self._spans, names, (exchange, exchange.c.started_at, _labelled(PROXIES), known),
-            (rollup_proxy, _labelled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
+            self._window_parts, names, (exchange, exchange.c.started_at, _label_columns(PROXIES), known),
+            (rollup_proxy, _label_columns(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
@@ -124,11 +123,11 @@ class Gathering:
         return found
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
-        """Return what became of exchanges, by bucket and these columns; it begins with the minute of ``since``."""
+        """Return outcomes of exchanges by bucket and the named columns, from the full minute of ``since``."""
         found: dict[Key, Outcomes] = {}
-        known: dict[tuple[str, str], tuple[str, str]] = {}  # a few, of which a year has thousands
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # a few distinct values in thousands of rows
         for query in self._parts(
-            self._minutes, (*names, "outcome", "reason"),
+            self._minute_parts, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
@@ -140,47 +139,47 @@ class Gathering:
 
     @cached_property
     def _due(self) -> list[datetime]:
-        return dirty_hours.hours(self._connection, self._asked.since, self._asked.until)
+        return dirty_hours.dirty_between(self._connection, self._asked.since, self._asked.until)
 
     @cached_property
-    def _spans(self) -> Spans:
-        return spans(self._asked.since, self._asked.until, self._due, self._asked.bucket)
+    def _window_parts(self) -> WindowParts:
+        return split_window(self._asked.since, self._asked.until, self._due, self._asked.bucket)
 
     @cached_property
-    def _minutes(self) -> Spans:
+    def _minute_parts(self) -> WindowParts:
         since = self._asked.since.replace(second=0, microsecond=0)
-        return spans(since, self._asked.until, self._due, self._asked.bucket)
+        return split_window(since, self._asked.until, self._due, self._asked.bucket)
 
     @cached_property
-    def _of_labels(self) -> Spans:
-        """The window as far as there are rollups by the dimension."""
+    def _label_parts(self) -> WindowParts:
+        """The parts of the window; without rollups of the dimension, all from rows."""
         dimension = self._asked.dimension
-        if not dimension or dimension in dimensions.rolled(self._connection):
-            return self._spans
-        return Spans((), [(self._asked.since, self._asked.until)])
+        if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
+            return self._window_parts
+        return WindowParts((), [(self._asked.since, self._asked.until)])
 
     def _over_scores(self, names: Sequence[str], *, histograms: bool) -> Iterable[Select[Any]]:
-        """Return queries of sums, the latest moment, and the packed weights where each row is read as it is."""
+        """Return queries for sums, the latest time, and the histograms of rollups that are read unsummed."""
         none = null().label("histogram")
-        columns = [*_labelled(SCORES), func.max(score.c.started_at).label("latest"), none]
-        added = [*_labelled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
+        columns = [*_label_columns(SCORES), func.max(score.c.started_at).label("latest"), none]
+        added = [*_label_columns(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
         as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
         source, label = self._rows()
         return self._parts(
-            self._of_labels, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
+            self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
         )
 
     def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
         if not self._asked.dimension:
             return score, None
-        label = dimensions.label_of(self._asked.dimension, self._connection.dialect.name)
+        label = dimensions.label_expression(self._asked.dimension, self._connection.dialect.name)
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
-    def _spread(self, names: Sequence[str], found: dict[Key, Group]) -> None:
-        """Give each group the rest of its histogram: of rows, and of what the database adds up."""
+    def _add_histograms(self, names: Sequence[str], found: dict[Key, Group]) -> None:
+        """Add the histograms of rows, and of rollups that the database sums up, to the groups."""
         source, label = self._rows()
         more = [] if label is None else [label]
-        for run in self._of_labels.raw:
+        for run in self._label_parts.raw:
             keys = [*self._start(score.c.started_at), *(score.c[name] for name in names), *more]
             query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
             query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
@@ -190,26 +189,26 @@ class Gathering:
             for *key, number, weight in self._connection.execute(query):
                 weights.setdefault(tuple(key), {})[number] = weight
             for group, bins in weights.items():
-                found[group].spread.append(packed(bins))  # type: ignore[union-attr]  # made with the sums
-        for span, run in self._of_labels.rolled:
+                found[group].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+        for span, run in self._label_parts.rolled:
             if self._is_bucket(span):
-                continue  # they came with the sums
+                continue  # read with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
             for *key, blob in self._connection.execute(query):
-                found[tuple(key)].spread.append(blob)  # type: ignore[union-attr]  # made with the sums
+                found[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
     def _parts(
         self,
-        cut: Spans,
+        cut: WindowParts,
         names: Sequence[str],
         raw: tuple[Any, Any, Sequence[Any], Any],
         rolled: tuple[Any, Sequence[Any], Sequence[Any]],
         label: ColumnElement[str] | None = None,
     ) -> Iterable[Select[Any]]:
-        """Return one query for each part of the window, all with the same columns.
+        """Return one query per part of the window, all with the same columns.
 
-        Rollups that are buckets are read row by row: there is hardly anything for the database to add up.
+        Rollups that equal buckets are read unsummed: there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -224,54 +223,54 @@ class Gathering:
             keys = [*(table.c[name] for name in names), *more]
             where = self._of_rollup(table, names, span, run)
             if self._is_bucket(span):
-                yield select(Epoch(table.c.start).label("bucket"), *keys, *as_is).where(*where)
+                yield select(EpochSeconds(table.c.start).label("bucket"), *keys, *as_is).where(*where)
             else:
                 keys = [*self._start(table.c.start), *keys]
                 yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Whether rollups of this span are the buckets; those of labels are of one route each, and so only parts."""
+        """Whether rollups of this unit equal the buckets. Rollups by label are per route and therefore only parts."""
         are_parts = bool(self._asked.dimension) and ROUTE not in self._asked.equal
         return span == self._asked.bucket and not are_parts
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
             return []
-        # Written out, because PostgreSQL takes the same expression with two parameters for two expressions.
+        # A literal, because PostgreSQL treats equal expressions with two bound parameters as different.
         length = literal_column(str(self._asked.bucket), Integer)
-        return [(Epoch(moment) // length * length).label("bucket")]
+        return [(EpochSeconds(moment) // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
-        # Of exchanges by time alone: SQLite would take the index by route, which holds no proxies.
-        column = Unsought if table is exchange else lambda one: one
+        # For exchanges by time only: SQLite would use the index by route, which does not cover proxy scores.
+        column = Unindexed if table is exchange else lambda one: one
         return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
 
-    def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: Run) -> list[Any]:
+    def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: TimeRange) -> list[Any]:
         of_routes = ROUTE if ROUTE in names or ROUTE in self._asked.equal else ""
         dimension = (self._asked.dimension if table is rollup else "") or of_routes
         conditions = [table.c.span == span, table.c.dimension == dimension]
         return [*conditions, *_within(table.c.start, run), *self._equal(table)]
 
 
-def _within(moment: Any, run: Run) -> list[Any]:
+def _within(moment: Any, run: TimeRange) -> list[Any]:
     return [moment >= run[0], moment < run[1]]
 
 
-def _labelled(columns: Mapping[str, Any]) -> list[Any]:
+def _label_columns(columns: Mapping[str, Any]) -> list[Any]:
     return [column.label(name) for name, column in columns.items()]
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return what to group by: made columns by their names, because their parameters differ from place to place."""
+    """Return the columns to group by; expressions by their label, because their parameters differ by clause."""
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
 
 
 _BEFORE = -len(SCORES) - 2
-"""Where in a row the sums begin: the key comes before, the latest moment and the weights after them."""
+"""Index of the first sum in a row: after the key, before the latest time and the histogram."""
 
 
 def _put(found: dict[Key, Group], row: Row[Any], *, histograms: bool) -> None:
-    """Add one row: what it is of, its sums, when the latest of its answers was given, and its packed weights."""
+    """Add one row: key, sums, latest time, histogram."""
     values = tuple(row)
     key, latest, blob = values[:_BEFORE], values[-2], values[-1]
     sums = dict(zip(SCORES, values[_BEFORE:-2], strict=True))
@@ -280,4 +279,4 @@ def _put(found: dict[Key, Group], row: Row[Any], *, histograms: bool) -> None:
     else:
         found[key] = Group(sums, latest, [] if histograms else None)
     if blob is not None:
-        found[key].spread.append(blob)  # type: ignore[union-attr]  # it was asked for
+        found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # it was asked for

@@ -1,9 +1,8 @@
-"""Rolling up: the sums of hours that changed are made anew from the rows, and those of their days from the hours.
+"""Rollups: sums per hour, computed from rows, and per day and week, computed from smaller rollups.
 
-What is long is read from a snapshot, and written in a short transaction of its own if nobody else has rolled up the
-hour meanwhile: then the marks that the snapshot had are all still there. A mark that the snapshot did not have stays,
-so that whatever it did not have is rolled up the next time. Whoever is killed on the way leaves all marks where they
-were.
+Dirty hours are read from a snapshot and written in a short transaction, unless another process has rolled up the hour
+in the meantime: all dirty marks of the snapshot must still exist. Newer marks stay, so later changes are rolled up the
+next time. A process that is killed leaves all marks in place.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table, delete, func, insert, literal, literal_column, select, text, union
 
 from germane.storage.counts import dirty_hours as due
-from germane.storage.db.component import Part
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import (
     exchange,
     rollup,
     rollup_count,
     rollup_dimension,
-    rollup_due,
+    rollup_dirty_hour,
     rollup_proxy,
     score,
     tally,
 )
-from germane.storage.stats.histogram import packed, summed
+from germane.storage.stats.histogram import pack_weights, sum_packed
 from germane.storage.trends import dimensions
 from germane.storage.trends.aggregates import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.time_ranges import DAY, END, HOUR, WEEK, after, down
 
-MOST: Final = 100
-"""Labels of one dimension, service and route within one hour or day, ``OTHER`` included."""
-OTHER: Final = "other"
+MAX_LABELS: Final = 100
+"""Maximum number of labels per dimension, service, route and hour or day, including ``OTHER_LABEL``."""
+OTHER_LABEL: Final = "other"
 RowBounding = dict[str, Any]
 _NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
-_MADE: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": summed}
+_MADE: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": sum_packed}
 _NO_SUMS: Final = frozenset({"dimension", "route", *_NAMES, *_MADE})
 
 
@@ -49,7 +48,7 @@ def bounded(rows: Iterable[RowBounding]) -> list[RowBounding]:
     frequent = _frequent(rows)
     found: dict[tuple[str, ...], list[RowBounding]] = {}
     for row in rows:
-        label = row["label"] if row["label"] in frequent[row["service"], row["route"]] else OTHER
+        label = row["label"] if row["label"] in frequent[row["service"], row["route"]] else OTHER_LABEL
         names = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
         found.setdefault(names, []).append({**row, "label": label})
     return [_together(some) for some in found.values()]
@@ -72,10 +71,10 @@ def _frequent(rows: Iterable[RowBounding]) -> Mapping[tuple[str, str], set[str]]
 
 
 def _first(labels: Counter[str]) -> set[str]:
-    if len(labels) <= MOST:
+    if len(labels) <= MAX_LABELS:
         return set(labels)
     ordered = sorted(labels, key=lambda label: (-labels[label], label))
-    return set(ordered[: MOST - 1])
+    return set(ordered[: MAX_LABELS - 1])
 
 
 def _together(rows: list[RowBounding]) -> RowBounding:
@@ -95,8 +94,8 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """All that is rolled up of one hour."""
+class RollupRows:
+    """The rollup rows of one hour, day or week."""
 
     marks: Sequence[int]
     scores: Sequence[Row]
@@ -104,51 +103,52 @@ class Sums:
     proxies: Sequence[Row]
 
 
-class Rolling(Part):
-    """The part of a store that keeps the rollups, from which trends are read."""
+class RollupStore(StoreComponent):
+    """The rollups from which trends are read."""
 
-    def roll(
-        self, limit: int | None = None, *, trend_by: Sequence[str] | None = None, before: datetime | None = None
+    def update(
+        self, limit: int | None = None, *, breakdowns: Sequence[str] | None = None, before: datetime | None = None
     ) -> int:
-        """Roll up hours that changed, newest first; return how many. Trends are the same before and after, and faster.
+        """Roll up dirty hours, newest first; return the number of hours.
 
-        Any number of processes may do so at once; one that ends on the way leaves its hours to the next.
+        Trends have the same values before and after, and are faster after. Any number of processes may call this at
+        once. Hours of a process that is interrupted stay dirty.
 
         Args:
-            limit: Hours; by default as many as are due now.
-            trend_by: The dimensions to break trends down by, see the setting; where the rollups have others, all hours
-                are due. By default those that they have.
-            before: Only hours that began before then.
+            limit: Maximum number of hours; by default all.
+            trend_by: Dimensions to break trends down by, as in the setting ``breakdowns``. If the rollups have other
+                dimensions, all hours become dirty. By default the dimensions stay.
+            before: Only hours that start before this time.
 
         Raises:
-            UsageError: there is no such dimension.
+            UsageError: A dimension is unknown.
         """
-        wanted = None if trend_by is None else dimensions.checked(trend_by)
+        wanted = None if breakdowns is None else dimensions.validate_dimensions(breakdowns)
         with self._database.read() as connection:
-            current = dimensions.rolled(connection)
+            current = dimensions.rolled_dimensions(connection)
         if wanted is not None and wanted != current:
             with self._database.write() as connection:
-                _begin_anew(connection, wanted)
+                _change_dimensions(connection, wanted)
         with self._database.read() as connection:
-            hours = due.newest(connection, limit, before or END)
-        return sum(self._roll(some) for some in _by_day(hours))
+            hours = due.newest_dirty(connection, limit, before or END)
+        return sum(self._roll(some) for some in _batch_by_day(hours))
 
-    def due(self) -> int:
-        """Return how many hours changed since they were rolled up."""
+    def count_dirty_hours(self) -> int:
+        """Return the number of hours that changed since their last rollup."""
         with self._database.read() as connection:
-            return len(due.newest(connection, None, END))
+            return len(due.newest_dirty(connection, None, END))
 
     def _roll(self, hours: Sequence[datetime]) -> int:
         with self._database.read(snapshot=True) as connection:
-            names = dimensions.rolled(connection)
-            marks = due.marks(connection, hours)
-            made = {hour: summed_up(connection, hour, marks[hour], names) for hour in hours if marks[hour]}
+            names = dimensions.rolled_dimensions(connection)
+            marks = due.dirty_ids(connection, hours)
+            made = {hour: compute_hour(connection, hour, marks[hour], names) for hour in hours if marks[hour]}
         with self._database.write() as connection:
             return _replace(connection, made, names)
 
 
-def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
-    """Return hours a few at a time, each time of one day."""
+def _batch_by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
+    """Split hours into small batches within one day."""
     found: list[list[datetime]] = []
     for hour in hours:
         if found and len(found[-1]) < AT_ONCE and down(found[-1][0], DAY) == down(hour, DAY):
@@ -158,12 +158,12 @@ def _by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
     return found
 
 
-def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
-    """Have the rollups made with other dimensions: all hours that there are, beside those that are due already."""
+def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
+    """Change the dimensions of the rollups; all hours become dirty."""
     _lock(connection, _DIMENSIONS)
-    before = dimensions.rolled(connection)
+    before = dimensions.rolled_dimensions(connection)
     if before == tuple(names):
-        return  # somebody else was quicker
+        return  # another process was first
     gone = [name for name in before if name not in names]
     connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
     if names:
@@ -171,37 +171,37 @@ def _begin_anew(connection: Connection, names: Sequence[str]) -> None:
     if gone:
         connection.execute(delete(rollup).where(rollup.c.span.in_((HOUR, DAY, WEEK)), rollup.c.dimension.in_(gone)))
     parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
-    connection.execute(insert(rollup_due).from_select(["hour"], union(*parts)))
+    connection.execute(insert(rollup_dirty_hour).from_select(["hour"], union(*parts)))
 
 
 def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
-    """Keep others from the same week, or the dimensions from being changed: on SQLite nobody else writes anyway."""
+    """Lock a week, or the dimensions, against other processes. On SQLite there is only one writer anyway."""
     if connection.dialect.name == "postgresql":
         taken = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
         connection.execute(text(f"SELECT {taken}(:kind, :number)"), {"kind": _LOCK, "number": number})
 
 
-def _replace(connection: Connection, made: Mapping[datetime, Sums], names: Sequence[str]) -> int:
-    """Write the sums of hours of one day, unless somebody else rolled them up since; return of how many."""
+def _replace(connection: Connection, made: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
+    """Write the rollups of hours of one day that no other process has written since; return their number."""
     if not made:
         return 0
     day, week = down(min(made), DAY), down(min(made), WEEK)
-    _lock(connection, _DIMENSIONS, shared=True)  # else they could change between being looked at and the end
+    _lock(connection, _DIMENSIONS, shared=True)  # so that they do not change during the transaction
     _lock(connection, week.toordinal())
-    if dimensions.rolled(connection) != tuple(names):
+    if dimensions.rolled_dimensions(connection) != tuple(names):
         return 0
-    there = due.marks(connection, made)
+    there = due.dirty_ids(connection, made)
     fresh = {hour: sums for hour, sums in made.items() if set(sums.marks) <= set(there[hour])}
     for hour, sums in fresh.items():
-        due.clear(connection, sums.marks)
+        due.delete_ids(connection, sums.marks)
         _write(connection, HOUR, hour, names, sums)
     if fresh:
-        _write(connection, DAY, day, names, _of_parts(connection, (HOUR, DAY), day, names))
-        _write(connection, WEEK, week, names, _of_parts(connection, (DAY, WEEK), week, names))
+        _write(connection, DAY, day, names, _combine_parts(connection, (HOUR, DAY), day, names))
+        _write(connection, WEEK, week, names, _combine_parts(connection, (DAY, WEEK), week, names))
     return len(fresh)
 
 
-def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: Sums) -> None:
+def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: RollupRows) -> None:
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
         old = delete(table).where(table.c.span == span, table.c.start == start, _of(table, names))
         connection.execute(old)
@@ -210,17 +210,17 @@ def _write(connection: Connection, span: int, start: datetime, names: Sequence[s
 
 
 def _of(table: Table, names: Sequence[str]) -> Any:
-    """Whether a row is of these dimensions: said, because the index goes by it before it goes by time."""
+    """Return the condition on dimensions, which the index needs before the time."""
     return table.c.dimension.in_(["", ROUTE, *(names if table is rollup else ())])
 
 
-def summed_up(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> Sums:
-    """Return the sums of one hour, from the rows themselves."""
+def compute_hour(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> RollupRows:
+    """Compute the rollup of one hour from rows."""
     scores, counts, proxies = _scores(connection, hour, ""), _counts(connection, hour), _proxies(connection, hour)
-    labelled = [row for name in names for row in _scores(connection, hour, name)]
-    return Sums(
+    labeled = [row for name in names for row in _scores(connection, hour, name)]
+    return RollupRows(
         marks=marks,
-        scores=[*over_routes(scores), *scores, *labelled],
+        scores=[*over_routes(scores), *scores, *labeled],
         counts=[*over_routes(counts), *counts],
         proxies=[*over_routes(proxies), *proxies],
     )
@@ -231,7 +231,7 @@ _OF_SCORE = tuple(score.c[name] for name in ("service", "route", "scorer", "fing
 
 def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
     if dimension:
-        label: Any = dimensions.label_of(dimension, connection.dialect.name)
+        label: Any = dimensions.label_expression(dimension, connection.dialect.name)
         source: Any = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
         keys: tuple[Any, ...] = (*_OF_SCORE, literal_column(dimensions.LABEL))
     else:
@@ -251,7 +251,7 @@ def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]
 def _row(dimension: str, row: Row, weights: Mapping[tuple[Any, ...], Mapping[int, float]]) -> Row:
     label = row.pop(dimensions.LABEL)
     key = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
-    return {"dimension": dimension or ROUTE, "label": label, **row, "histogram": packed(weights[key])}
+    return {"dimension": dimension or ROUTE, "label": label, **row, "histogram": pack_weights(weights[key])}
 
 
 def _named(columns: Mapping[str, Any]) -> list[Any]:
@@ -273,28 +273,30 @@ def _proxies(connection: Connection, hour: datetime) -> list[Row]:
     return [{"dimension": ROUTE, **row} for row in connection.execute(query).mappings()]
 
 
-def _of_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> Sums:
-    """Return the sums of a day from those of its hours, or of a week from those of its days."""
+def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
+    """Compute the rollup of a day from its hours, or of a week from its days."""
     columns = [*_named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
-    scores = _added(connection, rollup, (*_KEYS, "fingerprint", "label"), columns, _parts(rollup, spans, start, names))
+    scores = _sum_parts(
+        connection, rollup, (*_KEYS, "fingerprint", "label"), columns, _parts(rollup, spans, start, names)
+    )
     total = [func.sum(rollup_count.c.count).label("count")]
     of_counts = _parts(rollup_count, spans, start, names)
-    counts = _added(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, of_counts)
+    counts = _sum_parts(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, of_counts)
     of_proxies = _parts(rollup_proxy, spans, start, names)
     full = _with_histograms(connection, scores, _parts(rollup, spans, start, names))
     plain = [row for row in full if row["dimension"] in {"", ROUTE}]
-    return Sums(
+    return RollupRows(
         marks=(),
         scores=[*plain, *(row for name in names for row in bounded([one for one in full if one["dimension"] == name]))],
         counts=[row | {"count": int(row["count"])} for row in counts],
-        proxies=_added(connection, rollup_proxy, _KEYS[:3], _named(ROLLED_PROXIES), of_proxies),
+        proxies=_sum_parts(connection, rollup_proxy, _KEYS[:3], _named(ROLLED_PROXIES), of_proxies),
     )
 
 
 _KEYS = ("dimension", "service", "route", "scorer")
 
 
-def _added(
+def _sum_parts(
     connection: Connection, table: Table, names: Sequence[str], sums: Sequence[Any], parts: Sequence[Any]
 ) -> list[Row]:
     keys = [table.c[name] for name in names]
@@ -307,7 +309,7 @@ def _with_histograms(connection: Connection, rows: Sequence[Row], parts: Sequenc
     blobs: dict[tuple[Any, ...], list[bytes]] = {}
     for *key, blob in connection.execute(select(*(rollup.c[name] for name in names), rollup.c.histogram).where(*parts)):
         blobs.setdefault(tuple(key), []).append(blob)
-    return [{**row, "histogram": summed(blobs[tuple(row[name] for name in names)])} for row in rows]
+    return [{**row, "histogram": sum_packed(blobs[tuple(row[name] for name in names)])} for row in rows]
 
 
 def _parts(table: Table, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> tuple[Any, ...]:

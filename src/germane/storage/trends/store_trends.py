@@ -1,4 +1,4 @@
-"""The part of a store that tells how scores develop: all of it from the same sums, so that one window has one mean."""
+"""Trends, summaries and comparisons of scores."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
+from germane.annotation import Marker
 from germane.errors import UsageError
-from germane.storage.counts.tally import Coverage, covered
-from germane.storage.db.component import Part
-from germane.storage.stats.control_variate import estimated
+from germane.storage.counts.tally import Coverage, coverage_counts
+from germane.storage.db.component import StoreComponent
+from germane.storage.stats.control_variate import estimate_group
 from germane.storage.stats.estimate import Estimate
-from germane.storage.stats.models import Bucket, CoverageBucket, Overall, RouteMean, RouteSummary, ServiceSummary
-from germane.storage.trends.query import Asked, Gathering, Group, Key, Outcomes, window
+from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
+from germane.storage.stats.two_sample import Comparisons, TimeWindow
+from germane.storage.trends import attribute_means, comparisons, markers
+from germane.storage.trends.query import Group, Key, Outcomes, TrendQuery, TrendRequest, resolve_window
 
 MINUTE: Final = 60
-"""Seconds: counts are by the minute."""
+"""Resolution of counts in seconds."""
 _OF_ESTIMATE: Final = tuple(one.name for one in fields(Estimate))
 _VALUES: Final = attrgetter(*_OF_ESTIMATE)
 _OF_MEAN: Final = tuple(one.name for one in fields(RouteMean))
 _NAMES: Final = ("service", "route", "scorer")
 
 
-class Trends(Part):
-    """Means over time and by group. A mean that is corrected by proxies says by which correlation."""
+class TrendReader(StoreComponent):
+    """Means over time and by group. ``germane.Store(url).trends``.
 
-    def trend(
+    A window is since <= started_at < until. All methods compute from the same sums, so one window has one mean. Where
+    proxy scores correct a mean, ``correlation`` is set.
+    """
+
+    def over_time(
         self,
         *,
         scorer: str,
@@ -39,56 +46,33 @@ class Trends(Part):
         by: str | None = None,
         histograms: bool = True,
     ) -> list[Bucket]:
-        """Return means over time, oldest first: one per bucket, fingerprint and group, none where there is no score.
+        """Return means over time, oldest first: one per bucket, fingerprint and group that has scores.
 
         Args:
-            scorer: Whose scores.
-            bucket: Taken in whole seconds, at least one. Whole hours and days are fastest.
-            since: The window is since <= started_at < until.
-            until: Its end.
-            route: Only this one.
-            service: Only this one.
-            by: What the scores are broken down by: ``route``, ``service``, ``model``, ``prompt_version`` or
-                ``attributes.NAME``. Fast are those that the setting ``trend_by`` names.
-            histograms: Whether percentiles are wanted.
+            scorer: Name of the scorer.
+            bucket: Length of a bucket, rounded to seconds. Whole hours and days are fastest.
+            since: Start of the window.
+            until: End of the window.
+            route: Only answers of this route.
+            service: Only answers of this service.
+            by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Fast for
+                the dimensions in the setting ``breakdowns``.
+            histograms: Whether to read histograms, which percentiles need.
 
         Raises:
-            UsageError: there is nothing of the name ``by``, or an end of the window has no time zone.
+            UsageError: The dimension ``by`` is unknown, or an end of the window has no time zone.
         """
-        asked = _asked(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
+        asked = _request(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
         names = (by,) if by in _NAMES[:2] else ()
         with self._database.read(snapshot=True) as connection:
-            reading = Gathering(connection, asked)
+            reading = TrendQuery(connection, asked)
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
             counts = {} if asked.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         asked_for = {"service": service or "", "route": route or "", "scorer": scorer}
         return _buckets(groups, counts, proxies, names, asked_for)
 
-    def trends(
-        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, service: str | None = None
-    ) -> tuple[list[Bucket], list[Bucket]]:
-        """Return what :meth:`trend` does without percentiles, and the same by route: both are read at once.
-
-        Arguments as of :meth:`trend`.
-        """
-        asked = _asked(since, until, _seconds(bucket), None, scorer=scorer, service=service)
-        with self._database.read(snapshot=True) as connection:
-            reading = Gathering(connection, asked)
-            groups = reading.scores(("route", "fingerprint"), histograms=False)
-            counts = {} if _seconds(bucket) % MINUTE else reading.counts(("route",))
-            proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
-        asked_for = {"service": service or "", "route": "", "scorer": scorer}
-        whole = _buckets(
-            _grouped(groups, lambda key: (key[0], key[2])),
-            _added(counts, lambda key: key[:1]),
-            _added(proxies, lambda key: key[:1]),
-            (),
-            asked_for,
-        )
-        return whole, _buckets(groups, counts, proxies, ("route",), asked_for)
-
-    def coverage_trend(
+    def coverage_over_time(
         self,
         *,
         scorer: str,
@@ -98,23 +82,136 @@ class Trends(Part):
         route: str | None = None,
         service: str | None = None,
     ) -> list[CoverageBucket]:
-        """Return what became of exchanges over time, oldest first, also where nothing was scored.
+        """Return the coverage over time, oldest first, including buckets without scores.
 
-        Arguments as of :meth:`trend`; the window begins with the minute of ``since``.
+        Arguments as for :meth:`over_time`. The window starts at the full minute of ``since``.
 
         Raises:
-            UsageError: the bucket is not of whole minutes, by which is counted; or an end of the window has no zone.
+            UsageError: The bucket is not a multiple of one minute, or an end of the window has no time zone.
         """
         if _seconds(bucket) % MINUTE:
-            raise UsageError(f"bucket = {bucket} is not of whole minutes, by which is counted")
-        asked = _asked(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
+            raise UsageError(f"bucket = {bucket} is not a multiple of one minute")
+        asked = _request(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
         with self._database.read(snapshot=True) as connection:
-            counts = Gathering(connection, asked).counts(())
+            counts = TrendQuery(connection, asked).counts(())
         names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
         return [
-            CoverageBucket(start=_moment(key[0]), **names, **covered(outcomes))
+            CoverageBucket(start=_moment(key[0]), **names, **coverage_counts(outcomes))
             for key, outcomes in sorted(counts.items())
         ]
+
+    def summary(
+        self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
+    ) -> list[RouteSummary]:
+        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
+        found = self._means(_request(since, until, None, None), histograms=histograms)
+        return [_summary(mean, coverage) for mean, coverage in found]
+
+    def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
+        """Return the coverage per service, route and scorer. The window starts at the full minute of ``since``."""
+        with self._database.read(snapshot=True) as connection:
+            counts = TrendQuery(connection, _request(since, until, None, None)).counts(_NAMES)
+        return [_coverage(key, outcomes) for key, outcomes in sorted(counts.items())]
+
+    def compare(
+        self,
+        *,
+        since: datetime | Marker,
+        until: datetime | None = None,
+        before: TimeWindow | None = None,
+        service: str | None = None,
+        route: str | None = None,
+        scorer: str | None = None,
+        min_drop: float = 0.0,
+    ) -> Comparisons:
+        """Compare the answers since a time with those of an earlier window.
+
+        Args:
+            since: Start of the later window: a time or a marker.
+            until: End of the later window; by default now.
+            before: Start and end of the earlier window; by default the window of the same length that ends at
+                ``since``.
+            service: Only answers of this service.
+            route: Only answers of this route. Services are not compared as a whole then.
+            scorer: Only scores of this scorer.
+            min_drop: Only report drops that are significantly larger than this, from 0 to 2.
+
+        Raises:
+            UsageError: A time has no time zone, a window is empty, or ``min_drop`` is out of range.
+        """
+        start = since.at if isinstance(since, Marker) else since
+        later = comparisons.checked_window((start, until or self._context.read_clock()))
+        earlier = comparisons.checked_window(before or (start - (later[1] - later[0]), start))
+        if not 0 <= min_drop <= 2:
+            raise UsageError(f"min_drop = {min_drop} is not between 0 and 2")
+        names = {"service": service, "route": route, "scorer": scorer}
+        summaries = [
+            [
+                summary
+                for summary in self.summary(since=window[0], until=window[1], histograms=False)
+                if all(value in {None, getattr(summary, name)} for name, value in names.items())
+            ]
+            for window in (earlier, later)
+        ]
+        return comparisons.compare_summaries(
+            summaries[0], summaries[1], (earlier, later), min_drop=min_drop, whole=route is None
+        )
+
+    def list_markers(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        service: str | None = None,
+        name: str | None = None,
+        limit: int | None = 100,
+    ) -> list[Marker]:
+        """Return markers of since <= at < until, newest first.
+
+        Args:
+            since: Start of the window.
+            until: End of the window.
+            service: Only markers of this service.
+            name: Only markers with this name.
+            limit: Maximum number of markers; None for all.
+        """
+        with self._database.read() as connection:
+            return markers.list_markers(connection, since, until, limit, service=service, name=name)
+
+    def _means(self, asked: TrendRequest, *, histograms: bool) -> list[tuple[RouteMean, Coverage]]:
+        return _route_means(self._read(asked, histograms=histograms))
+
+    def _read(self, asked: TrendRequest, *, histograms: bool) -> _Read:
+        with self._database.read(snapshot=True) as connection:
+            reading = TrendQuery(connection, asked)
+            groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
+            counts = reading.counts(_NAMES)
+            proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
+        return _Read(groups, counts, proxies)
+
+
+class TrendStore(TrendReader):
+    """Adds means for alert rules and pages, and writing markers."""
+
+    def overall_and_by_route(
+        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, service: str | None = None
+    ) -> tuple[list[Bucket], list[Bucket]]:
+        """Return :meth:`over_time` without histograms, overall and by route, from one snapshot."""
+        asked = _request(since, until, _seconds(bucket), None, scorer=scorer, service=service)
+        with self._database.read(snapshot=True) as connection:
+            reading = TrendQuery(connection, asked)
+            groups = reading.scores(("route", "fingerprint"), histograms=False)
+            counts = {} if _seconds(bucket) % MINUTE else reading.counts(("route",))
+            proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
+        asked_for = {"service": service or "", "route": "", "scorer": scorer}
+        whole = _buckets(
+            _merge_groups(groups, lambda key: (key[0], key[2])),
+            _sum_by(counts, lambda key: key[:1]),
+            _sum_by(proxies, lambda key: key[:1]),
+            (),
+            asked_for,
+        )
+        return whole, _buckets(groups, counts, proxies, ("route",), asked_for)
 
     def means(
         self,
@@ -127,81 +224,79 @@ class Trends(Part):
         by: str | None = None,
         histograms: bool = True,
     ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint that has scores; arguments as of :meth:`trend`.
+        """Return one mean per service, route and fingerprint that has scores; arguments as for :meth:`over_time`.
 
-        With ``by`` one more for each label, which has no correction by proxies.
+        With a dimension ``by``, one mean per label in addition. These are not corrected by proxy scores.
         """
-        asked = _asked(since, until, None, by, scorer=scorer, route=route, service=service)
+        asked = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._means(asked, histograms=histograms)]
 
-    def summary(
-        self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
-    ) -> list[RouteSummary]:
-        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
-        found = self._means(_asked(since, until, None, None), histograms=histograms)
-        return [_summary(mean, coverage) for mean, coverage in found]
+    def means_with_attributes(
+        self,
+        attributes: Mapping[str, str],
+        *,
+        scorer: str,
+        since: datetime | None,
+        until: datetime | None = None,
+        route: str | None = None,
+        service: str | None = None,
+    ) -> list[RouteMean]:
+        """Return one mean per service, route and fingerprint of the answers whose attributes match all patterns.
 
-    def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
-        """Return what became of the exchanges per service, route and scorer, from the minute of ``since`` on."""
-        with self._database.read(snapshot=True) as connection:
-            counts = Gathering(connection, _asked(since, until, None, None)).counts(_NAMES)
-        return [_coverage(key, outcomes) for key, outcomes in sorted(counts.items())]
+        Reads every score of the window.
+        """
+        with self._database.read() as connection:
+            equal = {"scorer": scorer, "route": route, "service": service}
+            return attribute_means.means_with(connection, attributes, since, until, **equal)
 
-    def overall(
+    def window_summary(
         self,
         *,
         since: datetime,
         until: datetime,
         service: str | None = None,
         scorer: str | None = None,
-    ) -> Overall:
-        """Return what :meth:`summary` and :meth:`coverage` do, without percentiles, and the same of whole services.
+    ) -> WindowSummary:
+        """Return :meth:`summary` without histograms, :meth:`coverage`, and both per service, from one snapshot.
 
-        All of it is read at one moment. The mean of a service is that of all its scores, as in a :meth:`trend` that
-        is not broken down.
+        The mean of a service is the mean of all its scores, as in :meth:`over_time` without a breakdown.
         """
-        asked = _asked(since, until, None, None, service=service, scorer=scorer)
+        asked = _request(since, until, None, None, service=service, scorer=scorer)
         read = self._read(asked, histograms=False)
-        return Overall(
+        return WindowSummary(
             since=asked.since,
             until=asked.until,
-            routes=[_summary(mean, coverage) for mean, coverage in _of_routes(read)],
-            services=_of_services(read),
+            routes=[_summary(mean, coverage) for mean, coverage in _route_means(read)],
+            services=_service_summaries(read),
             coverage=[_coverage(key, outcomes) for key, outcomes in sorted(read.counts.items())],
         )
 
-    def _means(self, asked: Asked, *, histograms: bool) -> list[tuple[RouteMean, Coverage]]:
-        return _of_routes(self._read(asked, histograms=histograms))
-
-    def _read(self, asked: Asked, *, histograms: bool) -> _Read:
-        with self._database.read(snapshot=True) as connection:
-            reading = Gathering(connection, asked)
-            groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
-            counts = reading.counts(_NAMES)
-            proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
-        return _Read(groups, counts, proxies)
+    def add_markers(self, given: Sequence[Marker]) -> None:
+        """Write markers. Markers whose id exists already are ignored."""
+        with self._write_values() as connection:
+            markers.insert_markers(connection, given)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Sums of a window."""
+    """Sums over a window."""
 
     groups: Mapping[Key, Group]
-    """By service, route, scorer and fingerprint, and the label where there is a dimension."""
+    """By service, route, scorer, fingerprint, and label if there is a dimension."""
     counts: Mapping[Key, Outcomes]
     """By service, route and scorer."""
     proxies: Mapping[Key, Mapping[str, float]]
     """By service and route."""
 
 
-def _of_routes(read: _Read) -> list[tuple[RouteMean, Coverage]]:
+def _route_means(read: _Read) -> list[tuple[RouteMean, Coverage]]:
     ordered = sorted(read.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
     newest = {key[:3]: key[3] for key, _ in ordered}
-    alone = _alone(read.groups, lambda key: key[:3])
+    fingerprints = _count_fingerprints(read.groups, lambda key: key[:3])
     found = []
     for key, group in ordered:
         outcomes = read.counts.get(key[:3], {})
-        usable = read.proxies.get(key[:2]) if alone[key[:3]] == 1 else None
+        usable = read.proxies.get(key[:2]) if fingerprints[key[:3]] == 1 else None
         mean = RouteMean(
             **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
             newest=newest[key[:3]] == key[3],
@@ -216,13 +311,13 @@ def _summary(mean: RouteMean, coverage: Coverage) -> RouteSummary:
     return RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
 
 
-def _of_services(read: _Read) -> list[ServiceSummary]:
-    """Return the same of all routes of a service together: sums add up."""
-    groups = _grouped(read.groups, lambda key: (key[0], *key[2:]))
-    counts = _added(read.counts, lambda key: (key[0], key[2]))
-    proxies = _added(read.proxies, lambda key: key[0])
+def _service_summaries(read: _Read) -> list[ServiceSummary]:
+    """Return the summaries of services from the sums of their routes."""
+    groups = _merge_groups(read.groups, lambda key: (key[0], *key[2:]))
+    counts = _sum_by(read.counts, lambda key: (key[0], key[2]))
+    proxies = _sum_by(read.proxies, lambda key: key[0])
     newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
-    alone = _alone(groups, lambda key: key[:2])
+    fingerprints = _count_fingerprints(groups, lambda key: key[:2])
     found = []
     for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
         service, scorer, fingerprint = key
@@ -235,14 +330,14 @@ def _of_services(read: _Read) -> list[ServiceSummary]:
                 newest=newest[key[:2]] == fingerprint,
                 latest=group.latest,
                 coverage=_coverage((service, "", scorer), outcomes),
-                **_estimated(group, proxies.get(service) if alone[key[:2]] == 1 else None, outcomes),
+                **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes),
             )
         )
     return found
 
 
-def _grouped(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Return the sums of groups that have a part of the key in common."""
+def _merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
+    """Sum up groups with the same part of the key."""
     found: dict[Key, Group] = {}
     for key, group in groups.items():
         there = found.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
@@ -250,8 +345,8 @@ def _grouped(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Ke
     return found
 
 
-def _added(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Return sums of what has a part of the key in common."""
+def _sum_by(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
+    """Sum up values with the same part of the key."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in found.items():
         sums = total.setdefault(part(key), {})
@@ -260,13 +355,13 @@ def _added(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -
     return total
 
 
-def _asked(
+def _request(
     since: datetime | None, until: datetime | None, bucket: int | None, by: str | None, **equal: str | None
-) -> Asked:
-    first, last = window(since, until)
+) -> TrendRequest:
+    first, last = resolve_window(since, until)
     given = {name: value for name, value in equal.items() if value is not None}
     dimension = "" if by is None or by in _NAMES[:2] else by
-    return Asked(since=first, until=last, bucket=bucket, equal=given, dimension=dimension)
+    return TrendRequest(since=first, until=last, bucket=bucket, equal=given, dimension=dimension)
 
 
 def _seconds(bucket: timedelta) -> int:
@@ -278,11 +373,11 @@ def _moment(seconds: int) -> datetime:
 
 
 def _has_proxies(groups: Mapping[Key, Group]) -> bool:
-    return any(group.sums["n_x"] for group in groups.values())
+    return any(group.sums["n_with_x"] for group in groups.values())
 
 
-def _alone(groups: Mapping[Key, Group], part: Any) -> dict[Key, int]:
-    """Return how many fingerprints there are of each bucket and group."""
+def _count_fingerprints(groups: Mapping[Key, Group], part: Any) -> dict[Key, int]:
+    """Return the number of fingerprints per bucket and group."""
     found: dict[Key, int] = {}
     for key in groups:
         found[part(key)] = found.get(part(key), 0) + 1
@@ -296,9 +391,9 @@ def _buckets(
     names: Sequence[str],
     asked_for: Mapping[str, str],
 ) -> list[Bucket]:
-    """Return the buckets: a key is the beginning, the group if its name is that of a column, fingerprint, label."""
+    """Return the buckets; a key is start, group if it is a column, fingerprint, label."""
     width = 1 + len(names)
-    alone = _alone(groups, lambda key: key[:width])
+    fingerprints = _count_fingerprints(groups, lambda key: key[:width])
     seen: dict[Any, set[str]] = {}
     found = []
     for key, group in sorted(groups.items(), key=lambda item: _in_time(item[0], item[1])):
@@ -307,15 +402,15 @@ def _buckets(
         begins = bool(known) and fingerprint not in known
         known.add(fingerprint)
         outcomes = counts.get(key[:width])
-        usable = proxies.get(key[:width]) if alone[key[:width]] == 1 else None
+        usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
         place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
         found.append(
             Bucket(
                 start=_moment(key[0]),
                 fingerprint=fingerprint,
-                begins=begins,
+                judge_changed=begins,
                 group=label,
-                coverage=None if outcomes is None else Coverage(**place, **covered(outcomes)),
+                coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
                 **_estimated(group, usable, outcomes or {}),
             )
         )
@@ -333,9 +428,9 @@ def _label(key: Key, names: Sequence[str]) -> str | None:
 
 
 def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
-    found = estimated(group.sums, proxies, outcomes)
+    found = estimate_group(group.sums, proxies, outcomes)
     return dict(zip(_OF_ESTIMATE, _VALUES(found), strict=True)) | {"histogram": group.histogram}
 
 
 def _coverage(key: Key, outcomes: Outcomes) -> Coverage:
-    return Coverage(**dict(zip(_NAMES, key, strict=True)), **covered(outcomes))
+    return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))

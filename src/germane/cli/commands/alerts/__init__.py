@@ -1,47 +1,69 @@
-"""``germane alerts``: what is wrong, what would have been, and what would be noticed."""
+"""``germane alerts``: list alerts, act on them, and test rules and channels."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
-from germane.cli.core.lazy_group import Verbs
-from germane.cli.core.output import as_json, database
+from germane.cli.core.lazy_group import LazyGroup
+from germane.cli.core.output import EXIT_THRESHOLD_VIOLATED, as_json, database, print_json
 
-_VERBS = {
-    "accept": "germane.cli.commands.alerts.actions:accept",
+MAX_ALERTS: Final = 100
+_COMMANDS: Final = {
     "ack": "germane.cli.commands.alerts.actions:ack",
-    "dead": "germane.cli.commands.alerts.undelivered:dead",
-    "power": "germane.cli.commands.alerts.sensitivity",
-    "preview": "germane.cli.commands.alerts.backtest",
-    "resend": "germane.cli.commands.alerts.undelivered:resend",
+    "backtest": "germane.cli.commands.alerts.backtest",
+    "resend": "germane.cli.commands.alerts.notifications:resend",
     "resolve": "germane.cli.commands.alerts.actions:resolve",
-    "show": "germane.cli.commands.alerts.list",
+    "sensitivity": "germane.cli.commands.alerts.sensitivity",
+    "show": "germane.cli.commands.alerts.show",
     "silence": "germane.cli.commands.alerts.actions:silence",
-    "test": "germane.cli.commands.alerts.test",
+    "test": "germane.cli.commands.alerts.notifications:test",
+    "undelivered": "germane.cli.commands.alerts.notifications:undelivered",
     "unsilence": "germane.cli.commands.alerts.actions:unsilence",
 }
-_SECTIONS = {
-    "Look": ("show", "dead"),
-    "Act": ("ack", "silence", "unsilence", "resolve", "accept", "resend"),
-    "Try": ("test", "preview", "power"),
+_SECTIONS: Final = {
+    "Inspect": ("show", "undelivered"),
+    "Act": ("ack", "silence", "unsilence", "resolve", "resend"),
+    "Test": ("test", "backtest", "sensitivity"),
 }
 
 
-@click.group("alerts", cls=Verbs, places=_VERBS, sections=_SECTIONS, invoke_without_command=True)
-@click.option("--all", "every", is_flag=True, help="Also those that are over: the newest hundred.")
-@click.option("--check", is_flag=True, help="Exit with 3 when something fires.")
+@click.group("alerts", cls=LazyGroup, paths=_COMMANDS, sections=_SECTIONS, invoke_without_command=True)
+@click.option("--all", "include_resolved", is_flag=True, help="Also list resolved alerts: the newest 100 in all.")
+@click.option("--check", is_flag=True, help="Exit with 3 if an alert is firing.")
 @database
 @as_json
 @click.pass_context
 def command(
     context: click.Context,
-    every: bool,  # noqa: FBT001 - click passes them by name
+    include_resolved: bool,  # noqa: FBT001 - click passes them by name
     check: bool,  # noqa: FBT001
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show what is wrong now, acknowledge, silence, or try rules."""
-    if context.invoked_subcommand is None:
-        from germane.cli.commands.alerts.list import tell
+    """List open alerts, act on them, or test rules.
 
-        context.exit(tell(database, every=every, check=check, as_json=as_json))
+    Without a subcommand, lists open alerts and active silences.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from germane.cli.commands.alerts.show import format_alert, format_silence, silence_as_dict
+    from germane.cli.core.store import open_store
+    from germane.cli.core.terminal import detect_terminal
+
+    with open_store(database) as store:
+        alerts = store.alerts.search(limit=MAX_ALERTS) if include_resolved else store.alerts.list_open()
+        silences = store.alerts.list_silences()
+    if as_json:
+        print_json({"alerts": [alert.as_dict() for alert in alerts], "silences": list(map(silence_as_dict, silences))})
+    else:
+        if not alerts:
+            click.echo("No alerts." if include_resolved else "No open alerts.")
+        terminal = detect_terminal()
+        for alert in alerts:
+            click.echo("\n".join([*(terminal.wrap_line(line, 2) for line in format_alert(alert)), ""]))
+        for silence in silences:
+            click.echo(format_silence(silence))
+    is_firing = any(alert.is_open and alert.fired_at is not None for alert in alerts)
+    context.exit(EXIT_THRESHOLD_VIOLATED if check and is_firing else 0)

@@ -1,4 +1,4 @@
-"""``germane alerts ack``, ``resolve`` and ``accept``: what a person says of an alert."""
+"""``germane alerts ack``, ``resolve``, ``silence`` and ``unsilence``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from germane.cli.commands.alerts.list import SHOWN, lines_of, silence_as_dict, silence_line
+from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence, silence_as_dict
 from germane.cli.core.output import as_json, database, print_json
-from germane.cli.core.params import Span
-from germane.cli.core.store import opened, settings_for
+from germane.cli.core.params import Duration
+from germane.cli.core.store import load_settings_for, open_store
 
 if TYPE_CHECKING:
     from germane.alert import Alert
 
-
-_by = click.option("--by", metavar="NAME", help="Who says so.")
+_by = click.option("--by", metavar="NAME", help="Your name.")
 
 
 @click.command("ack")
@@ -30,11 +29,11 @@ def ack(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Say that somebody knows: it is not told again while it lasts."""
-    from germane.alerting import actions
+    """Acknowledge an alert and stop reminders until it resolves."""
+    from germane import alerting
 
-    with opened(database) as store:
-        _tell(actions.acknowledge(store, alert_id, by), as_json=as_json)
+    with open_store(database) as store:
+        _print_alert(alerting.acknowledge_alert(store, alert_id, by), as_json=as_json)
 
 
 @click.command("resolve")
@@ -48,45 +47,31 @@ def resolve(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Close an alert. Where its rule still finds it bad it fires anew; a silence keeps that quiet."""
-    from germane.alerting import actions
+    """Resolve an alert.
 
-    with opened(database) as store:
-        _tell(actions.resolve(store, settings_for(database), alert_id, by), as_json=as_json)
+    The alert fires again if its rule is still violated. To prevent notifications, use a silence.
+    """
+    from germane import alerting
 
-
-@click.command("accept")
-@click.argument("alert_id", metavar="ID")
-@database
-@as_json
-def accept(
-    alert_id: str,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
-) -> None:
-    """Take what a drop led to for normal. There is a new baseline, and the alert is over at the next look."""
-    from germane.alerting import actions
-
-    with opened(database) as store:
-        alert = actions.accept(store, alert_id)
-    _tell(alert, as_json=as_json)
+    with open_store(database) as store:
+        _print_alert(alerting.resolve_alert(store, load_settings_for(database), alert_id, by), as_json=as_json)
 
 
-def _tell(alert: Alert, *, as_json: bool) -> None:
+def _print_alert(alert: Alert, *, as_json: bool) -> None:
     if as_json:
         print_json({"alert": alert.as_dict()})
     else:
-        click.echo("\n".join(lines_of(alert)))
+        click.echo("\n".join(format_alert(alert)))
 
 
 @click.command("silence")
-@click.option("--rule", metavar="PATTERN", help="Only alerts of such rules.")
-@click.option("--service", metavar="PATTERN", help="Only of such services.")
-@click.option("--route", metavar="PATTERN", help="Only of such routes.")
-@click.option("--scorer", metavar="PATTERN", help="Only of such scorers.")
-@click.option("--for", "span", type=Span(), required=True, help="How long, such as 2h or 7d.")
-@click.option("--by", metavar="NAME", help="Who says so.")
-@click.option("--comment", help="Why.")
+@click.option("--rule", metavar="PATTERN", help="Only alerts of matching rules.")
+@click.option("--service", metavar="PATTERN", help="Only alerts of matching services.")
+@click.option("--route", metavar="PATTERN", help="Only alerts of matching routes.")
+@click.option("--scorer", metavar="PATTERN", help="Only alerts of matching scorers.")
+@click.option("--for", "duration", type=Duration(), required=True, help="Duration, such as 2h or 7d.")
+@_by
+@click.option("--comment", help="Reason for the silence.")
 @database
 @as_json
 def silence(
@@ -94,26 +79,27 @@ def silence(
     service: str | None,
     route: str | None,
     scorer: str | None,
-    span: timedelta,
+    duration: timedelta,
     by: str | None,
     comment: str | None,
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Have nobody told of alerts that match. Of all if nothing is named; they fire and end as ever.
+    """Suppress notifications of matching alerts for some time.
 
-    Patterns are such as `docs-*`. What still fires afterwards is told then.
+    Without patterns, silences all alerts. Patterns may contain wildcards, such as `docs-*`. Silenced alerts fire and
+    resolve as usual. When the silence ends, you are notified of alerts that are still firing.
     """
-    from germane.alerting import actions
+    from germane import alerting
 
-    named = {"rule": rule, "service": service, "route": route, "scorer": scorer}
-    matchers = {name: pattern for name, pattern in named.items() if pattern is not None}
-    with opened(database) as store:
-        made = actions.silence(store, matchers, until=span, by=by, comment=comment)
+    patterns = {"rule": rule, "service": service, "route": route, "scorer": scorer}
+    matchers = {name: pattern for name, pattern in patterns.items() if pattern is not None}
+    with open_store(database) as store:
+        created = alerting.silence_alerts(store, matchers, until=duration, by=by, comment=comment)
     if as_json:
-        print_json({"silence": silence_as_dict(made)})
+        print_json({"silence": silence_as_dict(created)})
     else:
-        click.echo(silence_line(made))
+        click.echo(format_silence(created))
 
 
 @click.command("unsilence")
@@ -125,12 +111,15 @@ def unsilence(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """End a silence now, by its id or the beginning of it."""
-    from germane.alerting import actions
+    """End a silence now.
 
-    with opened(database) as store:
-        ended = actions.unsilence(store, silence_id)
+    ID is the silence's id or the beginning of it.
+    """
+    from germane import alerting
+
+    with open_store(database) as store:
+        ended = alerting.end_silence(store, silence_id)
     if as_json:
         print_json({"ended": ended.id})
     else:
-        click.echo(f"silence {ended.id[:SHOWN]} is over")
+        click.echo(f"Ended silence {ended.id[:ID_LENGTH]}.")

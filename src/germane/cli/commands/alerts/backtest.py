@@ -1,138 +1,60 @@
-"""``germane alerts preview``: what rules would have told over the stored history."""
+"""``germane alerts backtest``: replay rules over the stored history."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from pydantic import ValidationError
 
-from germane.cli.commands.report import NOT_ENOUGH_DATA
-from germane.cli.core.output import as_json, database, harmless, print_json
-from germane.cli.core.params import Past
-from germane.cli.core.store import opened, settings_for
-from germane.sanitize import counted
+from germane import sanitize
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json
+from germane.cli.core.params import PastTime
+from germane.cli.core.store import load_settings_for, open_store
 from germane.settings import AnyRule, Rule, Settings
-from germane.settings.rules import BY_DEFAULT, KINDS
+from germane.settings.rules import DEFAULT_RULES, RULE_TYPES
 
 if TYPE_CHECKING:
-    from germane.alerting.backtest import Episode, Preview, Replayed
-    from germane.settings import AnyRule
+    from germane.alerting import AlertEpisode, BacktestReport, RuleBacktest
+
+ALL_RULES: Final = "all"
+MAX_MESSAGE_LENGTH: Final = 600
+_IDENTITY_FIELDS: Final = {"type", "name", "enabled"}
+"""Fields that --set cannot change."""
+_NOTIFICATION_TYPES: Final = ("firing", "escalated", "resolved", "repeated")
 
 
-ALL = "all"
-_FIXED = {"kind", "name", "enabled"}
-"""What makes a rule the one that it is."""
-
-
-class Setting(click.ParamType[tuple[str, Any]]):
-    """A setting's name and value, written as in germane.toml or bare: ``threshold=.7``, ``routes=["docs-*"]``."""
+class RuleSetting(click.ParamType[tuple[str, Any]]):
+    """A rule's setting and its value, as in germane.toml or unquoted: ``threshold=.7``, ``routes=["docs-*"]``."""
 
     name = "setting"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes what is converted already
-        name, equals, written = value.partition("=")
-        if not name.strip() or not equals or not written.strip():
-            self.fail(f"{value!r}: say NAME=VALUE, such as threshold=0.7", param, ctx)
-        return name.strip(), _read(written.strip())
+            return value  # type: ignore[no-any-return]  # click passes converted values again
+        name, equals, text = (part.strip() for part in value.partition("="))
+        if not (name and equals and text):
+            self.fail(f"{value!r} does not have the form NAME=VALUE, such as threshold=0.7", param, ctx)
+        for toml in (text, f"0{text}"):  # TOML numbers need a digit before the point
+            try:
+                return name, tomllib.loads(f"value = {toml}")["value"]
+            except (tomllib.TOMLDecodeError, RecursionError):
+                continue
+        return name, text
 
 
-def rules_for(settings: Settings, name: str, changes: Sequence[tuple[str, Any]]) -> list[AnyRule]:
-    """Return the rules that are meant, with other settings.
-
-    Args:
-        settings: whose rules they are; one that is switched off may be named, and so may a kind that is in no settings.
-        name: of a rule, or ``all`` for those in force.
-        changes: names and values of their settings.
-
-    Raises:
-        click.UsageError: there is no such rule, none of them has such a setting, or it cannot have that value.
-    """
-    given = dict(changes)
-    found = list(settings.watched) if name == ALL else _named(settings, name)
-    known = {setting for one in found for setting in _settings_of(type(one) if isinstance(one, Rule) else one)}
-    for setting in given:
-        if setting not in known:
-            raise click.UsageError(_unknown(setting, name, known))
-    return [_changed(one, given) if isinstance(one, Rule) else _made(one, {}, given) for one in found]
-
-
-def _named(settings: Settings, name: str) -> Sequence[AnyRule | type[Rule]]:
-    """Return the rules of that name, or the kind."""
-    for rules in (settings.watched, settings.rules, BY_DEFAULT):
-        if found := [rule for rule in rules if rule.name == name]:
-            return found
-    if name in KINDS:
-        return [KINDS[name]]
-    names = list(dict.fromkeys([*(rule.name for rule in (*settings.watched, *settings.rules)), *KINDS]))
-    close = get_close_matches(name, names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else f": there are {', '.join(harmless(one, 40) for one in names)}"
-    raise click.UsageError(f"--rule: there is no rule called {harmless(name, 40)!r}{hint}")
-
-
-def _settings_of(kind: type[Rule]) -> dict[str, str]:
-    """Return the fields behind the names of a kind's settings."""
-    fields = {str(one.validation_alias or name): name for name, one in kind.model_fields.items()}
-    return {name: field for name, field in fields.items() if field not in _FIXED}
-
-
-def _unknown(setting: str, name: str, known: set[str]) -> str:
-    what = "no rule in force has" if name == ALL else f"the rule {harmless(name, 40)} does not have"
-    close = get_close_matches(setting, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else f": there are {', '.join(sorted(known))}"
-    return f"--set: {what} a setting {harmless(setting, 40)!r}{hint}"
-
-
-def _changed(rule: AnyRule, given: Mapping[str, Any]) -> AnyRule:
-    known = {name: value for name, value in given.items() if name in _settings_of(type(rule))}
-    return _made(type(rule), rule.model_dump(exclude_unset=True), known) if known else rule
-
-
-def _made(kind: type[Rule], fields: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    names = _settings_of(kind)
-    try:
-        return kind.model_validate({**fields, **{names[name]: value for name, value in given.items()}})
-    except ValidationError as error:
-        raise click.UsageError(_wrong(kind, error)) from None
-
-
-def _wrong(kind: type[Rule], error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    aliases = {field: name for name, field in _settings_of(kind).items()}
-    place = ".".join(aliases.get(str(part), str(part)) for part in first["loc"])
-    if first["type"] == "missing":
-        return f"a rule of the kind {kind.model_fields['kind'].default} needs a {place}: --set {place}=VALUE"
-    return (
-        f"--set {place}={first['input']!r:.60}: {first['msg'].removeprefix('Value error, ').replace('tuple', 'list')}"
-    )
-
-
-def _read(written: str) -> Any:
-    """Return a value as TOML has it; what is none is text. Numbers may begin with a point."""
-    for text in (written, f"0{written}"):
-        try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            continue
-    return written
-
-
-WIDTH = 600
-"""Characters of a message."""
-_TOLD = ("firing", "escalated", "resolved", "repeated")
-_HOUR, _DAY = 3600, 86_400
-
-
-@click.command("preview")
-@click.option("--rule", default=ALL, show_default=True, metavar="NAME", help="Which: a rule's name, or a kind.")
-@click.option("--since", type=Past(), default="30d", show_default=True, help="How far back.")
-@click.option("--set", "changes", type=Setting(), multiple=True, metavar="NAME=VALUE", help="With another setting.")
+@click.command("backtest")
+@click.option(
+    "--rule", default=ALL_RULES, show_default=True, metavar="NAME", help="A rule's name, a rule type, or all."
+)
+@click.option("--since", type=PastTime(), default="30d", show_default=True, help="Start of the replayed history.")
+@click.option(
+    "--set", "changes", type=RuleSetting(), multiple=True, metavar="NAME=VALUE", help="Change a setting of the rules."
+)
 @database
 @as_json
 @click.pass_context
@@ -144,109 +66,182 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Replay rules over the stored history. What would have fired, for how long, how often had you been told?
+    """Replay rules over the stored history.
 
-    Nothing is written and nobody is told anything. A kind that is in no settings may be tried too:
-    germane alerts preview --rule floor --set threshold=0.7
+    Shows which alerts would have fired, for how long, and how many notifications you would have received. Nothing is
+    stored or sent. You can also try a rule type that is not configured:
+    germane alerts backtest --rule mean_threshold --set threshold=0.7
     """
-    from germane.alerting.backtest import run_backtest
+    from germane.alerting import run_backtest
 
-    settings = settings_for(database)
-    rules = rules_for(settings, rule, changes)
-    with opened(database) as store:
-        found = run_backtest(store, settings, rules, since=since, until=datetime.now(UTC))
+    settings = load_settings_for(database)
+    rules = select_rules(settings, rule, changes)
+    with open_store(database) as store:
+        report = run_backtest(store, settings, rules, since=since, until=datetime.now(UTC))
     if as_json:
-        print_json(_as_dict(found))
+        print_json(_as_dict(report))
     else:
-        _print(found)
-    context.exit(0 if found.scores else NOT_ENOUGH_DATA)
+        _print(report)
+    context.exit(0 if report.scores else EXIT_NOT_ENOUGH_DATA)
 
 
-def _print(found: Preview) -> None:
-    several = len(found.replayed) + len(found.unreplayed)
-    each = ", each by itself" if several > 1 else ""
-    click.echo(f"From {_moment(found.since)} to {_moment(found.until)} UTC: {counted(found.scores, 'score')}{each}.\n")
-    for one in found.replayed:
-        _print_rule(one)
-    for missing in found.unreplayed:
-        click.echo(f"{_name(missing.rule)}: cannot be replayed, because {missing.why}.\n")
-    if found.replayed:
-        click.echo(f"A channel that takes all of it would have been notified {_times(found.notifications)}.")
-        click.echo("What people do is not replayed: no silence, acknowledgement or resolution by hand.")
+def select_rules(settings: Settings, name: str, changes: Sequence[tuple[str, Any]]) -> list[AnyRule]:
+    """Return the selected rules with changed settings.
+
+    Args:
+        settings: The configured rules. A disabled rule, or a rule type that is not configured, may be named too.
+        name: A rule's name, a rule type, or ``all`` for the active rules.
+        changes: Names and values of rule settings.
+
+    Raises:
+        click.UsageError: The rule or the setting does not exist, or the value is invalid.
+    """
+    overrides = dict(changes)
+    selected: Sequence[AnyRule | type[Rule]] = settings.active_rules
+    if name != ALL_RULES:
+        candidates = (settings.active_rules, settings.rules, DEFAULT_RULES)
+        named = ([rule for rule in rules if rule.name == name] for rules in candidates)
+        selected = next(filter(None, named), [RULE_TYPES[name]] if name in RULE_TYPES else [])
+    if not selected:
+        names = list(dict.fromkeys([*(rule.name for rule in (*settings.active_rules, *settings.rules)), *RULE_TYPES]))
+        raise click.UsageError(f"--rule: unknown rule {sanitize.line(name, 40)!r}{_suggest(name, names)}")
+    known = {field for rule in selected for field in _setting_fields(type(rule) if isinstance(rule, Rule) else rule)}
+    for setting in overrides:
+        if setting not in known:
+            owner = "active rules have" if name == ALL_RULES else f"rule {sanitize.line(name, 40)} has"
+            hint = _suggest(setting, sorted(known))
+            raise click.UsageError(f"--set: {owner} no setting {sanitize.line(setting, 40)!r}{hint}")
+    return [_apply_changes(rule, overrides) for rule in selected]
 
 
-def _print_rule(one: Replayed) -> None:
-    fired = f"fired {_times(len(one.episodes))}, resolved {_times(one.resolved)}"
-    told = [f"{one.notifications[what]} {what}" for what in _TOLD if one.notifications[what]]
-    notified = f"; would have notified {_times(one.notifications.total())}" + (f" ({', '.join(told)})" if told else "")
-    passed = f"; {one.passed} passed before anybody was told" if one.passed else ""
-    click.echo(f"{_name(one.rule)}: {fired}{notified}{passed}")
-    for episode in one.episodes:
-        click.echo(f"  {_episode(episode)}")
-        click.echo(f"    {harmless(episode.fired.message, WIDTH)}")
-    for note in one.notes:
+def _suggest(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(sanitize.line(each, 40) for each in known)}"
+
+
+def _setting_fields(rule_type: type[Rule]) -> dict[str, str]:
+    """Return the field behind the name of each setting that can be changed."""
+    fields = {str(field.validation_alias or name): name for name, field in rule_type.model_fields.items()}
+    return {name: field for name, field in fields.items() if field not in _IDENTITY_FIELDS}
+
+
+def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> Any:
+    rule_type = type(rule) if isinstance(rule, Rule) else rule
+    fields = _setting_fields(rule_type)
+    changes = {fields[name]: value for name, value in overrides.items() if name in fields}
+    if isinstance(rule, Rule) and not changes:
+        return rule
+    current = rule.model_dump(exclude_unset=True) if isinstance(rule, Rule) else {}
+    try:
+        return rule_type.model_validate({**current, **changes})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        names = {field: name for name, field in fields.items()}
+        place = ".".join(names.get(str(part), str(part)) for part in first["loc"])
+        if first["type"] == "missing":
+            default = rule_type.model_fields["type"].default
+            message = f"rule type {default} requires {place}: --set {place}=VALUE"
+        else:
+            detail = first["msg"].removeprefix("Value error, ").replace("tuple", "list")
+            message = f"--set {place}={first['input']!r:.60}: {detail}"
+        raise click.UsageError(message) from None
+
+
+def _print(report: BacktestReport) -> None:
+    each = ", each rule by itself" if len(report.rules) + len(report.skipped) > 1 else ""
+    window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
+    click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
+    for backtest in report.rules:
+        _print_rule(backtest)
+    for skipped in report.skipped:
+        click.echo(f"{_rule_name(skipped.rule)}: cannot be replayed: {skipped.reason}.\n")
+    if report.rules:
+        count = sanitize.count_noun(report.notifications, "notification")
+        click.echo(f"A channel for all of these rules would have received {count}.")
+        click.echo("Silences, acknowledgments and manual resolutions are not replayed.")
+
+
+def _print_rule(backtest: RuleBacktest) -> None:
+    types = [f"{backtest.notifications[each]} {each}" for each in _NOTIFICATION_TYPES if backtest.notifications[each]]
+    notifications = sanitize.count_noun(backtest.notifications.total(), "notification")
+    notifications += f" ({', '.join(types)})" if types else ""
+    click.echo(
+        f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
+        f"resolved {_format_times(backtest.resolved)}; {notifications}"
+        + (f"; {backtest.unfired} pending alerts ended before firing" if backtest.unfired else "")
+    )
+    for episode in backtest.episodes:
+        end = "still firing"
+        if episode.last.resolved_at:
+            end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {episode.last.resolve_reason}"
+        severity = episode.last.details.get("peak", episode.fired.severity)
+        fired_at = "-" if episode.fired.fired_at is None else f"{episode.fired.fired_at:%Y-%m-%d %H:%M}"
+        click.echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
+        click.echo(f"    {sanitize.line(episode.fired.message, MAX_MESSAGE_LENGTH)}")
+    for note in backtest.notes:
         click.echo(f"  - {note}")
-    click.echo(f"  - looked at every {_every(one.step.total_seconds())}: when it fired is known to within that\n")
+    step = _format_duration(backtest.step.total_seconds()).removeprefix("1 ")
+    click.echo(f"  - evaluated every {step}, which limits the precision of the times\n")
 
 
-def _episode(one: Episode) -> str:
-    severity = f" {one.last.details.get('peak', one.fired.severity)}"
-    over = f"over {_moment(one.until)}, {one.last.resolve_reason}" if one.last.resolved_at else "still firing"
-    return f"{_moment(one.fired.fired_at)}{severity}, for {_span(one.seconds)}: {over}"
+def _rule_name(rule: AnyRule) -> str:
+    name = sanitize.line(rule.name, 40)
+    return name if rule.name == rule.type else f"{name} ({rule.type})"
 
 
-def _name(rule: AnyRule) -> str:
-    return harmless(rule.name, 40) if rule.name == rule.kind else f"{harmless(rule.name, 40)} ({rule.kind})"
-
-
-def _moment(at: datetime | None) -> str:
-    return "-" if at is None else f"{at:%Y-%m-%d %H:%M}"
-
-
-def _times(count: int) -> str:
+def _format_times(count: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def _span(seconds: float) -> str:
-    if seconds >= 2 * _DAY:
-        return f"{seconds / _DAY:.1f} days"
-    return counted(round(seconds / _HOUR), "hour") if seconds >= _HOUR else counted(round(seconds / 60), "minute")
+def _format_duration(seconds: float) -> str:
+    duration, hour = timedelta(seconds=seconds), timedelta(hours=1)
+    if duration >= 48 * hour:
+        return f"{duration / timedelta(days=1):.1f} days"
+    if duration >= hour:
+        return sanitize.count_noun(round(duration / hour), "hour")
+    return sanitize.count_noun(round(seconds / 60), "minute")
 
 
-def _every(seconds: float) -> str:
-    return _span(seconds).removeprefix("1 ")
-
-
-def _as_dict(found: Preview) -> Mapping[str, Any]:
-    missing = [{"name": one.rule.name, "kind": one.rule.kind, "why": one.why} for one in found.unreplayed]
+def _as_dict(report: BacktestReport) -> Mapping[str, Any]:
     return {
-        "since": found.since,
-        "until": found.until,
-        "scores": found.scores,
-        "would_have_notified": found.notifications,
-        "rules": [_rule(one) for one in found.replayed],
-        "not_replayed": missing,
+        "since": report.since,
+        "until": report.until,
+        "scores": report.scores,
+        "notifications": report.notifications,
+        "rules": list(map(_rule_as_dict, report.rules)),
+        "skipped": [
+            {"name": skipped.rule.name, "type": skipped.rule.type, "reason": skipped.reason}
+            for skipped in report.skipped
+        ],
     }
 
 
-def _rule(one: Replayed) -> Mapping[str, Any]:
+def _rule_as_dict(backtest: RuleBacktest) -> Mapping[str, Any]:
     return {
-        "name": one.rule.name,
-        "kind": one.rule.kind,
-        "settings": one.rule.model_dump(mode="json"),
-        "step": one.step.total_seconds(),
-        "fired": len(one.episodes),
-        "resolved": one.resolved,
-        "passed": one.passed,
-        "notifications": {what: one.notifications[what] for what in _TOLD},
-        "alerts": [_alert(episode) for episode in one.episodes],
-        "notes": list(one.notes),
+        "name": backtest.rule.name,
+        "type": backtest.rule.type,
+        "settings": backtest.rule.model_dump(mode="json"),
+        "step_seconds": backtest.step.total_seconds(),
+        "fired": len(backtest.episodes),
+        "resolved": backtest.resolved,
+        "unfired": backtest.unfired,
+        "notifications": {each: backtest.notifications[each] for each in _NOTIFICATION_TYPES},
+        "alerts": list(map(_episode_as_dict, backtest.episodes)),
+        "notes": list(backtest.notes),
     }
 
 
-def _alert(one: Episode) -> Mapping[str, Any]:
-    over = {"resolved_at": one.last.resolved_at, "resolve_reason": one.last.resolve_reason, "seconds": one.seconds}
-    events = [
-        {"at": event.at, "what": event.what, "before": event.before, "after": event.after} for event in one.events
-    ]
-    return {**one.fired.as_dict(), "state": one.last.state, **over, "events": events}
+def _episode_as_dict(episode: AlertEpisode) -> Mapping[str, Any]:
+    return {
+        **episode.fired.as_dict(),
+        "state": episode.last.state,
+        "resolved_at": episode.last.resolved_at,
+        "resolve_reason": episode.last.resolve_reason,
+        "seconds": episode.seconds,
+        "events": [
+            {"at": event.at, "type": event.type, "before": event.before, "after": event.after}
+            for event in episode.events
+        ],
+    }

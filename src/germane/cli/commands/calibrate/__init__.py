@@ -1,4 +1,4 @@
-"""``germane calibrate``: where the embedder's scale begins, and how well the metrics agree with people."""
+"""``germane calibrate``: the floor of cosine scores, and the agreement of metrics with people's labels."""
 
 from __future__ import annotations
 
@@ -8,46 +8,50 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.commands.calibrate.agreement import ENOUGH, FALSE_VOTES, Agreement, Votes, agreements, votes
-from germane.cli.commands.calibrate.labels import by_feedback, by_file, scored_now
-from germane.cli.commands.report import NOT_ENOUGH_DATA
-from germane.cli.commands.score import Columns
-from germane.cli.core.output import Since, as_json, database, harmless, print_json, print_table
-from germane.cli.core.store import opened, settings_for
+from germane import sanitize
+from germane.cli.commands.calibrate.agreement import (
+    MAX_FALSE_REFUSAL_RATE,
+    MIN_QUESTIONS,
+    MetricAgreement,
+    RefusalVotes,
+    measure_agreement,
+    measure_refusal_votes,
+)
+from germane.cli.commands.calibrate.labels import load_feedback_labels, load_file_labels, score_labeled_file
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
+from germane.cli.core.params import ColumnNames, Since
+from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
-    from germane.agreement import Interval
+    from germane.agreement import BootstrapInterval
     from germane.calibration import Calibration
     from germane.exchange import Exchange
-    from germane.scorers.calibration.baseline_similarity import Unrelated
     from germane.settings import Settings
-    from germane.storage import Store
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """A floor with its interval."""
-
-    calibration: Calibration
-    pairs: str
-    interval: Interval
+CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95 % interval", "95th percentile")
+AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs of one question")
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("calibrate")
-@click.option("--file", type=_FILE, help="Rows of question, answer and contexts, scored now; label where known.")
-@click.option("--columns", type=Columns(), help="Your names of the file's columns, such as question=q,answer=a.")
-@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Of a file: which; again for more than one.")
-@click.option("--labels", type=_FILE, help="Rows of exchange_id and label, instead of the feedback in the database.")
-@click.option("--since", type=Since(), default="30d", show_default=True, help="Floors from answers given since then.")
+@click.option("--file", type=_FILE, help="Rows of question, answer and contexts to score now, with optional label.")
+@click.option("--columns", type=ColumnNames(), help="Names of the file's columns, such as question=q,answer=a.")
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer for --file. Repeatable.")
+@click.option("--labels", type=_FILE, help="Rows of exchange_id and label to use instead of the stored feedback.")
+@click.option(
+    "--since",
+    type=Since(),
+    default="30d",
+    show_default=True,
+    help="Compute floors from answers given since this time.",
+)
 @click.option("--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Exchanges to embed.")
-@click.option("--save", is_flag=True, help="Keep the floors in the database: labels go by them from the next start on.")
+@click.option("--save", is_flag=True, help="Store the floors. Labels use them after the next start of a process.")
 @database
 @as_json
 @click.pass_context
@@ -63,149 +67,171 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Compare scores with people's labels; find the cosines' floor.
+    """Compute floors of cosine scores; compare scores with labels.
 
-    The floor is the mean cosine of texts of different exchanges, of which it needs 50. Exits with 5 where there are
-    fewer.
+    The floor is the mean cosine similarity of texts from different exchanges. Computing it requires 50 exchanges with
+    different questions; with fewer, the command exits with 5. The comparison shows how well each metric agrees with
+    people's labels, from feedback or from a file.
     """
+    from germane.scorers import distinct_exchanges
+
     if file is not None and labels is not None:
-        raise click.UsageError("--labels names exchanges of the database: give it without --file")
+        raise click.UsageError("--labels names exchanges of the database and cannot be combined with --file")
     if file is None and (columns or scorers):
-        raise click.UsageError("--columns and --scorer are for the rows of a file: give them with --file")
+        raise click.UsageError("--columns and --scorer require --file")
     with ExitStack() as stack:
-        store = stack.enter_context(opened(database)) if file is None or save else None
-        exchanges, rows = _of_store(store, labels, since, limit) if file is None else _of_file(file, scorers, columns)
-        floors = _floors(settings_for(database), exchanges[:limit])
-        if save and store is not None and floors:
-            store.add_calibrations([floor.calibration for floor in floors])
-    found, voted = agreements(rows), votes(rows)
+        store = stack.enter_context(open_store(database)) if file is None or save else None
+        if file is not None:
+            all_exchanges, answers = score_labeled_file(file, scorers, columns)
+        else:
+            assert store is not None  # noqa: S101 - opened because there is no file
+            # Load more than are embedded: some have no text, or the same question.
+            all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
+            answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
+        exchanges = distinct_exchanges(all_exchanges)
+        calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
+        is_saved = save and store is not None and bool(calibrations)
+        if is_saved and store is not None:
+            store.labels.add_calibrations([measured.calibration for measured in calibrations])
+    agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if as_json:
-        print_json(_as_dict(len(exchanges), floors, found, voted, saved=save and bool(floors)))
+        print_json(_as_dict(len(exchanges), calibrations, agreements, votes, is_saved=is_saved))
     else:
-        _print(len(exchanges), floors, found, voted, saved=save)
-    context.exit(0 if floors else NOT_ENOUGH_DATA)
+        _print_calibrations(len(exchanges), calibrations, is_saved=is_saved)
+        click.echo()
+        _print_agreements(agreements)
+        click.echo()
+        click.echo(_describe_votes(votes))
+    context.exit(0 if calibrations else EXIT_NOT_ENOUGH_DATA)
 
 
-def _of_file(file: Path, scorers: tuple[str, ...], columns: dict[str, str] | None) -> tuple[list[Exchange], list[Any]]:
-    from germane.scorers.calibration.baseline_similarity import distinct
+@dataclass(frozen=True, slots=True)
+class MeasuredCalibration:
+    """A calibration with its confidence interval."""
 
-    exchanges, rows = scored_now(file, scorers, columns)
-    return distinct(exchanges), rows
-
-
-def _of_store(
-    store: Store | None, labels: Path | None, since: datetime, limit: int
-) -> tuple[list[Exchange], list[Any]]:
-    """Return the exchanges that have texts to embed, newest first, and the labelled rows."""
-    from germane.scorers.calibration.baseline_similarity import distinct
-
-    assert store is not None  # noqa: S101 - without a file it was opened
-    # More than are embedded: some have no text, or the question of another.
-    exchanges = distinct(store.exchanges(since=since, limit=4 * limit))
-    return exchanges, by_feedback(store) if labels is None else by_file(store, labels)
+    calibration: Calibration
+    pairs: str
+    """Kind of text pairs."""
+    interval: BootstrapInterval
 
 
-def _floors(settings: Settings, exchanges: Sequence[Exchange]) -> list[Floor]:
-    from germane.agreement import interval
+async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange]) -> list[MeasuredCalibration]:
+    from germane.agreement import bootstrap_interval
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, build_scorers, measure_unrelated_pairs
 
-    found = asyncio.run(_unrelated(settings, exchanges))
+    if len(exchanges) < MIN_CALIBRATION_EXCHANGES:
+        return []
+    scorer_set = build_scorers(settings, ["question_answer_similarity"])
+    try:
+        assert scorer_set.embedder is not None  # noqa: S101 - this scorer has one
+        measured = await measure_unrelated_pairs(exchanges, scorer_set.embedder)
+    finally:
+        await scorer_set.aclose()
     now = datetime.now(UTC)
     try:
-        return [Floor(one.calibration(now), one.pairs, interval(one.mean, range(one.n))) for one in found]
+        return [
+            MeasuredCalibration(pairs.to_calibration(now), pairs.pairs, bootstrap_interval(pairs.mean, range(pairs.n)))
+            for pairs in measured
+        ]
     except ValueError as error:
-        raise UsageError(f"the embedder finds all texts alike, and cannot be calibrated: {error}") from None
+        raise UsageError(
+            f"the embedder cannot be calibrated, because it finds all texts equally similar: {error}"
+        ) from None
 
 
-async def _unrelated(settings: Settings, exchanges: Sequence[Exchange]) -> list[Unrelated]:
-    from germane.scorers import build
-    from germane.scorers.calibration.baseline_similarity import LEAST, unrelated
+def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, is_saved: bool) -> None:
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES
 
-    if len(exchanges) < LEAST:
-        return []
-    workbench = build(settings, ["question_answer_similarity"])
-    try:
-        assert workbench.embedder is not None  # noqa: S101 - that scorer has one
-        return await unrelated(exchanges, workbench.embedder)
-    finally:
-        await workbench.aclose()
-
-
-def _print(n: int, floors: list[Floor], found: list[Agreement], voted: Votes, *, saved: bool) -> None:
-    _print_floors(n, floors, saved=saved)
-    click.echo()
-    _print_agreements(found)
-    click.echo()
-    click.echo(_told(voted))
-
-
-def _print_floors(n: int, floors: list[Floor], *, saved: bool) -> None:
-    from germane.scorers.calibration.baseline_similarity import LEAST
-
-    if not floors:
-        click.echo(f"Floors: not enough data (n={n} exchanges of different questions, need {LEAST})")
+    if not calibrations:
+        click.echo(
+            f"Floors: not enough data (n={n} exchanges with different questions, need {MIN_CALIBRATION_EXCHANGES})"
+        )
         return
-    click.echo(f"Floors of {harmless(floors[0].calibration.embedder, 60)}: cosines of different exchanges")
-    headings = ("scorer", "of", "n", "floor", "95 % interval", "95 % are under")
-    print_table(headings, [_floor_cells(floor) for floor in floors])
-    click.echo("Saved: labels go by them from the next start on." if saved else "Not saved; --save keeps them.")
+    embedder = sanitize.line(calibrations[0].calibration.embedder, 60)
+    click.echo(f"Floors of {embedder}: cosine similarity of texts from different exchanges")
+    rows = [
+        (
+            measured.calibration.scorer,
+            measured.pairs,
+            str(measured.calibration.n),
+            f"{measured.calibration.floor:.3f}",
+            f"{measured.interval.low:.3f} to {measured.interval.high:.3f}",
+            f"{measured.calibration.high:.3f}",
+        )
+        for measured in calibrations
+    ]
+    print_table(CALIBRATION_HEADINGS, rows)
+    click.echo(
+        "Saved. Labels use them after the next start of a process."
+        if is_saved
+        else "Not saved. To store the floors, pass --save."
+    )
 
 
-def _floor_cells(floor: Floor) -> tuple[str, ...]:
-    one = floor.calibration
-    between = f"{floor.interval.low:.3f} to {floor.interval.high:.3f}"
-    return one.scorer, floor.pairs, str(one.n), f"{one.floor:.3f}", between, f"{one.high:.3f}"
-
-
-def _print_agreements(found: list[Agreement]) -> None:
-    if not found:
-        click.echo("Agreement with people: no labels. germane.feedback() keeps them; or give a file.")
+def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
+    if not agreements:
+        click.echo("Agreement with people: no labels. Record them with germane.feedback(), or pass a file.")
         return
-    click.echo(f"Agreement with people's labels of {found[0].of} answers; 95 % intervals over questions")
-    rows = [_agreement_cells(one, found) for one in found]
-    print_table(("metric", "n", "Spearman", "AUC", "pairs of one question"), rows)
+    click.echo(f"Agreement with people's labels of {agreements[0].labeled} answers; 95 % intervals over questions")
+    rows: list[tuple[str, ...]] = []
+    for agreement in agreements:
+        name = sanitize.line(agreement.metric, 40)
+        if sum(other.metric == agreement.metric for other in agreements) > 1:
+            name += f" {sanitize.line(agreement.fingerprint, 20)}"
+        if agreement.questions < MIN_QUESTIONS:
+            reason = f"not enough data ({agreement.questions} questions, need {MIN_QUESTIONS})"
+            rows.append((name, str(agreement.n), reason, "-", "-"))
+        else:
+            intervals = (agreement.spearman, agreement.auc, agreement.pairs)
+            rows.append((name, str(agreement.n), *map(_format_interval, intervals)))
+    print_table(AGREEMENT_HEADINGS, rows)
 
 
-def _agreement_cells(one: Agreement, found: list[Agreement]) -> tuple[str, ...]:
-    ways = [other for other in found if other.metric == one.metric]
-    name = harmless(one.metric, 40) + (f" {harmless(one.fingerprint, 20)}" if len(ways) > 1 else "")
-    if one.questions < ENOUGH:
-        return name, str(one.n), f"not enough data ({one.questions} questions, need {ENOUGH})", "-", "-"
-    return name, str(one.n), _shown(one.spearman), _shown(one.auc), _shown(one.pairs)
+def _format_interval(interval: BootstrapInterval | None) -> str:
+    return "-" if interval is None else f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
-def _shown(found: Interval | None) -> str:
-    return "-" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+def _describe_votes(votes: RefusalVotes) -> str:
+    """Describe whether the judge's refusal votes are reliable, and which setting follows from that."""
+    if votes.false_rate is None:
+        return (
+            "Refusals detected by the judge: no votes on good answers. Try a labeled file: "
+            "GERMANE_JUDGE_DETECTS_REFUSALS=true germane calibrate --file FILE"
+        )
+    rate = f"the judge calls {votes.false_rate:.1%} of {votes.n} good answers ({votes.questions} questions) refusals"
+    limit = f"at most {votes.max_false_rate:.1%} with 95 % confidence (limit {MAX_FALSE_REFUSAL_RATE:.0%})"
+    if votes.are_reliable:
+        return f"Refusals detected by the judge are reliable: {rate}, {limit}. Set judge_detects_refusals = true."
+    if votes.are_reliable is False:
+        return (
+            f"Refusals detected by the judge are not reliable: {rate} (limit {MAX_FALSE_REFUSAL_RATE:.0%}). "
+            "Set judge_detects_refusals = false."
+        )
+    return (
+        f"Refusals detected by the judge: not enough data. So far, {rate}, {limit}. Without further false votes, "
+        f"{votes.needed_questions} questions are enough."
+    )
 
 
-def _told(voted: Votes) -> str:
-    """Say whether the judge's votes may count, how sure that is, and what to do."""
-    about = "The judge's noncommittal votes"
-    if voted.false is None:
-        return f"{about}: none on an answer that people hold for good. {_TRY}"
-    share = f"{voted.false:.1%} of {voted.n} good answers ({voted.questions} questions) are called noncommittal"
-    if voted.may_count:
-        return f"{about} may count: {share}, {_limit(voted)}. Set noncommittal_votes = true, or leave it so."
-    if voted.may_count is False:
-        return f"{about} may not count: {share}, and {FALSE_VOTES:.0%} may be. Set noncommittal_votes = false."
-    return f"{about}: not enough data. {share}, {_limit(voted)}; with no more false, {voted.needed} questions would do."
-
-
-_TRY = "Try them on a file with labels: GERMANE_NONCOMMITTAL_VOTES=true germane calibrate --file FILE"
-
-
-def _limit(voted: Votes) -> str:
-    return f"so at most {voted.at_most:.1%} with a certainty of 95 % ({FALSE_VOTES:.0%} may be)"
-
-
-def _as_dict(n: int, floors: list[Floor], found: list[Agreement], voted: Votes, *, saved: bool) -> dict[str, Any]:
-    from germane.scorers.calibration.baseline_similarity import LEAST
+def _as_dict(
+    n: int,
+    calibrations: Sequence[MeasuredCalibration],
+    agreements: Sequence[MetricAgreement],
+    votes: RefusalVotes,
+    *,
+    is_saved: bool,
+) -> dict[str, Any]:
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES
 
     return {
         "exchanges": n,
-        "enough": LEAST,
-        "floors": [{**asdict(one.calibration), "pairs": one.pairs, "interval": asdict(one.interval)} for one in floors],
-        "saved": saved,
-        "labelled": found[0].of if found else 0,
-        "agreement": [one.as_dict() for one in found],
-        "votes": voted.as_dict(),
+        "min_exchanges": MIN_CALIBRATION_EXCHANGES,
+        "floors": [
+            {**asdict(measured.calibration), "pairs": measured.pairs, "interval": asdict(measured.interval)}
+            for measured in calibrations
+        ],
+        "saved": is_saved,
+        "labeled": agreements[0].labeled if agreements else 0,
+        "agreement": list(map(asdict, agreements)),
+        "refusal_votes": votes.as_dict(),
     }

@@ -1,4 +1,4 @@
-"""How well each metric agrees with people's labels, beside what needs no model."""
+"""Agreement of scores, and of simple text statistics, with people's labels."""
 
 from __future__ import annotations
 
@@ -9,208 +9,206 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from germane.cli.commands.calibrate.labels import Row
+from germane.cli.commands.calibrate.labels import LabeledAnswer
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
 
 if TYPE_CHECKING:
-    from germane.agreement import Interval, Statistic
+    from germane.agreement import BootstrapInterval, Statistic
 
-
-ENOUGH = 20
-"""Questions with labelled scores without which nothing is said of a metric."""
-ENOUGH_EACH = 5
-"""Questions with good answers, and with bad ones, without which there is no AUC."""
-GOOD = 0.75
-"""Least label of an answer that people hold for good."""
-BAD = 0.25
-"""Greatest label of one that they hold for bad."""
-_WORD = re.compile(r"\w+")
+MIN_QUESTIONS: Final = 20
+"""Questions with labeled scores that a metric's agreement needs."""
+MIN_QUESTIONS_PER_CLASS: Final = 5
+"""Questions with good answers, and with bad ones, that an AUC needs."""
+MIN_GOOD_LABEL: Final = 0.75
+MAX_BAD_LABEL: Final = 0.25
+MAX_FALSE_REFUSAL_RATE: Final = 0.05
+"""Share of good answers that the judge may call refusals."""
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """How well one metric agrees with the labels; a statistic is None where there is too little to compare."""
+class MetricAgreement:
+    """Agreement of one metric with the labels. A statistic is None if there are too few answers to compare."""
 
     metric: str
     fingerprint: str
     n: int
-    """Labelled rows with a score."""
-    of: int
-    """Labelled rows."""
+    """Labeled answers with a score."""
+    labeled: int
+    """Labeled answers."""
     questions: int
-    """Units of the rows with a score: what is resampled."""
-    spearman: Interval | None = None
-    auc: Interval | None = None
-    pairs: Interval | None = None
+    """Units of the answers with a score."""
+    spearman: BootstrapInterval | None = None
+    auc: BootstrapInterval | None = None
+    pairs: BootstrapInterval | None = None
     """Pairwise accuracy within groups."""
-    pairs_absent_half: Interval | None = None
-    """The same, where a pair that lacks a score counts half."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
+    pairs_absent_half: BootstrapInterval | None = None
+    """The same, counting a pair without both scores as half correct."""
 
 
-def agreements(rows: Sequence[Row]) -> list[Agreement]:
-    """Return how well each metric agrees with the labels, then the floors: what needs no model.
+def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]:
+    """Return the agreement of each metric with the labels, followed by text statistics that need no model.
 
     Raises:
-        UsageError: a group spans units.
+        UsageError: A group contains several units.
     """
-    _check_groups(rows)
-    scored: dict[tuple[str, str], dict[int, float]] = {}
-    for place, row in enumerate(rows):
-        for score in row.scores:
+    units: dict[str, str] = {}
+    for answer in answers:
+        if units.setdefault(answer.group, answer.unit) != answer.unit:
+            raise UsageError(f"group {answer.group!r:.60} contains several units, but units are resampled as a whole")
+    if not answers:
+        return []
+    values: dict[tuple[str, str], dict[int, float]] = {}
+    for position, answer in enumerate(answers):
+        for score in answer.scores:
             if score.value is not None:
-                scored.setdefault((score.scorer, score.fingerprint), {})[place] = score.value
-    places = range(len(rows))
-    metrics = [(*key, [found.get(place, math.nan) for place in places]) for key, found in sorted(scored.items())]
-    floors = [(name, "", [measure(row.exchange) for row in rows]) for name, measure in _FLOORS.items()]
-    return [_agreement(rows, *metric) for metric in [*metrics, *(floors if rows else [])]]
+                values.setdefault((score.scorer, score.fingerprint), {})[position] = score.value
+    positions = range(len(answers))
+    metrics = [
+        (*key, [by_position.get(position, math.nan) for position in positions])
+        for key, by_position in sorted(values.items())
+    ]
+    statistics = [(name, "", [measure(answer.exchange) for answer in answers]) for name, measure in _BASELINES.items()]
+    return [_measure_metric(answers, *metric) for metric in [*metrics, *statistics]]
 
 
-def _agreement(rows: Sequence[Row], metric: str, fingerprint: str, scores: Sequence[float]) -> Agreement:
-    from germane.agreement import auc, pairwise_accuracy, spearman
+def _measure_metric(
+    answers: Sequence[LabeledAnswer], metric: str, fingerprint: str, scores: Sequence[float]
+) -> MetricAgreement:
+    from germane.agreement import auc, bootstrap_interval, pairwise_accuracy, spearman
 
-    there = [row for row, score in zip(rows, scores, strict=True) if not math.isnan(score)]
-    found = Agreement(metric, fingerprint, len(there), len(rows), questions=len(units_of(there)))
-    if found.questions < ENOUGH:
-        return found
-    groups, has_auc, has_pairs = [row.group for row in rows], _has_auc(there), _has_pairs(there)
+    scored = [answer for answer, score in zip(answers, scores, strict=True) if not math.isnan(score)]
+    agreement = MetricAgreement(metric, fingerprint, len(scored), len(answers), questions=count_units(scored))
+    if agreement.questions < MIN_QUESTIONS:
+        return agreement
+
+    def measure(statistic: Statistic, **arrays: Sequence[Any]) -> BootstrapInterval | None:
+        labels, units = [answer.label for answer in answers], [answer.unit for answer in answers]
+        interval = bootstrap_interval(partial(statistic, labels=labels, scores=scores, **arrays), units)
+        return None if math.isnan(interval.value) else interval
+
+    # With few questions on either side, an interval would be narrow by accident.
+    good = count_units(answer for answer in scored if answer.label >= MIN_GOOD_LABEL)
+    bad = count_units(answer for answer in scored if answer.label <= MAX_BAD_LABEL)
+    has_classes = min(good, bad) >= MIN_QUESTIONS_PER_CLASS
+    labels: dict[str, set[float]] = {}
+    for answer in scored:
+        labels.setdefault(answer.group, set()).add(answer.label)
+    has_pairs = count_units(answer for answer in scored if len(labels[answer.group]) > 1) >= MIN_QUESTIONS
+    groups = [answer.group for answer in answers]
+    absent_half: Any = partial(pairwise_accuracy, absent=0.5)
     return replace(
-        found,
-        spearman=_interval(rows, spearman, scores=scores),
-        auc=_interval(rows, partial(auc, high=GOOD, low=BAD), scores=scores) if has_auc else None,
-        pairs=_interval(rows, pairwise_accuracy, scores=scores, groups=groups) if has_pairs else None,
-        pairs_absent_half=_interval(rows, _absent_half, scores=scores, groups=groups) if has_pairs else None,
+        agreement,
+        spearman=measure(spearman),
+        auc=measure(partial(auc, high=MIN_GOOD_LABEL, low=MAX_BAD_LABEL)) if has_classes else None,
+        pairs=measure(pairwise_accuracy, groups=groups) if has_pairs else None,
+        pairs_absent_half=measure(absent_half, groups=groups) if has_pairs else None,
     )
 
 
-def units_of(rows: Iterable[Row]) -> set[str]:
-    """Return what was drawn independently."""
-    return {row.unit for row in rows}
+def count_units(answers: Iterable[LabeledAnswer]) -> int:
+    """Return the number of independently sampled units."""
+    return len({answer.unit for answer in answers})
 
 
-def _has_auc(rows: Sequence[Row]) -> bool:
-    """Whether there are questions enough on either side: else an interval would be narrow by accident."""
-    sides = ([row for row in rows if row.label >= GOOD], [row for row in rows if row.label <= BAD])
-    return all(len(units_of(side)) >= ENOUGH_EACH for side in sides)
+def _question_overlap(exchange: Exchange) -> float:
+    """Return the share of the question's words that the answer contains."""
+    words = set(_WORD.findall((exchange.question or "").lower()))
+    return len(words & set(_WORD.findall((exchange.answer or "").lower()))) / len(words) if words else 0.0
 
 
-def _has_pairs(rows: Sequence[Row]) -> bool:
-    """Whether there are questions enough with answers of different labels."""
-    labels: dict[str, set[float]] = {}
-    for row in rows:
-        labels.setdefault(row.group, set()).add(row.label)
-    return len(units_of(row for row in rows if len(labels[row.group]) > 1)) >= ENOUGH
-
-
-def _check_groups(rows: Sequence[Row]) -> None:
-    units: dict[str, str] = {}
-    for row in rows:
-        if units.setdefault(row.group, row.unit) != row.unit:
-            raise UsageError(f"group {row.group!r:.60} spans units: its rows would be drawn apart")
-
-
-def _absent_half(**arrays: Any) -> Any:
-    from germane.agreement import pairwise_accuracy
-
-    return pairwise_accuracy(**arrays, absent=0.5)
-
-
-def _interval(rows: Sequence[Row], statistic: Statistic, **arrays: Sequence[Any]) -> Interval | None:
-    from germane.agreement import interval
-
-    labels, units = [row.label for row in rows], [row.unit for row in rows]
-    found = interval(partial(statistic, labels=labels, **arrays), units)
-    return None if math.isnan(found.value) else found
-
-
-def _overlap(exchange: Exchange) -> float:
-    """Return the share of the question's words that the answer has."""
-    asked = set(_WORD.findall((exchange.question or "").lower()))
-    return len(asked & set(_WORD.findall((exchange.answer or "").lower()))) / len(asked) if asked else 0.0
-
-
-_FLOORS = {
+_BASELINES: Final = {
     "longer answer": lambda exchange: float(len(exchange.answer or "")),
     "shorter answer": lambda exchange: -float(len(exchange.answer or "")),
-    "question overlap": _overlap,
+    "question overlap": _question_overlap,
 }
 
 
-FALSE_VOTES = 0.05
-"""Share of good answers that the judge's votes may hold for noncommittal."""
-
-
 @dataclass(frozen=True, slots=True)
-class Votes:
-    """What the judge's noncommittal votes say of answers that people hold for good."""
+class RefusalVotes:
+    """How often the judge calls an answer a refusal that people consider good."""
 
     n: int = 0
     """Good answers that the judge voted on."""
     questions: int = 0
-    """Their units: answers to one question are no evidence of their own each."""
-    false: float | None = None
-    """Share of the answers whose votes say noncommittal."""
+    """Their units. Answers to one question are not independent."""
+    false_rate: float | None = None
+    """Share of the answers that the votes call refusals; None without answers."""
 
     @property
-    def at_most(self) -> float | None:
-        """What that share is at most, with a certainty of 95 %."""
-        return None if self.false is None else _at_most(self._false_questions, self.questions)
+    def max_false_rate(self) -> float | None:
+        """Upper limit of that share, with 95 % confidence."""
+        from germane.agreement import upper_limit
+
+        return None if self.false_rate is None else upper_limit(self._false_questions, self.questions)
 
     @property
-    def may_count(self) -> bool | None:
-        """Whether they may make a score noncommittal; None where the answers do not settle it."""
-        if self.false is None or self.at_most is None or self.questions < ENOUGH:
+    def are_reliable(self) -> bool | None:
+        """Whether the votes may turn a score into a refusal; None if there is not enough data."""
+        if self.false_rate is None or self.max_false_rate is None or self.questions < MIN_QUESTIONS:
             return None
-        if self.at_most <= FALSE_VOTES:
+        if self.max_false_rate <= MAX_FALSE_REFUSAL_RATE:
             return True
-        return False if self.false > FALSE_VOTES else None
+        return False if self.false_rate > MAX_FALSE_REFUSAL_RATE else None
 
     @property
-    def needed(self) -> int:
-        """Questions that would let them count, if no more votes were false."""
-        return next(of for of in count(1) if _at_most(self._false_questions, of) <= FALSE_VOTES)
+    def needed_questions(self) -> int:
+        """Questions after which the votes are reliable, if none of the further votes is false."""
+        from germane.agreement import upper_limit
+
+        return next(
+            questions
+            for questions in count(1)
+            if upper_limit(self._false_questions, questions) <= MAX_FALSE_REFUSAL_RATE
+        )
 
     @property
     def _false_questions(self) -> int:
-        return math.ceil((self.false or 0.0) * self.questions - 1e-9)
+        return math.ceil((self.false_rate or 0.0) * self.questions - 1e-9)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        found = {"at_most": self.at_most, "may_count": self.may_count, "needed": self.needed, "limit": FALSE_VOTES}
-        return {**asdict(self), **found}
+        """Return the votes for JSON."""
+        return {
+            **asdict(self),
+            "max_false_rate": self.max_false_rate,
+            "are_reliable": self.are_reliable,
+            "needed_questions": self.needed_questions,
+            "limit": MAX_FALSE_REFUSAL_RATE,
+        }
 
 
-def votes(rows: Sequence[Row]) -> Votes:
-    """Return how often the judge's votes hold an answer for noncommittal that people hold for good.
+def measure_refusal_votes(answers: Sequence[LabeledAnswer]) -> RefusalVotes:
+    """Return how often the judge's votes call good answers refusals.
 
-    Those of the newest fingerprint alone: another judge votes otherwise.
+    Only the newest fingerprint counts, because other judges vote differently.
     """
-    cast = [(row, score, vote) for row in rows for score in row.scores if (vote := _vote(score)) is not None]
-    if not cast:
-        return Votes()
-    newest = max(cast, key=lambda one: one[1].scored_at or datetime.min.replace(tzinfo=UTC))[1].fingerprint
-    good = [(row, vote) for row, score, vote in cast if row.label >= GOOD and score.fingerprint == newest]
+    votes = [
+        (answer, score, vote)
+        for answer in answers
+        for score in answer.scores
+        if (vote := _majority_vote(score)) is not None
+    ]
+    if not votes:
+        return RefusalVotes()
+    newest = max(votes, key=lambda vote: vote[1].scored_at or datetime.min.replace(tzinfo=UTC))[1].fingerprint
+    good = [
+        (answer, vote)
+        for answer, score, vote in votes
+        if answer.label >= MIN_GOOD_LABEL and score.fingerprint == newest
+    ]
     if not good:
-        return Votes()
-    return Votes(len(good), len(units_of(row for row, _ in good)), sum(vote for _, vote in good) / len(good))
+        return RefusalVotes()
+    false_rate = sum(vote for _, vote in good) / len(good)
+    return RefusalVotes(len(good), count_units(answer for answer, _ in good), false_rate)
 
 
-def _at_most(count: int, of: int) -> float:
-    from germane.agreement import at_most
-
-    return at_most(count, of)
-
-
-def _vote(score: Score) -> bool | None:
-    """Return what a strict majority of the votes in a score's details says; None where there are none."""
+def _majority_vote(score: Score) -> bool | None:
+    """Return whether a strict majority of the votes in a score's details calls it a refusal; None without votes."""
     questions = score.details.get("questions") if score.scorer == "answer_relevancy" else None
-    told = [one.get("noncommittal") for one in questions or () if isinstance(one, Mapping)]
-    votes = [vote for vote in told if isinstance(vote, bool)]
+    given = [question.get("noncommittal") for question in questions or () if isinstance(question, Mapping)]
+    votes = [vote for vote in given if isinstance(vote, bool)]
     return 2 * sum(votes) > len(votes) if votes else None

@@ -1,4 +1,4 @@
-"""Answers that people labelled, with their scores: from feedback, or from a file."""
+"""Answers that people labeled, with their scores: from feedback or from a file."""
 
 from __future__ import annotations
 
@@ -6,108 +6,109 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
 
 if TYPE_CHECKING:
-    from germane.evaluation.result import RowScores
-    from germane.storage import Labelled, Store
+    from germane.storage import LabeledExchange, TrackingStore
 
-MOST = 20_000
-"""Labels that are read, newest first: more make no interval narrower that matters, and each brings its texts."""
+MAX_LABELS: Final = 20_000
+"""Newest labels that are read. More would hardly narrow the intervals, and each comes with its texts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One labelled answer."""
+class LabeledAnswer:
+    """A labeled answer with its scores."""
 
     exchange: Exchange
     label: float
     """0 to 1."""
     scores: tuple[Score, ...] = ()
     group: str = ""
-    """Rows to be ranked against each other: those of one question, unless a file says otherwise."""
+    """Answers with the same group are ranked against each other: those to one question, unless a file differs."""
     unit: str = ""
-    """What was drawn independently: the group, unless a file says otherwise."""
+    """Independently sampled unit, which is resampled: the group, unless a file differs."""
 
 
-def by_feedback(store: Store) -> list[Row]:
-    """Return what people said in this database. Of one person's labels of an answer the latest counts."""
-    given: dict[str, list[Labelled]] = {}
-    for one in store.feedback(limit=MOST):
-        given.setdefault(one.exchange.id, []).append(one)
-    labels = {exchange_id: _mean_label(found) for exchange_id, found in given.items()}
-    return _with_scores(store, {found[0].exchange.id: found[0].exchange for found in given.values()}, labels)
+def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
+    """Return answers with feedback. The label is the mean over people, of each person's latest label."""
+    feedback: dict[str, list[LabeledExchange]] = {}
+    for labeled in store.labels.list_feedback(limit=MAX_LABELS):
+        feedback.setdefault(labeled.exchange.id, []).append(labeled)
+    labels = {}
+    for exchange_id, given in feedback.items():
+        latest: dict[str, float] = {}
+        for labeled in given:  # newest first; feedback without a user may be from anyone
+            latest.setdefault(labeled.feedback.user or f"\0{labeled.feedback.id}", labeled.feedback.score)
+        labels[exchange_id] = sum(latest.values()) / len(latest)
+    exchanges = {exchange_id: given[0].exchange for exchange_id, given in feedback.items()}
+    return _add_scores(store, exchanges, labels)
 
 
-def _mean_label(found: Sequence[Labelled]) -> float:
-    """Return the mean over people. Newest come first; who gave no name may be anybody."""
-    latest: dict[str, float] = {}
-    for one in found:
-        latest.setdefault(one.feedback.user or f"\0{one.feedback.id}", one.feedback.score)
-    return sum(latest.values()) / len(latest)
-
-
-def by_file(store: Store, path: Path) -> list[Row]:
-    """Return exchanges of this database that a file labels, by its columns ``exchange_id`` and ``label``.
+def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
+    """Return exchanges of the database that a file labels in the columns ``exchange_id`` and ``label``.
 
     Raises:
-        UsageError: a row lacks one of them, or its label is none.
+        UsageError: A row lacks one of them, or its label is invalid.
     """
-    from germane.evaluation.files import records_of
+    from germane.evaluation import iterate_records
 
     labels: dict[str, float] = {}
-    for place, record in records_of(path):
-        identity = record.get("exchange_id") if isinstance(record, Mapping) else None
-        if not isinstance(identity, str) or "label" not in record:
-            raise UsageError(f"{place} has no exchange_id and label; rows with question and answer go to --file")
-        labels[identity] = _label(record["label"], place)
-    return _with_scores(store, store.exchanges_of(list(labels)), labels)
+    for place, record in iterate_records(path):
+        exchange_id = record.get("exchange_id") if isinstance(record, Mapping) else None
+        if not isinstance(exchange_id, str) or "label" not in record:
+            raise UsageError(f"{place} has no exchange_id and label; pass rows with question and answer to --file")
+        labels[exchange_id] = _parse_label(record["label"], place)
+    return _add_scores(store, store.answers.get_exchanges(list(labels)), labels)
 
 
-def _with_scores(store: Store, exchanges: Mapping[str, Exchange], labels: Mapping[str, float]) -> list[Row]:
-    scores = store.scores_of(list(exchanges))
-    return [_row(one, labels[id_], scores.get(id_, ())) for id_, one in exchanges.items()]
-
-
-def _row(exchange: Exchange, label: float, scores: Iterable[Score], group: str = "", unit: str = "") -> Row:
-    from germane.scorers.base.text import folded
-
-    # An erased question is taken for one that nobody else asked.
-    group = group or (exchange.id if exchange.question is None else folded(exchange.question))
-    return Row(exchange, label, tuple(scores), group, unit or group)
-
-
-def scored_now(
+def score_labeled_file(
     path: Path, scorers: Sequence[str] = (), columns: Mapping[str, str] | None = None
-) -> tuple[list[Exchange], list[Row]]:
-    """Score a file, by the settings' scorers or these; return its exchanges, and those rows that have a ``label``.
+) -> tuple[list[Exchange], list[LabeledAnswer]]:
+    """Score a file with the configured or the given scorers; return its exchanges, and the rows with a ``label``.
 
     Raises:
-        UsageError: the file cannot be read, or a label is none.
-        SettingsError: nothing can be scored.
+        UsageError: The file cannot be read, or a label is invalid.
+        SettingsError: No scorer can run.
     """
     from germane.evaluation import evaluate
 
     rows = evaluate(path, list(scorers) or None, columns=columns).rows
-    labelled = [row for row in rows if row.exchange.attributes.get("label") not in {None, ""}]
-    return [row.exchange for row in rows], [_file_row(row) for row in labelled]
+    answers = []
+    for row in rows:
+        attributes = row.exchange.attributes
+        if attributes.get("label") not in {None, ""}:
+            group, unit = (str(attributes.get(name) or "") for name in ("group", "unit"))
+            label = _parse_label(attributes["label"], row.location)
+            answers.append(_labeled_answer(row.exchange, label, row.scores.values(), group, unit))
+    return [row.exchange for row in rows], answers
 
 
-def _file_row(row: RowScores) -> Row:
-    given = row.exchange.attributes
-    group, unit = (str(given.get(name) or "") for name in ("group", "unit"))
-    return _row(row.exchange, _label(given["label"], row.place), row.scores.values(), group, unit)
+def _add_scores(
+    store: TrackingStore, exchanges: Mapping[str, Exchange], labels: Mapping[str, float]
+) -> list[LabeledAnswer]:
+    scores = store.answers.get_scores(list(exchanges))
+    return [_labeled_answer(exchange, labels[id_], scores.get(id_, ())) for id_, exchange in exchanges.items()]
 
 
-def _label(value: Any, place: str) -> float:
+def _labeled_answer(
+    exchange: Exchange, label: float, scores: Iterable[Score], group: str = "", unit: str = ""
+) -> LabeledAnswer:
+    from germane.scorers import normalize_for_comparison
+
+    # An erased question counts as a question that nobody else asked.
+    group = group or (exchange.id if exchange.question is None else normalize_for_comparison(exchange.question))
+    return LabeledAnswer(exchange, label, tuple(scores), group, unit or group)
+
+
+def _parse_label(value: Any, place: str) -> float:
     try:
         label = float(value)
     except (TypeError, ValueError):
         label = math.nan
     if not 0 <= label <= 1:
-        raise UsageError(f"{place} has a label that is no number from 0 to 1")
+        raise UsageError(f"{place}: the label is not a number from 0 to 1")
     return label

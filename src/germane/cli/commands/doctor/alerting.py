@@ -1,4 +1,4 @@
-"""What the doctor finds of channels: whether they can send from here, what waits for them, and what none has taken."""
+"""Checks of alert channels, baselines and rules."""
 
 from __future__ import annotations
 
@@ -7,96 +7,91 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.render import baseline
-from germane.sanitize import counted, harmless
-from germane.settings import Settings
-from germane.settings.channels import OWN
+from germane.cli.render.baseline import describe_learning
+from germane.settings.channels import BUILTIN_CHANNELS
 
 if TYPE_CHECKING:
-    from germane.alerting.channels import Channel
     from germane.settings import Settings
-    from germane.storage import Lane, Store
+    from germane.storage import ChannelQueue, TrackingStore
+
+RULE_CHECK_WINDOW: Final = timedelta(days=14)
+"""Rules are compared with the scores of this window."""
 
 
-def look_at_channels(store: Store, settings: Settings) -> Iterator[Finding]:
-    """Tell of each channel that is configured, or for which something waits or has died."""
-    from germane.alerting.channels import build
+def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
+    """Check each channel that is configured, or has pending or undelivered notifications."""
+    from germane.alerting import build_channels
 
-    lanes = {lane.channel: lane for lane in store.lanes()}
-    channels = build(settings)
-    for name, channel in channels.items():
-        yield from _look_at(name, channel, lanes.pop(name, None))
-        yield from _look_at_patterns(name, settings)
-    for name, lane in lanes.items():
-        yield from _look_at_unknown(name, lane)
-
-
-def _look_at(name: str, channel: Channel, lane: Lane | None) -> Iterator[Finding]:
-    about, problem = f"channel {name}", channel.problem
-    if problem is not None:
-        fix = f"set it where alerts are sent from, and try it: germane alerts test {name}"
-        yield Finding(about, "note", f"cannot send from here: {problem}", fix)
-    elif lane is None or not (lane.waiting or lane.dead):
-        yield Finding(about, "ok", f"sends to {channel.where}; nothing waits")
-    if lane is not None:
+    queues = {queue.channel: queue for queue in store.notifications.list_channel_queues()}
+    rule_names = [rule.name for rule in settings.active_rules]
+    for name, channel in build_channels(settings).items():
+        subject, queue, problem = f"channel {name}", queues.pop(name, None), channel.config_error
+        if problem is not None:
+            fix = f"configure it where alerts are sent from, then run: germane alerts test {name}"
+            yield Finding(subject, "warning", f"cannot send from here: {problem}", fix)
+        elif queue is None or not (queue.waiting or queue.undelivered):
+            yield Finding(subject, "ok", f"sends to {channel.destination}; no pending notifications")
+        if queue is not None:
+            fix = (
+                "a process with a valid configuration of this channel sends them"
+                if problem
+                else "check the error, or the receiver"
+            )
+            yield from _check_queue(queue, fix)
+        for pattern in settings.channels[name].rules:
+            if not any(fnmatchcase(rule, pattern) for rule in rule_names):
+                known = ", ".join(sanitize.line(rule, 40) for rule in rule_names)
+                message = f"its rule pattern {sanitize.line(pattern, 40)!r} matches no active rule"
+                yield Finding(subject, "warning", message, f"active rules: {known}")
+    for name, queue in queues.items():
         fix = (
-            "what waits is sent by a process in which that is set"
-            if problem
-            else "look at what it says, or at the receiver"
+            "start the process that has this channel"
+            if name in BUILTIN_CHANNELS
+            else "no setting defines this channel: define a channel with this name again"
         )
-        yield from _look_at_lane(about, lane, fix)
+        yield from _check_queue(queue, fix)
 
 
-def _look_at_patterns(name: str, settings: Settings) -> Iterator[Finding]:
-    """Tell of patterns that fit no rule: nobody is ever told by them."""
-    rules = [rule.name for rule in settings.watched]
-    for pattern in settings.channels[name].rules:
-        if not any(fnmatchcase(rule, pattern) for rule in rules):
-            known = ", ".join(harmless(rule, 40) for rule in rules)
-            message = f"its rules name {harmless(pattern, 40)!r}, which fits none in force"
-            yield Finding(f"channel {name}", "note", message, f"there are {known}")
+def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
+    subject = f"channel {queue.channel}"
+    if queue.waiting:
+        count = sanitize.count_noun(queue.waiting, "pending notification")
+        error = "" if queue.retry_error is None else f": {queue.retry_error}"
+        yield Finding(
+            subject, "warning", f"{count}, the oldest since {queue.waiting_since:%Y-%m-%d %H:%M} UTC{error}", fix
+        )
+    if queue.undelivered:
+        count = sanitize.count_noun(queue.undelivered, "undelivered notification")
+        latest = f"{queue.last_undelivered_at:%Y-%m-%d %H:%M} UTC"
+        message = f"{count} in the last week, the latest at {latest}: {queue.last_undelivered_error}"
+        yield Finding(
+            subject, "error", message, f"fix the cause, then run: germane alerts resend --channel {queue.channel}"
+        )
 
 
-def _look_at_unknown(name: str, lane: Lane) -> Iterator[Finding]:
-    fix = "start the process that has it" if name in OWN else "no setting names this channel: name it so again"
-    yield from _look_at_lane(f"channel {name}", lane, fix)
+def check_learning(store: TrackingStore) -> Iterator[Finding]:
+    """List baselines that are being learned: until then, drops are not detected."""
+    fix = "wait, or learn it now: germane baseline import FILE, or germane baseline import --since 14d"
+    for version in store.baselines.list_learning():
+        subject = f"baseline of {version.key.service}"
+        yield Finding(subject, "warning", describe_learning(version, store.now()), fix)
 
 
-def _look_at_lane(about: str, lane: Lane, fix: str) -> Iterator[Finding]:
-    if lane.waiting:
-        since = f"the oldest since {lane.since:%Y-%m-%d %H:%M} UTC"
-        failing = "" if lane.failing is None else f": {lane.failing}"
-        yield Finding(about, "note", f"{counted(lane.waiting, 'notification')} waiting, {since}{failing}", fix)
-    if lane.dead:
-        told = f"{counted(lane.dead, 'notification')} of the last week did not go out"
-        message = f"{told}, the last at {lane.died_at:%Y-%m-%d %H:%M} UTC: {lane.error}"
-        yield Finding(about, "fault", message, f"mend that, then: germane alerts resend --channel {lane.channel}")
-
-
-LATELY: Final = timedelta(days=14)
-"""What was scored within it a rule may be about."""
-
-FIX = "wait, or seed it: germane baseline import FILE, or --since 14d of what is stored"
-
-
-def look_at_learning(store: Store) -> Iterator[Finding]:
-    """Tell for which scores drops are not noticed yet."""
-    for version in store.learning():
-        yield Finding(f"baseline of {version.key.service}", "note", baseline.line(version, store.now()), FIX)
-
-
-def look_at_rules(store: Store, settings: Settings) -> Iterator[Finding]:
-    """Tell of rules that look at nothing that was scored of late: by a typing error they would never fire."""
-    means = store.summary(since=store.now() - LATELY, histograms=False) if settings.rules else []
-    scorers = {mean.scorer for mean in means}
-    for rule in settings.rules if means else ():
+def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
+    """Find rules that match no recent score. A typing error would keep them from ever firing."""
+    since = store.now() - RULE_CHECK_WINDOW
+    summaries = store.trends.summary(since=since, histograms=False) if settings.rules else []
+    scorers = {summary.scorer for summary in summaries}
+    for rule in settings.rules if summaries else ():
         if not rule.enabled:
             continue
-        about = f"rule {harmless(rule.name, 40)}"
+        subject = f"rule {sanitize.line(rule.name, 40)}"
         if rule.scorer not in {None, *scorers}:
-            message = f"there is no score of {harmless(rule.scorer, 40)} of the last two weeks"
-            yield Finding(about, "note", message, f"there are scores of {', '.join(sorted(scorers))}")
-        elif not any(rule.takes(mean.route) for mean in means):
-            routes = ", ".join(harmless(route, 40) for route in rule.routes)
-            yield Finding(about, "note", f"none of the routes of the last two weeks is {routes}", "correct its routes")
+            message = f"no scores of {sanitize.line(rule.scorer, 40)} in the last two weeks"
+            yield Finding(subject, "warning", message, f"scorers with scores: {', '.join(sorted(scorers))}")
+        elif not any(rule.matches_route(summary.route) for summary in summaries):
+            routes = ", ".join(sanitize.line(route, 40) for route in rule.routes)
+            message = f"no route of the last two weeks matches {routes}"
+            yield Finding(subject, "warning", message, "correct its `routes`")

@@ -1,4 +1,4 @@
-"""What the doctor finds, one thing at a time, and how each is mended."""
+"""Findings of ``germane doctor`` and ``germane db check``."""
 
 from __future__ import annotations
 
@@ -8,57 +8,37 @@ from typing import Any, Final, Literal
 
 import click
 
-from germane.sanitize import harmless
+from germane import sanitize
+from germane.cli.core.output import EXIT_CHECK_FAILED
 
-MANY: Final = 10_000
-"""Exchanges and scores that the doctor counts at most."""
+_LABELS: Final = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at."""
+    """The result of one check."""
 
-    about: str
-    status: Literal["ok", "note", "fault"]
+    subject: str
+    level: Literal["ok", "warning", "error"]
     message: str
     fix: str | None = None
     coverage: Mapping[str, Any] | None = None
-    """Of a route and scorer: seen, scored, skipped and failed by reason, pending."""
+    """Coverage of a route and scorer, for JSON."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return the finding for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
 
 
-FAULT_FOUND: Final = 4
-"""Exit code."""
-_SIGNS: Final = {"ok": "ok   ", "note": "note ", "fault": "FAULT"}
-
-
-def show(findings: Sequence[Finding]) -> None:
-    """Print a line for each, and how it is mended."""
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print one line per finding, and one for its fix."""
     for finding in findings:
-        click.echo(f"{_SIGNS[finding.status]}  {harmless(finding.about)}: {harmless(finding.message, 1000)}")
+        subject, message = sanitize.line(finding.subject), sanitize.line(finding.message, 1000)
+        click.echo(f"{_LABELS[finding.level]}  {subject}: {message}")
         if finding.fix:
-            click.echo(f"       -> {harmless(finding.fix, 1000)}")
+            click.echo(f"         -> {sanitize.line(finding.fix, 1000)}")
 
 
-def code(findings: Sequence[Finding]) -> int:
-    """Return 4 when there is a fault, else 0."""
-    return FAULT_FOUND if any(finding.status == "fault" for finding in findings) else 0
-
-
-_KEY = "set OPENAI_API_KEY to a valid key, judge to a model that it may use, OPENAI_BASE_URL to where both are known"
-NO_JUDGE = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
-ADDRESS = "start the judge's server, or correct OPENAI_BASE_URL"
-EMBEDDED = "mend that, or have a judge at a server: set judge to its name, and OPENAI_API_KEY or OPENAI_BASE_URL"
-FIXES: Final[Mapping[str, str]] = {
-    "judge_rejected": _KEY,
-    "judge_unreachable": ADDRESS,
-    "judge_timeout": "raise judge_timeout, or lower concurrency",
-    "judge_rate_limited": "lower rate or concurrency, or ask for a higher limit",
-    "embedder_error": "correct the setting embedder",
-    "no_usable_question": "use a stronger judge",
-    "unparsable": "use a stronger judge, or one that thinks less; or correct OPENAI_BASE_URL",
-}
-"""By the reason why scores fail or wait."""
+def exit_code(findings: Sequence[Finding]) -> int:
+    """Return 4 if there is an error, otherwise 0."""
+    return EXIT_CHECK_FAILED if any(finding.level == "error" for finding in findings) else 0

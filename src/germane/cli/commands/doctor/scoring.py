@@ -1,268 +1,251 @@
-"""What the doctor finds of scoring: what waits and for what, and what became of the last day's exchanges."""
+"""Checks of scorers, judge, rate limits, budget, backlog and coverage."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from germane.cli.commands.doctor.finding import ADDRESS, EMBEDDED, FIXES, MANY, NO_JUDGE, Finding
-from germane.cli.render import coverage
+from germane import sanitize
+from germane.cli.commands.doctor.finding import Finding
+from germane.cli.render.coverage import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
-from germane.sanitize import counted
-from germane.score import Reason
+from germane.score import UnscoredReason
 from germane.settings import LOCAL, Settings
 
 if TYPE_CHECKING:
-    from germane.calibration import Calibration
-    from germane.scorers import Workbench
-    from germane.settings import Settings
-    from germane.storage import Counts, Coverage, Store, Trouble
+    from germane.scorers import ScorerSet
+    from germane.storage import Coverage, TrackingStore
+
+MAX_COUNT: Final = 10_000
+"""Exchanges and scores are counted up to this number."""
+RECENT_WAIT: Final = timedelta(minutes=10)
+"""A rate limit that delayed a request within this time is a bottleneck."""
+COVERAGE_WINDOW: Final = timedelta(hours=24)
+STALLED_AFTER: Final = timedelta(minutes=10)
+"""If an exchange waits longer than this, no process scores."""
+FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
+FIXES: Final[Mapping[str, str]] = {
+    "judge_rejected": (
+        "set OPENAI_API_KEY to a valid key, `judge` to a model that it may use, and OPENAI_BASE_URL to their server"
+    ),
+    "judge_unreachable": FIX_JUDGE_URL,
+    "judge_timeout": "raise `judge_timeout`, or lower `concurrency`",
+    "judge_rate_limited": "lower `sample_rate` or `concurrency`, or request a higher limit",
+    "embedder_error": "correct the `embedder` setting",
+    "no_usable_question": "use a stronger judge",
+    "unparsable": "use a stronger judge or one with less reasoning, or correct OPENAI_BASE_URL",
+}
+"""Fixes by the reason why exchanges have no score."""
 
 
-def look_at_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
-    """Tell what scores, and whether judge and embedder answer."""
-    from germane.scorers import build
+def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    """Check the scorers' configuration, and whether judge and embedder respond."""
+    from germane.scorers import build_scorers, find_name_conflicts
 
     try:
-        workbench = build(settings)
+        scorer_set = build_scorers(settings)
     except GermaneError as error:
-        yield Finding("scorers", "fault", str(error), "install what is missing, or correct the setting")
+        yield Finding("scorers", "error", str(error), "install what is missing, or correct the setting")
         return
-    if workbench.problem is not None:
-        yield Finding("judge", "fault", "no judge is configured", workbench.problem)
+    for conflict in find_name_conflicts():
+        yield Finding("scorers", "warning", str(conflict), f"rename the scorer {conflict.origin}")
+    if scorer_set.unavailable_reason is not None:
+        yield Finding("judge", "error", "no judge is configured", scorer_set.unavailable_reason)
         return
-    yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in workbench.scorers))
-    yield from _look_at_choices(settings, workbench)
-    yield from _look_at_calibration(settings, workbench)
-    if workbench.judge is None and settings.scorers is None:  # who names scorers has chosen to do without
-        yield Finding("judge", "note", "no judge is configured: answer_relevancy is not scored", NO_JUDGE)
+    yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in scorer_set.scorers))
+    yield from _check_filters(settings, scorer_set)
+    yield from _check_calibration(settings, scorer_set)
+    if scorer_set.judge is None and settings.scorers is None:  # configured scorers may need no judge on purpose
+        message = "no judge is configured: answer_relevancy is not scored"
+        yield Finding("judge", "warning", message, "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
     if not offline:
-        yield from asyncio.run(_ask(workbench))
+        yield from asyncio.run(_check_models(scorer_set))
 
 
-def _look_at_choices(settings: Settings, workbench: Workbench) -> Iterator[Finding]:
-    """Look at what chooses exchanges: whether predicates are there, and filters are of scorers that run."""
-    from germane.monitor.sampling.eligibility import Fitness
+def _check_filters(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
+    """Check that predicates can be imported, and that filters name scorers that run."""
+    from germane.monitor import EligibilityChecker
 
     try:
-        Fitness(workbench.scorers, filters=settings.filters, always=settings.always)
+        EligibilityChecker(scorer_set.scorers, filters=settings.filters, always_score=settings.always_score)
     except SettingsError as error:
-        yield Finding("choices", "fault", str(error), "correct the name; its module is imported from where this runs")
-    names = {scorer.name for scorer in workbench.scorers}
+        fix = "correct the name; its module is imported from the current directory"
+        yield Finding("sampling filters", "error", str(error), fix)
+    names = {scorer.name for scorer in scorer_set.scorers}
     for name in settings.filters.keys() - names:
-        message = f"chooses exchanges for a scorer that does not run here: {', '.join(sorted(names))}"
-        yield Finding(f"filters.{name}", "note", message, "correct the name, or run that scorer")
+        message = f"filters exchanges for a scorer that does not run; running: {', '.join(sorted(names))}"
+        yield Finding(f"filters.{name}", "warning", message, "correct the name, or run that scorer")
 
 
-def _look_at_calibration(settings: Settings, workbench: Workbench) -> Iterator[Finding]:
-    """Say on which scale labels stand. A database that is not there is told elsewhere."""
-    from germane.scorers import COSINES
-    from germane.scorers.calibration.baseline_similarity import LEAST
+def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
+    """Check that cosine scorers are calibrated for their embedder. Database errors are reported elsewhere."""
+    from germane.scorers import COSINE_SCORERS, MIN_CALIBRATION_EXCHANGES
+    from germane.storage import TrackingStore
 
-    embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in workbench.scorers}
-    models = {name: embedder.model for name, embedder in embedders.items() if name in COSINES and embedder}
+    embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
+    models = {name: embedder.model for name, embedder in embedders.items() if name in COSINE_SCORERS and embedder}
     if not models:
         return
-    calibrations, captured = _calibrations(settings)
-    floors = {(one.embedder, one.scorer): one for one in calibrations}
-    for name, model in models.items():
-        if floor := floors.get((model, name)):
-            yield Finding(f"labels of {name}", "ok", str(floor))
-        elif captured >= LEAST:
-            message = f"are not calibrated for {model}: each embedder's cosines have a scale of their own"
-            yield Finding(f"labels of {name}", "note", message, "germane calibrate --save")
-
-
-def _calibrations(settings: Settings) -> tuple[list[Calibration], int]:
-    """Return the floors that are known, and how many exchanges there are."""
-    from germane.storage import Store
-
+    calibrations, captured = {}, 0
     try:
-        store = Store(settings.database)
+        store = TrackingStore(settings.database)
     except SettingsError:
-        return [], 0
-    try:
-        return store.calibrations(), store.counts(at_most=MANY).captured
-    except StorageError:
-        return [], 0
-    finally:
-        store.close()
+        pass
+    else:
+        try:
+            calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
+            captured = store.answers.counts(at_most=MAX_COUNT).captured
+        except StorageError:
+            pass
+        finally:
+            store.close()
+    for name, model in models.items():
+        if calibration := calibrations.get((model, name)):
+            yield Finding(f"labels of {name}", "ok", str(calibration))
+        elif captured >= MIN_CALIBRATION_EXCHANGES:
+            message = f"are not calibrated for {model}; the cosines of each embedder have their own scale"
+            yield Finding(f"labels of {name}", "warning", message, "germane calibrate --save")
 
 
-async def _ask(workbench: Workbench) -> list[Finding]:
-    """Ask judge and embedder something tiny: only their servers know whether key and model are good."""
+async def _check_models(scorer_set: ScorerSet) -> list[Finding]:
+    """Send the judge and the embedder a small request. Only their servers know whether key and model are valid."""
     findings = []
     try:
-        if workbench.judge is not None:
-            findings.append(await _answers("judge", workbench.judge.model, workbench.try_judge()))
-        if workbench.embedder is not None:
-            asked = workbench.embedder.embed(["ok"])
-            findings.append(await _answers("embedder", workbench.embedder.model, asked))
+        if scorer_set.judge is not None:
+            findings.append(await _check_model("judge", scorer_set.judge.model, scorer_set.check_judge()))
+        if scorer_set.embedder is not None:
+            request = scorer_set.embedder.embed(["ok"])
+            findings.append(await _check_model("embedder", scorer_set.embedder.model, request))
     finally:
-        await workbench.aclose()
+        await scorer_set.aclose()
     return findings
 
 
-async def _answers(about: str, model: str, asked: Any) -> Finding:
+async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Finding:
     try:
-        await asked
+        await request
     except ScoringError as error:
-        fix = EMBEDDED if model.startswith(f"{LOCAL}:") else FIXES.get(str(error.reason), ADDRESS)
-        return Finding(about, "fault", str(error), fix)
+        fix = FIXES.get(str(error.reason), FIX_JUDGE_URL)
+        if model.startswith(f"{LOCAL}:"):
+            fix = "fix the error, or use a judge on a server: set `judge`, and OPENAI_API_KEY or OPENAI_BASE_URL"
+        return Finding(subject, "error", str(error), fix)
     except GermaneError as error:
-        return Finding(about, "fault", str(error), "install what is missing")
-    return Finding(about, "ok", f"{model} answers")
-
-
-LATELY: Final = timedelta(minutes=10)
-"""A limit that something waited for within it is in the way."""
+        return Finding(subject, "error", str(error), "install what is missing")
+    return Finding(subject, "ok", f"{model} responds")
 
 
 @dataclass(frozen=True, slots=True)
-class LimitInUse:
-    """A limit, and how long the last request waited for its turn."""
+class RateLimitUse:
+    """A rate limit, and how long the last request was delayed by it."""
 
     setting: str
-    waited: float | None
-    """Seconds that the last request waited; None before any."""
-    ago: timedelta
-
-    @property
-    def is_recent(self) -> bool:
-        """Whether something waited for it of late."""
-        return self.waited is not None and self.ago < LATELY
+    delay: float | None
+    """Seconds; None before the first request."""
+    age: timedelta
+    """Time since the last request."""
 
 
-def limits_in_use(store: Store, settings: Settings, now: datetime) -> list[LimitInUse]:
-    """Return the limits in force."""
-    from germane.monitor.quota.limiter import limits_of
+def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
+    """Check retries, rate limits, budget, backlog, and the coverage of the last day."""
+    counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
+    retries = store.queue.list_retries()
+    for retry in retries:
+        more = " or more" if retry.is_capped else ""
+        error = (
+            retry.last_error
+            if retry.last_error.startswith(f"{retry.reason}:")
+            else f"{retry.reason}: {retry.last_error}"
+        )
+        since = f"{retry.waiting_since:%Y-%m-%d %H:%M} UTC"
+        message = f"{retry.tasks}{more} tasks are being retried, the oldest since {since}: {error}"
+        level: Any = "warning" if retry.reason is UnscoredReason.JUDGE_RATE_LIMITED else "error"
+        yield Finding(f"scorer {retry.scorer}", level, message, FIXES.get(retry.reason))
+    limits = _load_rate_limits(store, settings, now)
+    for limit in limits:
+        value = f"{getattr(settings, limit.setting):g}, shared by all processes on this database"
+        last = "no requests yet"
+        if limit.delay is not None:
+            last = f"the last request, {limit.age.total_seconds():.0f} s ago, was delayed by {limit.delay:.1f} s"
+        yield Finding(limit.setting, "ok", f"{value}; {last}")
+    yield from _check_budget(store, settings, now)
 
-    uses = {use.name: use for use in store.limit_uses()}
-    found = []
-    for limit in limits_of(settings):
-        use, setting = uses.get(limit.name), f"{limit.name}_per_minute"
-        ago = timedelta() if use is None else now - use.used_at
-        found.append(LimitInUse(setting, None if use is None else use.waited, ago))
-    return found
+    # An exchange with three scorers has three pending scores.
+    parts = ((counts.pending + counts.running, "pending score"), (counts.undecided, "unsampled exchange"))
+    backlog = " and ".join(sanitize.count_noun(count, noun) for count, noun in parts if count)
+    waiting = counts.undecided + counts.pending + counts.running
+    oldest = counts.oldest_pending_at
+    is_late = oldest is not None and now - oldest > STALLED_AFTER
+    is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
+    is_retrying = any(now - retry.last_retry_at < STALLED_AFTER for retry in retries)
+    if waiting and is_late and is_limited:
+        age = f"{(now - (oldest or now)) / timedelta(minutes=1):.0f} minutes"
+        message = f"{backlog}, the oldest for {age}: a rate limit is below the incoming traffic"
+        fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
+        yield Finding("scoring", "warning", message, fix)
+    elif waiting and ((is_late and not is_retrying) or (counts.undecided and _is_newest_old(store, now))):
+        fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
+        yield Finding("scoring", "error", f"{backlog}, but no process scores", fix)
+    else:
+        more = " or more" if counts.scores == MAX_COUNT else ""
+        lines = [f"{counts.scores}{more} scores, {waiting} pending"]
+        yield Finding("scoring", "ok", "; ".join(lines + describe_candidates(store.queue.load_outstanding())))
+    yield from _check_coverage(store.trends.coverage(since=now - COVERAGE_WINDOW))
+    if settings.rules and not counts.scores:
+        yield Finding("rules", "warning", "rules are configured, but there are no scores yet")
 
 
-def look_at_limits(settings: Settings, limits: Sequence[LimitInUse]) -> Iterator[Finding]:
-    """Tell of each limit in force how long work waits for it."""
-    for use in limits:
-        told = f"{getattr(settings, use.setting):g}, for all processes on this database together"
-        if use.waited is None:
-            yield Finding(use.setting, "ok", f"{told}; no request has asked for its turn yet")
-        else:
-            waited = f"the last request, {use.ago.total_seconds():.0f} s ago, waited {use.waited:.1f} s for its turn"
-            yield Finding(use.setting, "ok", f"{told}; {waited}")
+def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -> list[RateLimitUse]:
+    from germane.monitor import rate_limits
+
+    uses = {use.name: use for use in store.quota.load_rate_limit_usage()}
+    limits = []
+    for limit in rate_limits(settings):
+        use = uses.get(limit.name)
+        age = timedelta() if use is None else now - use.used_at
+        limits.append(RateLimitUse(f"{limit.name}_per_minute", None if use is None else use.waited, age))
+    return limits
 
 
-def look_at_budget(store: Store, settings: Settings, now: datetime) -> Iterator[Finding]:
-    """Tell what of the budget is spent. That it is used up is what it is for."""
-    from germane.monitor.quota.usage import check_price
-    from germane.storage import spent_of, spent_until
+def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> Iterator[Finding]:
+    from germane.monitor import check_judge_price
+    from germane.storage import describe_usage, exhausted_until
 
     budget = settings.budget
     if budget is None:
         return
     try:
-        check_price(settings)
+        check_judge_price(settings)
     except SettingsError as error:
-        yield Finding("budget", "fault", str(error), "set the price, or limit calls or tokens instead")
-    spent = store.spent()
-    told = f"today (UTC) {'; '.join(spent_of(budget, spent, now))}"
-    until = spent_until(budget, spent, now)
+        yield Finding("budget", "error", str(error), "set the price, or limit requests or tokens instead")
+    spent = store.quota.load_usage()
+    usage = f"used today (UTC): {'; '.join(describe_usage(budget, spent, now))}"
+    until = exhausted_until(budget, spent, now)
     if until is None:
-        yield Finding("budget", "ok", f"{told}; for all processes on this database together")
+        yield Finding("budget", "ok", f"{usage}; shared by all processes on this database")
     else:
-        message = f"{told}: it is spent until {until:%Y-%m-%d %H:%M} UTC, and what is to be scored till then is skipped"
-        yield Finding("budget", "note", message, "raise it, or leave it at that")
+        message = f"{usage}; exhausted until {until:%Y-%m-%d %H:%M} UTC, and exchanges are skipped until then"
+        yield Finding("budget", "warning", message, "raise the budget if you want more scores")
 
 
-WINDOW = timedelta(hours=24)
-"""How far back the doctor looks for what failed."""
-WAITS_TOO_LONG = timedelta(minutes=10)
-"""An exchange that has waited for this long waits for somebody who is not there."""
+def _is_newest_old(store: TrackingStore, now: datetime) -> bool:
+    newest = store.answers.list_exchanges(limit=1)
+    return bool(newest) and now - newest[0].started_at > STALLED_AFTER
 
 
-def look_at_scoring(store: Store, settings: Settings) -> Iterator[Finding]:
-    """Tell what waits, for what, and what became of the last day."""
-    counts, now = store.counts(at_most=MANY), datetime.now(UTC)
-    waiting = counts.unsampled + counts.pending + counts.running
-    oldest = counts.oldest_pending_at
-    late = oldest is not None and now - oldest > WAITS_TOO_LONG
-    limits, troubles = limits_in_use(store, settings, now), store.troubles()
-    yield from map(_tell, troubles)
-    yield from look_at_limits(settings, limits)
-    yield from look_at_budget(store, settings, now)
-    if waiting and late and any(use.is_recent for use in limits):
-        fix = "raise the limit if the judge's server allows it, or lower rate"
-        message = f"{_waits(counts)}, the oldest for {_span(now, oldest)}: a limit lets through less than comes"
-        yield Finding("scoring", "note", message, fix)
-    elif waiting and ((late and not _still_tried(troubles, now)) or (counts.unsampled and _idle(store, now))):
-        fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
-        yield Finding("scoring", "fault", f"{_waits(counts)}, and nobody scores", fix)
-    else:
-        more = " or more" if counts.rows == MANY else ""
-        told = [f"{counts.rows}{more} scores, {waiting} waiting", *coverage.candidates(store.outstanding())]
-        yield Finding("scoring", "ok", "; ".join(told))
-    yield from _look_at_coverage(store.coverage(since=now - WINDOW))
-    if settings.rules and not counts.rows:
-        yield Finding("rules", "note", "there are rules, and no scores for them to look at yet")
-
-
-def _look_at_coverage(covering: Sequence[Coverage]) -> Iterator[Finding]:
-    """Tell what became of the last day's exchanges, and of each scorer that mostly fails."""
-    for found in filter(coverage.is_told, covering):
-        about = f"coverage of {found.route}, {found.scorer or coverage.NO_SCORER}"
-        yield Finding(about, "ok", f"in the last day {coverage.sentence(found)}", coverage=coverage.as_dict(found))
-        if found.failed and sum(found.failed.values()) > found.scored:
-            reason = max(found.failed, key=lambda name: found.failed[name])
+def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
+    """Report the coverage of the last day, and scorers that fail more often than not."""
+    for coverage in filter(has_data, coverages):
+        subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
+        message = f"in the last day {describe_coverage(coverage)}"
+        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
+        if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
+            reason = max(coverage.failed, key=lambda name: coverage.failed[name])
             yield Finding(
-                f"scorer {found.scorer}",
-                "fault",
-                f"most scores of route {found.route} failed in the last day: {dict(found.failed)}",
-                FIXES.get(reason, "look at the log of the process that scores"),
+                f"scorer {coverage.scorer}",
+                "error",
+                f"most scores of route {coverage.route} failed in the last day: {dict(coverage.failed)}",
+                FIXES.get(reason, "check the log of the process that scores"),
             )
-
-
-def _tell(trouble: Trouble) -> Finding:
-    """Tell what scores wait for. A judge that is merely busy is daily life."""
-    more = " or more" if trouble.is_capped else ""
-    told = (
-        f"{trouble.tasks}{more} scores wait, the oldest since {trouble.since:%Y-%m-%d %H:%M} UTC, and are tried again"
-    )
-    message = f"{told} by themselves: {_named(trouble)}"
-    busy = trouble.reason is Reason.JUDGE_RATE_LIMITED
-    return Finding(f"scorer {trouble.scorer}", "note" if busy else "fault", message, FIXES.get(trouble.reason))
-
-
-def _named(trouble: Trouble) -> str:
-    """Return reason and error, the reason once."""
-    return trouble.error if trouble.error.startswith(f"{trouble.reason}:") else f"{trouble.reason}: {trouble.error}"
-
-
-def _waits(counts: Counts) -> str:
-    """Return what waits: an exchange with three scorers waits for three scores."""
-    parts = ((counts.pending + counts.running, "score"), (counts.unsampled, "undecided exchange"))
-    told = [counted(number, what) for number, what in parts if number]
-    total = sum(number for number, _ in parts)
-    return f"{' and '.join(told)} {'waits' if total == 1 else 'wait'}"
-
-
-def _still_tried(troubles: Sequence[Trouble], now: datetime) -> bool:
-    """Whether somebody has tried lately what waits."""
-    return any(now - trouble.until < WAITS_TOO_LONG for trouble in troubles)
-
-
-def _span(now: datetime, then: datetime | None) -> str:
-    return f"{(now - (then or now)) / timedelta(minutes=1):.0f} minutes"
-
-
-def _idle(store: Store, now: datetime) -> bool:
-    """Whether even the newest exchange has waited for long."""
-    newest = store.exchanges(limit=1)
-    return bool(newest) and now - newest[0].started_at > WAITS_TOO_LONG

@@ -1,24 +1,23 @@
-"""What scoring would take in a day: each scorer is run on a sample, with a judge that sends nothing."""
+"""Daily requests, tokens and cost of scorers, measured by dry runs that send nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from germane.exchange import Context, Exchange
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Price, Settings
 
 if TYPE_CHECKING:
-    from germane.storage import Usage
+    from germane.storage import ScorerUsage
 
-MILLION = 1_000_000
-MINUTES = 1_440
-"""Of a day."""
-_LAST_HOUR = datetime(2026, 1, 1, 23, tzinfo=UTC)
-"""Of any day: by then all that it may take may be spent."""
-TYPICAL = Exchange(
+TOKENS_PER_PRICE: Final = 1_000_000
+MINUTES_PER_DAY: Final = 1_440
+_LAST_HOUR: Final = datetime(2026, 1, 1, 23, tzinfo=UTC)
+"""The hour of a day at which all of the day's budget is available."""
+TYPICAL_EXCHANGE: Final = Exchange(
     id="0" * 32,
     trace_id="0" * 32,
     span_id="0" * 16,
@@ -35,144 +34,153 @@ TYPICAL = Exchange(
     ),
     started_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
-"""Where no real exchange is known: a question of a sentence, an answer of five, four contexts of about 200 tokens."""
+"""Used without real exchanges: a one-sentence question, an answer of five sentences, four contexts of 200 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """What one scorer would take in a day."""
+class ScorerForecast:
+    """What one scorer would use per day."""
 
     scorer: str
-    calls: float
+    requests: float
     """Requests to the judge."""
     input_tokens: float
     output_tokens: float
     embedded_tokens: float
-    dollars: float | None
-    """None where the price of what it needs is not known."""
-    output_from: Literal["measured", "assumed"]
+    cost_usd: float | None
+    """None if a price is unknown."""
+    output_tokens_source: Literal["measured", "assumed"]
     """Whether output tokens are the mean of earlier scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """Who would be asked, at which price."""
+class ModelPrices:
+    """Judge and embedding model with their prices, None if unknown."""
 
     judge: str
     embedder: str
     judge_price: Price | None
     embedder_price: Price | None
 
-    def dollars(self, input_tokens: float, output_tokens: float, embedded_tokens: float) -> float | None:
-        """Return what that costs; None where a price that it takes is not known."""
+    def cost_usd(self, input_tokens: float, output_tokens: float, embedded_tokens: float) -> float | None:
+        """Return the cost of these tokens; None if a price that it depends on is unknown."""
         total = 0.0
-        for price, read, written in (
+        for price, tokens_in, tokens_out in (
             (self.judge_price, input_tokens, output_tokens),
             (self.embedder_price, embedded_tokens, 0.0),
         ):
-            if price is None and read + written > 0:
+            if price is None and tokens_in + tokens_out > 0:
                 return None
             if price is not None:
-                total += (price.input * read + price.output * written) / MILLION
+                total += (price.input * tokens_in + price.output * tokens_out) / TOKENS_PER_PRICE
         return total
 
 
-def models_of(settings: Settings, *, at_server: bool) -> Models:
-    """Return the models that the settings name; ``at_server`` says whether there will be a server for the judge."""
-    from germane.scorers.judge.prices import Prices
+def find_model_prices(settings: Settings, *, has_server: bool) -> ModelPrices:
+    """Return the configured models; ``has_server`` tells whether there will be a server for the judge."""
+    from germane.scorers import PriceList
 
-    prices = Prices(settings.prices)
-    judge = _named(settings.judge)
-    embedder = _named(settings.embedder or (DEFAULT_EMBEDDER if at_server and settings.judge != LOCAL else LOCAL))
-    return Models(judge=judge, embedder=embedder, judge_price=prices.of(judge), embedder_price=prices.of(embedder))
+    prices = PriceList(settings.prices)
+    default_embedder = DEFAULT_EMBEDDER if has_server and settings.judge != LOCAL else LOCAL
+    judge, embedder = (
+        f"{LOCAL}:embedded" if model == LOCAL else model
+        for model in (settings.judge, settings.embedder or default_embedder)
+    )
+    return ModelPrices(
+        judge=judge,
+        embedder=embedder,
+        judge_price=prices.find_price(judge),
+        embedder_price=prices.find_price(embedder),
+    )
 
 
-def _named(model: str) -> str:
-    return f"{LOCAL}:embedded" if model == LOCAL else model
-
-
-async def forecast(
+async def forecast_usage(
     names: Iterable[str],
     settings: Settings,
-    models: Models,
+    models: ModelPrices,
     *,
     sample: Sequence[Exchange],
-    drawn: float,
-    usages: Mapping[str, Usage],
-) -> list[Forecast]:
-    """Return what each scorer would take for ``drawn`` exchanges a day like those of the sample.
+    exchanges_per_day: float,
+    usages: Mapping[str, ScorerUsage],
+) -> list[ScorerForecast]:
+    """Forecast each scorer's daily usage for that many exchanges like those of the sample.
 
     Raises:
-        SettingsError: there is no such scorer of germane's, or its options are wrong.
+        SettingsError: A scorer is not built in, or its options are invalid.
     """
-    return [await _forecast(name, settings, models, sample, drawn, usages.get(name)) for name in names]
+    return [
+        await _forecast_scorer(name, settings, models, sample, exchanges_per_day, usages.get(name)) for name in names
+    ]
 
 
-async def _forecast(
-    name: str, settings: Settings, models: Models, sample: Sequence[Exchange], drawn: float, usage: Usage | None
-) -> Forecast:
-    from germane.scorers import run
-    from germane.scorers.factory.dry_run import measuring
+async def _forecast_scorer(
+    name: str,
+    settings: Settings,
+    models: ModelPrices,
+    sample: Sequence[Exchange],
+    exchanges_per_day: float,
+    usage: ScorerUsage | None,
+) -> ScorerForecast:
+    from germane.scorers import build_dry_run_scorer, run_scorer
 
-    scorer, measured = measuring(name, settings, judge=models.judge, embedder=models.embedder)
-    await run(scorer, TYPICAL)  # what a process asks once, to know its judge, is no part of an exchange
-    once, asked = replace(measured), 0
+    scorer, estimate = build_dry_run_scorer(name, settings, judge=models.judge, embedder=models.embedder)
+    # Requests that a process sends once, to get to know its judge, are not part of the usage per exchange.
+    await run_scorer(scorer, TYPICAL_EXCHANGE)
+    initial, judged = replace(estimate), 0
     for exchange in sample:
-        before = measured.requests
-        if exchange.status == "ok":  # half an answer is not scored
-            await run(scorer, exchange)
-        asked += measured.requests > before
-    measured, times = measured.minus(once), drawn / max(1, len(sample))
-    written = measured.output_tokens if usage is None else asked * usage.output_tokens
-    read, embedded = measured.input_tokens * times, measured.embedded_tokens * times
-    return Forecast(
+        requests_before = estimate.requests
+        if exchange.status == "ok":  # incomplete answers are not scored
+            await run_scorer(scorer, exchange)
+        judged += estimate.requests > requests_before
+    estimate, factor = estimate.since(initial), exchanges_per_day / max(1, len(sample))
+    input_tokens, embedded_tokens = estimate.input_tokens * factor, estimate.embedded_tokens * factor
+    output_tokens = (estimate.output_tokens if usage is None else judged * usage.output_tokens) * factor
+    return ScorerForecast(
         scorer=name,
-        calls=measured.requests * times,
-        input_tokens=read,
-        output_tokens=written * times,
-        embedded_tokens=embedded,
-        dollars=models.dollars(read, written * times, embedded),
-        output_from="assumed" if usage is None else "measured",
+        requests=estimate.requests * factor,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        embedded_tokens=embedded_tokens,
+        cost_usd=models.cost_usd(input_tokens, output_tokens, embedded_tokens),
+        output_tokens_source="assumed" if usage is None else "measured",
     )
 
 
-def total(forecasts: Sequence[Forecast]) -> Forecast:
-    """Return the sum; its dollars are None where those of one scorer are."""
-    dollars = [each.dollars for each in forecasts]
-    return Forecast(
+def sum_forecasts(forecasts: Sequence[ScorerForecast]) -> ScorerForecast:
+    """Return the total. Its cost is None if that of a scorer is."""
+    costs = [forecast.cost_usd for forecast in forecasts]
+    is_measured = all(forecast.output_tokens_source == "measured" for forecast in forecasts)
+    return ScorerForecast(
         scorer="total",
-        calls=sum(each.calls for each in forecasts),
-        input_tokens=sum(each.input_tokens for each in forecasts),
-        output_tokens=sum(each.output_tokens for each in forecasts),
-        embedded_tokens=sum(each.embedded_tokens for each in forecasts),
-        dollars=None if None in dollars else sum(each for each in dollars if each is not None),
-        output_from="measured" if all(each.output_from == "measured" for each in forecasts) else "assumed",
+        requests=sum(forecast.requests for forecast in forecasts),
+        input_tokens=sum(forecast.input_tokens for forecast in forecasts),
+        output_tokens=sum(forecast.output_tokens for forecast in forecasts),
+        embedded_tokens=sum(forecast.embedded_tokens for forecast in forecasts),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        output_tokens_source="measured" if is_measured else "assumed",
     )
 
 
-def over_budget(found: Forecast, settings: Settings) -> list[str]:
-    """Return how much of that the budget pays for, where it is not all."""
-    from germane.storage import allowed, amount
+def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[str]:
+    """Describe by how much the forecast exceeds the budget and the rate limits."""
+    from germane.storage import budget_limits_at, format_amount
 
-    if settings.budget is None:
-        return []
-    limit = allowed(settings.budget, _LAST_HOUR)
-    wanted = {"calls": found.calls, "tokens": found.input_tokens + found.output_tokens, "usd": found.dollars}
-    return [
-        f"the budget is {amount(most)} {kind} a day: it pays for {most / needed:.1%} of these {amount(needed)}. "
-        "The rest is not picked, or skipped"
-        for kind, needed in wanted.items()
-        if needed is not None and needed > (most := getattr(limit, kind))
-    ]
-
-
-def over_limits(found: Forecast, settings: Settings) -> list[str]:
-    """Return which limits would let through less than that."""
-    tokens = found.input_tokens + found.output_tokens
-    limits = {"requests_per_minute": found.calls, "tokens_per_minute": tokens}
-    return [
-        f"{name} = {limit:g} lets through {limit * MINUTES:,.0f} a day: of {wanted:,.0f} the rest would wait, "
-        "longer each day. Raise it, or lower rate"
-        for name, wanted in limits.items()
-        if (limit := getattr(settings, name)) is not None and wanted > limit * MINUTES
-    ]
+    notes = []
+    tokens = total.input_tokens + total.output_tokens
+    if settings.budget is not None:
+        limit = budget_limits_at(settings.budget, _LAST_HOUR)
+        needs = {"calls": ("requests", total.requests), "tokens": ("tokens", tokens), "usd": ("USD", total.cost_usd)}
+        for name, (unit, needed) in needs.items():
+            if needed is not None and needed > (available := getattr(limit, name)):
+                notes.append(
+                    f"the budget of {format_amount(available)} {unit} per day covers {available / needed:.1%} of the "
+                    f"forecast {format_amount(needed)}; the remaining exchanges are not selected, or skipped"
+                )
+    for name, needed in (("requests_per_minute", total.requests), ("tokens_per_minute", tokens)):
+        limit_per_minute = getattr(settings, name)
+        if limit_per_minute is not None and needed > limit_per_minute * MINUTES_PER_DAY:
+            notes.append(
+                f"{name} = {limit_per_minute:g} allows {limit_per_minute * MINUTES_PER_DAY:,.0f} per day, but the "
+                f"forecast is {needed:,.0f}; the backlog would grow. Raise the limit, or lower sample_rate"
+            )
+    return notes

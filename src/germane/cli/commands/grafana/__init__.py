@@ -1,4 +1,4 @@
-"""``germane grafana``: a dashboard and rules over the gauges of ``/metrics``."""
+"""``germane grafana``: a Grafana dashboard and Prometheus rules for the metrics of ``/metrics``."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ import click
 
 from germane.errors import GermaneError
 
-Part = Literal["dashboard", "rules", "provider"]
-NAMES: Final[dict[Part, str]] = {
+FileKind = Literal["dashboard", "rules", "provider"]
+FILE_NAMES: Final[dict[FileKind, str]] = {
     "dashboard": "dashboard.json",
     "rules": "rules.yaml",
     "provider": "provider.yaml",
 }
-TOLD: Final[dict[Part, str]] = {
-    "dashboard": "for Grafana: import it, or have it provisioned",
-    "rules": "for Prometheus: name it under rule_files",
-    "provider": "for Grafana: to its provisioning/dashboards, with GERMANE_DASHBOARDS naming this folder",
+INSTRUCTIONS: Final[dict[FileKind, str]] = {
+    "dashboard": "import it into Grafana, or provision it",
+    "rules": "list it under rule_files of Prometheus",
+    "provider": "copy it to Grafana's provisioning/dashboards, and set GERMANE_DASHBOARDS to this directory",
 }
 
 
-class FileThere(GermaneError):
-    """A file that is there says something else, which somebody may have written."""
+class FileModified(GermaneError):
+    """A file exists with different content."""
 
 
 @click.command("grafana")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
-@click.option("--print", "part", type=click.Choice(list(NAMES)), help="Print one of the files instead.")
-@click.option("--link", metavar="URL", help="Address of germane's own pages, to which routes then lead.")
-@click.option("--force", is_flag=True, help="Write also over files that were changed.")
-def command(folder: Path | None, part: Part | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
+@click.option("--print", "kind", type=click.Choice(list(FILE_NAMES)), help="Print one of the files instead.")
+@click.option("--link", metavar="URL", help="URL of germane's dashboard. Panels then link to its routes.")
+@click.option("--force", is_flag=True, help="Overwrite modified files.")
+def command(folder: Path | None, kind: FileKind | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Write a Grafana dashboard and Prometheus rules into FOLDER.
 
-    They ask for the gauges that /metrics of germane serve and germane worker --metrics shows.
+    They use the metrics of /metrics, which germane serve and germane worker --metrics provide.
     """
-    if (folder is None) == (part is None):
-        raise click.UsageError("name either a folder to write into, or one of the files with --print")
+    if (folder is None) == (kind is None):
+        raise click.UsageError("give either FOLDER or --print")
     if link is not None and not link.startswith(("http://", "https://")):
-        raise click.UsageError(f"--link {link!r} is no address that begins with http:// or https://")
-    if part is not None:
-        click.echo(_text(part, link), nl=False)
-    if folder is not None:
-        _write(folder, link, force=force)
+        raise click.UsageError(f"--link {link!r} is not an http:// or https:// URL")
+    if kind is not None:
+        click.echo(_render_file(kind, link), nl=False)
+    if folder is None:
+        return
+    texts = {kind: _render_file(kind, link) for kind in FILE_NAMES}
+    paths = {kind: folder / name for kind, name in FILE_NAMES.items()}
+    modified = [
+        path for kind, path in paths.items() if path.exists() and path.read_text("utf-8") != texts[kind]
+    ]
+    if modified and not force:
+        names = ", ".join(map(str, modified))
+        raise FileModified(f"{names} already exists with other content; use another directory, or overwrite with --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, path in paths.items():
+        path.write_text(texts[kind], "utf-8")
+        click.echo(f"{path}  {INSTRUCTIONS[kind]}")
 
 
-def _text(part: Part, link: str | None) -> str:
-    if part == "dashboard":
+def _render_file(kind: FileKind, link: str | None) -> str:
+    if kind == "dashboard":
         from germane.cli.commands.grafana.dashboard import dashboard
 
         return json.dumps(dashboard(link), indent=2) + "\n"
-    return files(__package__ or "").joinpath(NAMES[part]).read_text("utf-8")
-
-
-def _write(folder: Path, link: str | None, *, force: bool) -> None:
-    texts = {folder / name: _text(part, link) for part, name in NAMES.items()}
-    changed = [path for path, text in texts.items() if path.exists() and path.read_text("utf-8") != text]
-    if changed and not force:
-        names = ", ".join(map(str, changed))
-        raise FileThere(f"{names} says something else: write into another folder, or over it with --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    for (path, text), told in zip(texts.items(), TOLD.values(), strict=True):
-        path.write_text(text, "utf-8")
-        click.echo(f"{path}  {told}")
+    return files(__package__ or "").joinpath(FILE_NAMES[kind]).read_text("utf-8")

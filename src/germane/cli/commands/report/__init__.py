@@ -1,69 +1,82 @@
-"""``germane report``: how each route does, with what is known of how sure that is."""
+"""``germane report``: means, intervals and coverage of each route."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane.cli.commands.report import data as finding
-from germane.cli.commands.report import text as plain
-from germane.cli.commands.report.data import Found, Of
-from germane.cli.core.output import as_json, database, dumped
-from germane.cli.core.params import Marked, Past, SinceMark, Span, moment_of
-from germane.cli.core.store import opened, settings_for
-from germane.cli.core.terminal import Terminal, terminal
-from germane.cli.render import comparison
-from germane.cli.render.comparison import ENOUGH
+from germane import sanitize
+from germane.cli.commands.report.data import HEADINGS, ReportData, load_report
+from germane.cli.core.output import (
+    EXIT_NOT_ENOUGH_DATA,
+    EXIT_THRESHOLD_VIOLATED,
+    as_json,
+    database,
+    format_json,
+    format_table,
+)
+from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
+from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.terminal import Terminal, detect_terminal
+from germane.cli.render.baseline import describe_learning
+from germane.cli.render.comparison import (
+    COMPARISON_HEADINGS,
+    MIN_SAMPLES,
+    comparison_exit_code,
+    comparison_rows,
+    comparison_title,
+    describe_result,
+)
+from germane.cli.render.coverage import describe_missing_scores
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import Store
+    from germane.storage import TrackingStore
 
-THRESHOLD_BROKEN: Final = 3
-NOT_ENOUGH_DATA: Final = 5
+_DOCUMENT_FORMATS: Final = ("markdown", "html")
 
 
 @click.command("report")
 @click.option(
     "--since",
-    type=SinceMark(),
+    type=SinceMarker(),
     default="24h",
     show_default=True,
-    help="Answers given since then: a span, a moment, mark (the newest) or mark:NAME.",
+    help="Answers given since this duration, time, mark (the newest marker) or mark:NAME.",
 )
-@click.option("--until", type=Past(), help="Answers given before then; by default until now.")
-@click.option("--service", help="Only this service, and its marks.")
+@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
-@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 when a mean is lower.")
-@click.option("--compare", "compares", is_flag=True, help="Compare with the time before.")
-@click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 when a route dropped for sure.")
-@click.option("--before", type=Span(), help="How much of the time before; by default as much as there is since.")
+@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is lower.")
+@click.option("--compare", is_flag=True, help="Compare with the window before.")
+@click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 if a route dropped significantly.")
+@click.option("--before", type=Duration(), help="Length of the window before. Defaults to the length of the window.")
 @click.option(
-    "--min-drop", type=click.FloatRange(0, 2), default=0.0, metavar="DROP", help="Only a drop larger than this is one."
+    "--min-drop", type=click.FloatRange(0, 2), default=0.0, metavar="DROP", help="Ignore drops up to this size."
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["text", "markdown", "md", "html", "json"]),
-    help="How it is written; html is one file with pictures.",
+    help="Output format. HTML is one file with charts.",
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @database
 @as_json
 @click.pass_context
 def command(
     context: click.Context,
-    since: datetime | Marked,
+    since: datetime | MarkerName,
     until: datetime | None,
     service: str | None,
     route: str | None,
     fail_under: float | None,
-    compares: bool,  # noqa: FBT001 - click passes it by name
+    compare: bool,  # noqa: FBT001 - click passes it by name
     fail_on_drop: bool,  # noqa: FBT001
     before: timedelta | None,
     min_drop: float,
@@ -72,69 +85,87 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Show how each route does, and what changed since a deploy."""
-    kind = _kind(format_, as_json=as_json)
-    compares = compares or fail_on_drop or (isinstance(since, Marked) and kind in _PAGES)
-    with opened(database) as store:
-        moment, mark = moment_of(store, since, service)
-        if until is not None and until <= moment:
-            raise click.BadParameter("it is not after --since", param_hint="--until")
-        found = finding.read(store, moment, Of(service, route), until)
-        asked: dict[str, Any] = {"until": until, "service": service, "route": route, "min_drop": min_drop}
-        earlier = None if before is None else (moment - before, moment)
-        if compares:
-            found = replace(found, comparisons=store.compare(since=moment, before=earlier, **asked), mark=mark)
-        where = terminal() if output is None else Terminal()
-        text = _written(kind, store, found, settings_for(database), where)
-    _put(text, output)
-    codes = {0 if fail_under is None else _code(found, fail_under)}
-    codes |= {comparison.code(found.comparisons)} if found.comparisons is not None and fail_on_drop else set()
-    context.exit(next(code for code in (THRESHOLD_BROKEN, NOT_ENOUGH_DATA, 0) if code in codes))
+    """Report the scores of each route, or compare two windows.
 
-
-def _kind(given: str | None, *, as_json: bool) -> str:
-    if as_json and given not in {None, "json"}:
-        raise click.UsageError(f"--json and --format {given} exclude each other")
-    return "json" if as_json else _SHORT.get(given or "text", given or "text")
-
-
-_SHORT: Final = {"md": "markdown"}
-_PAGES: Final = ("markdown", "html")
-
-
-def _written(kind: str, store: Store, found: Found, settings: Settings, where: Terminal) -> str:
-    if kind == "json":
-        return dumped(finding.as_dict(found)) + "\n"
-    if kind not in _PAGES:
-        return plain.written(found, where)
-    from germane.cli.commands.report.html import look
-
-    pictured = look(store, settings, found)
-    if kind == "html":
-        from germane.cli.commands.report.html import page
-
-        return page(found, pictured)
-    from germane.cli.commands.report.markdown import document
-
-    return document(found, pictured)
-
-
-def _put(text: str, output: Path | None) -> None:
+    Each mean comes with its number of scores and 95 % interval. Means of fewer than 20 scores are not shown. With
+    --since mark, --format markdown and html include the comparison.
+    """
+    if as_json and format_ not in {None, "json"}:
+        raise click.UsageError(f"--json and --format {format_} are mutually exclusive")
+    format_ = "json" if as_json else {"md": "markdown", None: "text"}.get(format_, format_)
+    compare = compare or fail_on_drop or (isinstance(since, MarkerName) and format_ in _DOCUMENT_FORMATS)
+    with open_store(database) as store:
+        start, marker = resolve_since(store, since, service)
+        if until is not None and until <= start:
+            raise click.BadParameter("must be after --since", param_hint="--until")
+        report = load_report(store, start, until, service=service, route=route)
+        if compare:
+            earlier = None if before is None else (start - before, start)
+            comparisons = store.trends.compare(
+                since=start, before=earlier, until=until, service=service, route=route, min_drop=min_drop
+            )
+            report = replace(report, comparisons=comparisons, marker=marker)
+        if format_ == "json":
+            text = format_json(report.as_dict()) + "\n"
+        elif format_ in _DOCUMENT_FORMATS:
+            text = _format_document(format_, store, load_settings_for(database), report)
+        else:
+            text = format_text(report, detect_terminal() if output is None else Terminal())
     if output is None or str(output) == "-":
         click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-    click.echo(f"Wrote {output}.", err=True)
+    else:
+        try:
+            output.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"cannot write {output}: {error.strerror}") from None
+        click.echo(f"Wrote {output}.", err=True)
+    codes = {0 if fail_under is None else _threshold_exit_code(report, fail_under)}
+    if report.comparisons is not None and fail_on_drop:
+        codes.add(comparison_exit_code(report.comparisons))
+    context.exit(next(code for code in (EXIT_THRESHOLD_VIOLATED, EXIT_NOT_ENOUGH_DATA, 0) if code in codes))
 
 
-def _code(found: Found, fail_under: float) -> int:
-    """Judge each route by the newest fingerprint alone: what was measured otherwise says nothing of today."""
-    newest = [one for one in found.summaries if one.newest]
-    judged = [one for one in newest if one.n >= ENOUGH]
-    if any(one.mean < fail_under for one in judged):
-        return THRESHOLD_BROKEN
-    unscored = any(not one.scored and (one.failed or one.pending) for one in found.coverage)
-    return 0 if judged and len(judged) == len(newest) and not unscored else NOT_ENOUGH_DATA
+def format_text(report: ReportData, terminal: Terminal) -> str:
+    """Format a report for a terminal. On an interactive one, each scorer has its own table, which fits the width."""
+    lines = [f"Answers given {report.window}", ""]
+    if not report.summaries:
+        lines.append("No scores.")
+    elif terminal.is_interactive:
+        for number, scorer in enumerate(dict.fromkeys(row[1] for row in report.rows)):
+            rows = [(row[0], *row[2:]) for row in report.rows if row[1] == scorer]
+            lines += [""] * bool(number)
+            lines += [terminal.style(scorer, bold=True), *format_table((HEADINGS[0], *HEADINGS[2:]), rows, terminal)]
+    else:
+        lines += format_table(HEADINGS, report.rows, terminal)
+    for note in report.notes:
+        lines += ["", terminal.wrap_line(note, 0)]
+    if missing := describe_missing_scores(report.coverages, report.backlog):
+        lines += ["", "Without a score:", *(terminal.wrap_line(f"  {line}", 4) for line in missing)]
+    if report.learning:
+        lines.append("")
+        lines += [terminal.wrap_line(describe_learning(version, report.loaded_at), 4) for version in report.learning]
+    if report.comparisons is not None:
+        lines += ["", comparison_title(report.comparisons, report.marker), ""]
+        if rows := comparison_rows(report.comparisons):
+            lines += [*format_table(COMPARISON_HEADINGS, rows, terminal), ""]
+        lines += describe_result(report.comparisons)
+    return "\n".join(lines) + "\n"
+
+
+def _format_document(format_: str, store: TrackingStore, settings: Settings, report: ReportData) -> str:
+    from germane.cli.commands.report.document import create_document, load_style
+    from germane.insights import to_html, to_markdown
+
+    document = create_document(store, settings, report)
+    # Charts escape what they show, but may contain control characters; the output may be printed.
+    return to_markdown(document) if format_ == "markdown" else sanitize.text(to_html(document, style=load_style()))
+
+
+def _threshold_exit_code(report: ReportData, fail_under: float) -> int:
+    """Check the newest fingerprint of each route. Scores of earlier judges say nothing about the current one."""
+    newest = [summary for summary in report.summaries if summary.newest]
+    checked = [summary for summary in newest if summary.n >= MIN_SAMPLES]
+    if any(summary.mean < fail_under for summary in checked):
+        return EXIT_THRESHOLD_VIOLATED
+    has_unscored = any(not each.scored and (each.failed or each.pending) for each in report.coverages)
+    return 0 if checked and len(checked) == len(newest) and not has_unscored else EXIT_NOT_ENOUGH_DATA

@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""Data of a report, as JSON and as table rows."""
 
 from __future__ import annotations
 
@@ -7,142 +7,146 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from germane.cli.render import baseline, comparison
-from germane.cli.render import coverage as covered
-from germane.cli.render.comparison import ENOUGH
-from germane.sanitize import harmless
+from germane import sanitize
+from germane.cli.render.baseline import learning_as_dicts
+from germane.cli.render.comparison import MIN_SAMPLES, comparison_as_dict
+from germane.cli.render.coverage import backlog_as_dict, coverage_as_dict, has_data
+from germane.insights import MEAN_HEADINGS, mean_cells
 
 if TYPE_CHECKING:
-    from germane.annotation import Mark
+    from germane.annotation import Marker
     from germane.calibration import Calibration
-    from germane.storage import BaselineVersion, Comparisons, Coverage, Outstanding, RouteSummary, Store
+    from germane.storage import BaselineVersion, Comparisons, Coverage, OutstandingWork, RouteSummary, TrackingStore
+
+HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
+CORRECTION_NOTE: Final = (
+    "corrected: adjusted by a free local score of all answers, which correlates with the scores by r. "
+    "The SQL view answers contains the scores without this correction."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Of:
-    """What is shown; None for all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """What a report shows."""
 
     service: str | None
+    """None for all services."""
     route: str | None
-
-    def holds(self, found: Coverage | RouteSummary) -> bool:
-        """Whether it is shown."""
-        return self.service in {None, found.service} and self.route in {None, found.route}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a report is made of."""
-
-    of: Of
+    """None for all routes."""
     since: datetime
-    summaries: list[RouteSummary]
-    coverage: list[Coverage]
-    calibrations: list[Calibration]
-    left: Outstanding
-    learning: list[BaselineVersion]
-    now: datetime
-    """When it was read."""
     until: datetime
     """The window is since <= time of the answer < until."""
+    loaded_at: datetime
+    summaries: list[RouteSummary]
+    coverages: list[Coverage]
+    calibrations: list[Calibration]
+    """Calibrations of the embedder of the newest scores, by which low answers and labels are determined."""
+    backlog: OutstandingWork
+    learning: list[BaselineVersion]
     comparisons: Comparisons | None = None
-    """With the time before, where that was asked for."""
-    mark: Mark | None = None
-    """What was compared since."""
+    """Comparison with the window before, if requested."""
+    marker: Marker | None = None
+    """Marker at which the comparison splits."""
+
+    @property
+    def window(self) -> str:
+        """The window, such as "since 2026-11-19 10:30 UTC", with its end if that is not now."""
+        end = "" if self.until == self.loaded_at else f" and before {self.until:%Y-%m-%d %H:%M} UTC"
+        return f"since {self.since:%Y-%m-%d %H:%M} UTC{end}"
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read the means."""
+        notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
+        return notes + [
+            f"Labels and low answers of {sanitize.line(calibration.scorer, 40)} are calibrated: {calibration}. "
+            "Means are of raw values."
+            for calibration in self.calibrations
+        ]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Rows under :data:`HEADINGS`. Names are sanitized for terminals only."""
+        return [_row(summary, self.summaries) for summary in self.summaries]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        comparison = {} if self.comparisons is None else comparison_as_dict(self.comparisons, self.marker)
+        return {
+            "since": self.since,
+            "until": self.until,
+            "min_samples": MIN_SAMPLES,
+            "routes": list(map(_summary_as_dict, self.summaries)),
+            "coverage": list(map(coverage_as_dict, self.coverages)),
+            "calibrations": list(map(asdict, self.calibrations)),
+            "backlog": backlog_as_dict(self.backlog),
+            "learning": learning_as_dicts(self.learning),
+            **({"comparison": comparison} if comparison else {}),
+        }
 
 
-def read(store: Store, since: datetime, of: Of, until: datetime | None = None) -> Found:
-    """Read all of it but a comparison."""
+def load_report(
+    store: TrackingStore, since: datetime, until: datetime | None = None, *, service: str | None, route: str | None
+) -> ReportData:
+    """Load everything but the comparison."""
+
+    def matches(row: Coverage | RouteSummary) -> bool:
+        return service in {None, row.service} and route in {None, row.route}
+
     window: dict[str, Any] = {"since": since, "until": until}
-    summaries = [found for found in store.summary(**window, histograms=False) if of.holds(found)]
-    coverage = [found for found in store.coverage(**window) if of.holds(found) and covered.is_told(found)]
-    learning = [found for found in store.learning() if of.service in {None, found.key.service}]
-    calibrations, now = _calibrations(store, summaries, since), store.now()
-    return Found(of, since, summaries, coverage, calibrations, store.outstanding(), learning, now, until or now)
+    now = store.now()
+    summaries = [summary for summary in store.trends.summary(**window, histograms=False) if matches(summary)]
+    calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
+    used: dict[str, Calibration] = {}
+    for summary in summaries if calibrations else ():
+        if summary.newest:
+            scored = store.answers.worst(scorer=summary.scorer, fingerprint=summary.fingerprint, since=since, limit=1)
+            known = [calibrations.get((each.score.embedder or "", summary.scorer)) for each in scored]
+            used |= {calibration.scorer: calibration for calibration in known if calibration}
+    return ReportData(
+        service=service,
+        route=route,
+        since=since,
+        until=until or now,
+        loaded_at=now,
+        summaries=summaries,
+        coverages=[
+            coverage for coverage in store.trends.coverage(**window) if matches(coverage) and has_data(coverage)
+        ],
+        calibrations=list(used.values()),
+        backlog=store.queue.load_outstanding(),
+        learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
+    )
 
 
-def window(found: Found) -> str:
-    """Return "since 2026-11-19 10:30 UTC", with the end where that is not now."""
-    end = "" if found.until == found.now else f" and before {found.until:%Y-%m-%d %H:%M} UTC"
-    return f"since {found.since:%Y-%m-%d %H:%M} UTC{end}"
+def _row(summary: RouteSummary, summaries: Sequence[RouteSummary]) -> tuple[str, ...]:
+    has_services = len({other.service for other in summaries if other.route == summary.route}) > 1
+    service = f" ({sanitize.line(summary.service, 40)})" if has_services else ""
+    key = (summary.service, summary.route, summary.scorer)
+    has_fingerprints = sum((other.service, other.route, other.scorer) == key for other in summaries) > 1
+    newest = " (newest)" if summary.newest else ""
+    fingerprint = f" {sanitize.line(summary.fingerprint)}{newest}" if has_fingerprints else ""
+    return (
+        sanitize.line(summary.route, 40) + service,
+        sanitize.line(summary.scorer, 40) + fingerprint,
+        *mean_cells(summary),
+        f"{summary.coverage.scored} of {summary.coverage.seen}",
+    )
 
 
-def _calibrations(store: Store, summaries: list[RouteSummary], since: datetime) -> list[Calibration]:
-    """Return the floors by which labels of these scorers go now: those of the embedder of the newest scores."""
-    floors = {(one.embedder, one.scorer): one for one in store.calibrations()}
-    found: dict[str, Calibration] = {}
-    for one in summaries if floors else ():
-        if one.newest:
-            newest = store.worst(scorer=one.scorer, fingerprint=one.fingerprint, since=since, limit=1)
-            known = [floors.get((scored.score.embedder or "", one.scorer)) for scored in newest]
-            found |= {floor.scorer: floor for floor in known if floor}
-    return list(found.values())
-
-
-def as_dict(found: Found) -> dict[str, Any]:
-    """Return it ready for JSON."""
+def _summary_as_dict(summary: RouteSummary) -> dict[str, Any]:
     return {
-        "since": found.since,
-        "until": found.until,
-        "enough": ENOUGH,
-        "routes": [_route(one) for one in found.summaries],
-        "coverage": [covered.as_dict(one) for one in found.coverage],
-        "calibrations": [asdict(one) for one in found.calibrations],
-        "waiting": covered.waiting(found.left),
-        "learning": baseline.as_dicts(found.learning),
-        **({} if found.comparisons is None else {"comparison": comparison.as_dict(found.comparisons, found.mark)}),
+        "service": summary.service,
+        "route": summary.route,
+        "scorer": summary.scorer,
+        "fingerprint": summary.fingerprint,
+        "newest": summary.newest,
+        "n": summary.n,
+        "has_min_samples": summary.has_min_samples,
+        "mean": summary.mean,
+        "interval": summary.interval,
+        "correlation": summary.correlation,
+        "low_share": summary.low_share,
+        "noncommittal_share": summary.noncommittal_share,
+        "coverage": coverage_as_dict(summary.coverage),
     }
-
-
-def _route(found: RouteSummary) -> dict[str, Any]:
-    return {
-        "service": found.service,
-        "route": found.route,
-        "scorer": found.scorer,
-        "fingerprint": found.fingerprint,
-        "newest": found.newest,
-        "n": found.n,
-        "enough": found.n >= ENOUGH,
-        "mean": found.mean,
-        "interval": found.interval,
-        "correlation": found.correlation,
-        "low_share": found.low_share,
-        "noncommittal_share": found.noncommittal_share,
-        "coverage": covered.as_dict(found.coverage),
-    }
-
-
-HEADINGS: Final = ("route", "scorer", "n", "mean", "95 % interval", "low", "refused", "scored of seen")
-
-CORRECTED: Final = (
-    "corrected: by a free local score of all answers, which goes with the scores as r says; "
-    "the view answers has the mean of the scores alone."
-)
-"""Said where a mean is."""
-
-
-def cells(found: RouteSummary, summaries: Sequence[RouteSummary]) -> tuple[str, ...]:
-    """Return one row; the names in it are harmless in a terminal, and nowhere else."""
-    name, scorer = _name(found, summaries), _scorer(found, summaries)
-    seen = f"{found.coverage.scored} of {found.coverage.seen}"
-    if found.n < ENOUGH:
-        return name, scorer, str(found.n), "-", f"not enough data (n={found.n}, need {ENOUGH})", "-", "-", seen
-    interval = "-" if found.interval is None else f"{found.interval[0]:.3f} to {found.interval[1]:.3f}"
-    interval += "" if found.correlation is None else f", corrected (r={found.correlation:.2f})"
-    shares = f"{found.low_share:.0%}", f"{found.noncommittal_share:.0%}"
-    return name, scorer, str(found.n), f"{found.mean:.3f}", interval, *shares, seen
-
-
-def _name(found: RouteSummary, summaries: Sequence[RouteSummary]) -> str:
-    """Return the route, and its service where another service has a route of that name."""
-    services = {other.service for other in summaries if other.route == found.route}
-    service = f" ({harmless(found.service, 40)})" if len(services) > 1 else ""
-    return harmless(found.route, 40) + service
-
-
-def _scorer(found: RouteSummary, summaries: Sequence[RouteSummary]) -> str:
-    """Return the scorer, and its fingerprint where the same route was measured in more than one way."""
-    key = (found.service, found.route, found.scorer)
-    ways = [other for other in summaries if (other.service, other.route, other.scorer) == key]
-    way = f" {harmless(found.fingerprint)}{' (newest)' if found.newest else ''}" if len(ways) > 1 else ""
-    return harmless(found.scorer, 40) + way

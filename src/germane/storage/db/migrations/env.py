@@ -1,4 +1,4 @@
-"""Alembic's entry: migrates over the connection it is handed, inside that connection's transaction."""
+"""Entry point of Alembic: migrates inside the transaction of the connection that it is passed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The tables, as SQLModel classes: portable between SQLite and PostgreSQL.
+"""The tables, as SQLModel classes that work on SQLite and PostgreSQL.
 
-There are no foreign keys on purpose: an exchange is written on a hot path, and scores outlive the text they are of.
+There are no foreign keys: exchanges are written on a hot path, and related rows may arrive before them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from germane.storage.db.tables.alerting import (
     AlertEventRow,
     AlertRow,
-    ArrivalRow,
     BaselineRow,
+    DetectorInputRow,
     DetectorRow,
     NotificationRow,
     SilenceRow,
@@ -18,33 +18,33 @@ from germane.storage.db.tables.base import Base, UtcDateTime
 from germane.storage.db.tables.counts import (
     RollupCountRow,
     RollupDimensionRow,
-    RollupDueRow,
+    RollupDirtyHourRow,
     RollupProxyRow,
     RollupRow,
     TallyRow,
 )
-from germane.storage.db.tables.exchanges import ExchangeRow, FeedbackRow, MarkRow, ScoreRow, TaskRow
+from germane.storage.db.tables.exchanges import ExchangeRow, FeedbackRow, MarkerRow, ScoreRow, TaskRow
 from germane.storage.db.tables.running import BudgetRow, CalibrationRow, JobRow, LeaseRow, RateLimitRow, WorkerRow
 
 __all__ = [
     "AlertEventRow",
     "AlertRow",
-    "ArrivalRow",
     "Base",
     "BaselineRow",
     "BudgetRow",
     "CalibrationRow",
+    "DetectorInputRow",
     "DetectorRow",
     "ExchangeRow",
     "FeedbackRow",
     "JobRow",
     "LeaseRow",
-    "MarkRow",
+    "MarkerRow",
     "NotificationRow",
     "RateLimitRow",
     "RollupCountRow",
     "RollupDimensionRow",
-    "RollupDueRow",
+    "RollupDirtyHourRow",
     "RollupProxyRow",
     "RollupRow",
     "ScoreRow",
@@ -55,23 +55,23 @@ __all__ = [
     "WorkerRow",
     "alert",
     "alert_event",
-    "arrival",
     "baseline",
     "budget",
     "calibration",
     "detector",
+    "detector_input",
     "exchange",
     "feedback",
     "job",
     "lease",
-    "mark",
+    "marker",
     "metadata",
     "notification",
     "rate_limit",
     "rollup",
     "rollup_count",
     "rollup_dimension",
-    "rollup_due",
+    "rollup_dirty_hour",
     "rollup_proxy",
     "score",
     "scoring_task",
@@ -96,9 +96,9 @@ rollup = metadata.tables["rollup"]
 rollup_count = metadata.tables["rollup_count"]
 rollup_proxy = metadata.tables["rollup_proxy"]
 rollup_dimension = metadata.tables["rollup_dimension"]
-rollup_due = metadata.tables["rollup_due"]
-mark = metadata.tables["mark"]
-arrival = metadata.tables["arrival"]
+rollup_dirty_hour = metadata.tables["rollup_dirty_hour"]
+marker = metadata.tables["marker"]
+detector_input = metadata.tables["detector_input"]
 baseline = metadata.tables["baseline"]
 detector = metadata.tables["detector"]
 alert = metadata.tables["alert"]

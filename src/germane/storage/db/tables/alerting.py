@@ -1,4 +1,4 @@
-"""What watches: scores on their way to the detector, baselines, alerts, and what is told of them."""
+"""Tables of alerting: detector input, baselines, detector states, alerts, notifications and silences."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sqlmodel import Field
 from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
-class ArrivalRow(Base, table=True):
-    """A score that the detector has not seen: a queue, in the order of arrival."""
+class DetectorInputRow(Base, table=True):
+    """A score that the detector has not processed: a queue in order of arrival."""
 
-    __tablename__ = "arrival"
+    __tablename__ = "detector_input"
     __table_args__ = (
-        Index("ix_arrival_exchange_id", "exchange_id"),
-        {"sqlite_autoincrement": True},  # an id that is used again would come too early
+        Index("ix_detector_input_exchange_id", "exchange_id"),
+        {"sqlite_autoincrement": True},  # a reused id would break the order
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)
@@ -27,13 +27,13 @@ class ArrivalRow(Base, table=True):
     fingerprint: str = Field(sa_type=Text)
     exchange_id: str = Field(sa_type=Text)
     value: float = Field(sa_type=Float)
-    zero: bool = Field(sa_type=Boolean)
-    """Whether it is noncommittal, or up to 0."""
+    is_zero: bool = Field(sa_type=Boolean)
+    """Whether it is noncommittal, or at most 0."""
     arrived_at: datetime = Field(sa_type=UtcDateTime)
 
 
 class BaselineRow(Base, table=True):
-    """A baseline of one service, scorer and fingerprint. Its numbers never change; a newer version supersedes it."""
+    """A baseline of one service, scorer and fingerprint. Its numbers never change; a newer version replaces it."""
 
     __tablename__ = "baseline"
     __table_args__ = (
@@ -46,27 +46,27 @@ class BaselineRow(Base, table=True):
     scorer: str = Field(sa_type=Text)
     fingerprint: str = Field(sa_type=Text)
     scope: str = Field(sa_type=Text)
-    """Patterns of attributes that its exchanges fit, as JSON with sorted names; empty of all exchanges."""
+    """Attribute patterns of its exchanges, as JSON with sorted keys; empty for all exchanges."""
     version: int = Field(sa_type=Integer)
     status: str = Field(sa_type=Text)
     """learning, active or superseded."""
     reason: str = Field(sa_type=Text)
-    """Why it is there: first, judge_changed, route_joined, accepted or imported."""
+    """first, judge_changed, route_joined, accepted or imported."""
     since: datetime = Field(sa_type=UtcDateTime)
     until: datetime = Field(sa_type=UtcDateTime)
     n: int = Field(sa_type=BigInteger)
     mean: float | None = Field(default=None, sa_type=Float)
     deviation: float | None = Field(default=None, sa_type=Float)
     numbers: dict[str, Any] = Field(sa_type=Json)
-    """By route, and what else the detector goes by; empty while it is learned."""
+    """Parameters of the detector, by route and in total; empty while the baseline is learned."""
     model: str | None = Field(default=None, sa_type=Text)
-    """Of the application, as most of these answers had it."""
+    """The most frequent model of the application."""
     prompt_version: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
 
 
 class DetectorRow(Base, table=True):
-    """How far the detector of one rule, service and scorer has come."""
+    """The state of the detector of one rule, service and scorer."""
 
     __tablename__ = "detector"
 
@@ -74,17 +74,17 @@ class DetectorRow(Base, table=True):
     service: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     parameters: str = Field(sa_type=Text)
-    """Hash of the rule's settings: with others it begins anew."""
+    """Hash of the rule's settings. If they change, the detector starts over."""
     baseline_id: int = Field(sa_type=BigInteger)
     state: dict[str, Any] = Field(sa_type=Json)
     log_evidence: float | None = Field(default=None, sa_type=Float)
     seen_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Arrival of the last score that it has seen."""
+    """Arrival of the last processed score."""
     row_version: int = Field(sa_type=BigInteger)
 
 
 class AlertRow(Base, table=True):
-    """One thing that is wrong, or was."""
+    """An alert in its current state."""
 
     __tablename__ = "alert"
     __table_args__ = (
@@ -101,7 +101,7 @@ class AlertRow(Base, table=True):
     id: str = Field(primary_key=True, sa_type=Text)
     key: str = Field(sa_type=Text)
     rule: str = Field(sa_type=Text)
-    kind: str = Field(sa_type=Text)
+    type: str = Field(sa_type=Text)
     labels: dict[str, Any] = Field(sa_type=Json)
     state: str = Field(sa_type=Text)
     severity: str = Field(sa_type=Text)
@@ -114,7 +114,7 @@ class AlertRow(Base, table=True):
     evidence: float | None = Field(default=None, sa_type=Float)
     onset: datetime | None = Field(default=None, sa_type=UtcDateTime)
     body: dict[str, Any] = Field(sa_type=Json)
-    """Its levels, shifts, exchange ids and details."""
+    """Levels, shifts, exchange ids and details."""
     starts_at: datetime = Field(sa_type=UtcDateTime)
     fired_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     resolved_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
@@ -126,7 +126,7 @@ class AlertRow(Base, table=True):
 
 
 class AlertEventRow(Base, table=True):
-    """Something that happened to an alert: appended, never changed."""
+    """An event of an alert. Rows are never changed."""
 
     __tablename__ = "alert_event"
     __table_args__ = (Index("ix_alert_event_alert_id", "alert_id"),)
@@ -134,16 +134,16 @@ class AlertEventRow(Base, table=True):
     id: str = Field(primary_key=True, sa_type=Text)
     alert_id: str = Field(sa_type=Text)
     at: datetime = Field(sa_type=UtcDateTime)
-    what: str = Field(sa_type=Text)
-    """fired, escalated, recovering, resolved, repeated, acknowledged or the like."""
+    type: str = Field(sa_type=Text)
+    """fired, escalated, recovering, resolved, repeated, acknowledged and others."""
     before: str | None = Field(default=None, sa_type=Text)
-    """State."""
+    """The state before."""
     after: str = Field(sa_type=Text)
     detail: dict[str, Any] = Field(sa_type=Json)
 
 
 class NotificationRow(Base, table=True):
-    """Something to tell by one channel: written with what it tells, sent later, at least once."""
+    """A message for one channel. It is written in the transaction of its events, and sent at least once."""
 
     __tablename__ = "notification"
     __table_args__ = (
@@ -161,14 +161,14 @@ class NotificationRow(Base, table=True):
     """Its name in the settings."""
     event_ids: list[str] = Field(sa_type=Json)
     payload: dict[str, Any] = Field(sa_type=Json)
-    """The alerts as they were."""
+    """The alerts at the time of the events."""
     idempotency_key: str = Field(sa_type=Text)
-    """The same for every try."""
+    """The same for every attempt."""
     status: str = Field(sa_type=Text)
-    """waiting, sent or dead."""
+    """waiting, sent or undelivered."""
     attempt: int = Field(sa_type=Integer)
     next_attempt_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Nobody may try it earlier: while somebody does, the end of their lease. Null once it is sent or dead."""
+    """Earliest time of the next attempt; during an attempt, the end of its lease. Null once sent or undelivered."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     http_status: int | None = Field(default=None, sa_type=Integer)
     error: str | None = Field(default=None, sa_type=Text)
@@ -178,14 +178,14 @@ class NotificationRow(Base, table=True):
 
 
 class SilenceRow(Base, table=True):
-    """For a time nobody is told of alerts that match."""
+    """A period without notifications of matching alerts."""
 
     __tablename__ = "silence"
     __table_args__ = (Index("ix_silence_ends_at", "ends_at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
     matchers: dict[str, Any] = Field(sa_type=Json)
-    """Patterns by label."""
+    """Pattern by label."""
     starts_at: datetime = Field(sa_type=UtcDateTime)
     ends_at: datetime = Field(sa_type=UtcDateTime)
     created_by: str | None = Field(default=None, sa_type=Text)

@@ -1,4 +1,4 @@
-"""What all tables stand on: their registry, and the kinds of columns that differ between the two databases."""
+"""The base class of the tables, and column types that differ between SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sqlmodel import SQLModel
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment in UTC, with its zone on both databases."""
+    """A time in UTC, with a time zone on both databases."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Refuse a moment without a zone: nobody can say when it was."""
+        """Convert to UTC. Raises ValueError for a time without a time zone."""
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Give SQLite's moments the zone that they were written in."""
+        """Add the time zone, which SQLite does not store."""
         if value is None:
             return None
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
@@ -34,4 +34,4 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 
 
 class Base(SQLModel, registry=registry()):
-    """A registry of our own, so that an application's own SQLModel tables never meet these."""
+    """Base class with its own registry, separate from the SQLModel tables of the application."""

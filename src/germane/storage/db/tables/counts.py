@@ -1,4 +1,4 @@
-"""How many, and sums: the tally, and what trends are read from."""
+"""Tables of counts and sums: the tally, and the rollups that trends are read from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from germane.storage.db.tables.base import Base, Key, UtcDateTime
 
 
 class TallyRow(Base, table=True):
-    """What became of the exchanges of one minute: each process counts in rows of its own, readers sum them.
+    """The outcomes of the exchanges of one minute. Each process counts in its own rows; readers sum them.
 
-    A process that finishes what another one began has negative counts of pending.
+    A process that finishes tasks which another one created has negative counts of pending.
     """
 
     __tablename__ = "tally"
@@ -32,66 +32,82 @@ class TallyRow(Base, table=True):
 
 
 class RollupRow(Base, table=True):
-    """Sums over the scores of one hour, day or week (UTC): trends read them instead of the scores.
+    """Sums over the scores of one UTC hour, day or week, which trends read instead of the scores.
 
-    With weights w = 1 / sampling probability, values y, and x the proxies of those scores whose exchange has one;
-    ``zero`` sums are of the scores with y = 0.
+    Each score has a value y, a weight w = 1 / sampling probability, and possibly the proxy score x of its exchange:
+
+    ========================  =====================================  ======================  ======================
+    column                    sum over all scores                    column                  over scores with x
+    ========================  =====================================  ======================  ======================
+    ``n``                     1                                      ``n_with_x``            1
+    ``n_zero``                1 if y = 0
+    ``sum_w``                 w                                      ``sum_w_with_x``        w
+    ``sum_w_zero``            w if y = 0                             ``sum_wx``              w x
+    ``sum_w2``                w^2                                    ``sum_w2_with_x``       w^2
+    ``sum_w2_zero``           w^2 if y = 0                           ``sum_wx2``             w x^2
+    ``sum_wy``                w y                                    ``sum_wy_with_x``       w y
+    ``sum_wy2``               w y^2                                  ``sum_wy2_with_x``      w y^2
+    ``sum_w2y``               w^2 y                                  ``sum_w2y_with_x``      w^2 y
+    ``sum_w2y2``              w^2 y^2                                ``sum_wxy``             w x y
+    ``sum_w_low``             w if the score is low                  ``sum_w2x``             w^2 x
+    ``sum_w_noncommittal``    w if the label is ``noncommittal``     ``sum_w2x2``            w^2 x^2
+    ..                        ..                                     ``sum_w2xy``            w^2 x y
+    ========================  =====================================  ======================  ======================
     """
 
     __tablename__ = "rollup"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
-    """Seconds: of an hour, a day or a week."""
+    """Seconds of an hour, a day or a week."""
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """By what the row is one of several: ``route``; one of ``trend_by``, the route beside; empty where all routes are
-    together."""
+    """``route``; one of the setting ``breakdowns``, in addition to the route; empty for the sum over all routes."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
     label: str = Field(primary_key=True, sa_type=Text)
-    """Such as the model's name; empty where an exchange has none, and where it does not matter."""
+    """Value of the dimension, such as the name of the model; empty if the exchange has none, or for other rows."""
     n: int = Field(sa_type=BigInteger)
     n_zero: int = Field(sa_type=BigInteger)
-    w: float = Field(sa_type=Float)
-    w_zero: float = Field(sa_type=Float)
-    ww: float = Field(sa_type=Float)
-    ww_zero: float = Field(sa_type=Float)
-    wy: float = Field(sa_type=Float)
-    wyy: float = Field(sa_type=Float)
-    wwy: float = Field(sa_type=Float)
-    wwyy: float = Field(sa_type=Float)
-    w_low: float = Field(sa_type=Float)
-    w_noncommittal: float = Field(sa_type=Float)
-    n_x: int = Field(sa_type=BigInteger)
-    w_x: float = Field(sa_type=Float)
-    ww_x: float = Field(sa_type=Float)
-    wx: float = Field(sa_type=Float)
-    wy_x: float = Field(sa_type=Float)
-    wxx: float = Field(sa_type=Float)
-    wxy: float = Field(sa_type=Float)
-    wyy_x: float = Field(sa_type=Float)
-    wwx: float = Field(sa_type=Float)
-    wwy_x: float = Field(sa_type=Float)
-    wwxx: float = Field(sa_type=Float)
-    wwxy: float = Field(sa_type=Float)
+    sum_w: float = Field(sa_type=Float)
+    sum_w_zero: float = Field(sa_type=Float)
+    sum_w2: float = Field(sa_type=Float)
+    sum_w2_zero: float = Field(sa_type=Float)
+    sum_wy: float = Field(sa_type=Float)
+    sum_wy2: float = Field(sa_type=Float)
+    sum_w2y: float = Field(sa_type=Float)
+    sum_w2y2: float = Field(sa_type=Float)
+    sum_w_low: float = Field(sa_type=Float)
+    sum_w_noncommittal: float = Field(sa_type=Float)
+    n_with_x: int = Field(sa_type=BigInteger)
+    sum_w_with_x: float = Field(sa_type=Float)
+    sum_w2_with_x: float = Field(sa_type=Float)
+    sum_wx: float = Field(sa_type=Float)
+    sum_wy_with_x: float = Field(sa_type=Float)
+    sum_wx2: float = Field(sa_type=Float)
+    sum_wxy: float = Field(sa_type=Float)
+    sum_wy2_with_x: float = Field(sa_type=Float)
+    sum_w2x: float = Field(sa_type=Float)
+    sum_w2y_with_x: float = Field(sa_type=Float)
+    sum_w2x2: float = Field(sa_type=Float)
+    sum_w2xy: float = Field(sa_type=Float)
     latest: datetime = Field(sa_type=UtcDateTime)
-    """When the latest of the answers was given."""
+    """Start of the latest exchange."""
     histogram: bytes = Field(sa_type=LargeBinary)
-    """Weights in 100 bins over [0, 1], as :mod:`germane.storage.stats.histogram` packs them."""
+    """Weights in 100 bins over [0, 1], packed by :mod:`germane.storage.stats.histogram`."""
 
 
 class RollupCountRow(Base, table=True):
-    """What became of the exchanges of one hour, day or week (UTC): sums over the tally."""
+    """The outcomes of the exchanges of one UTC hour, day or week: sums over the tally."""
 
     __tablename__ = "rollup_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; empty where all routes are together."""
+    """``route``; empty for the sum over all routes."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
@@ -102,33 +118,36 @@ class RollupCountRow(Base, table=True):
 
 
 class RollupProxyRow(Base, table=True):
-    """Sums over the proxies x of one hour, day or week (UTC), with weights v = 1 / probability of having one."""
+    """Sums over the proxy scores x of one UTC hour, day or week, with weights v = 1 / probability of having one.
+
+    ``sum_v2x`` is the sum of v^2 x, and so on, as in :class:`RollupRow`.
+    """
 
     __tablename__ = "rollup_proxy"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     span: int = Field(primary_key=True, sa_type=Integer)
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; empty where all routes are together."""
+    """``route``; empty for the sum over all routes."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
     n: int = Field(sa_type=BigInteger)
-    v: float = Field(sa_type=Float)
-    vv: float = Field(sa_type=Float)
-    vx: float = Field(sa_type=Float)
-    vxx: float = Field(sa_type=Float)
-    vvx: float = Field(sa_type=Float)
-    vvxx: float = Field(sa_type=Float)
+    sum_v: float = Field(sa_type=Float)
+    sum_v2: float = Field(sa_type=Float)
+    sum_vx: float = Field(sa_type=Float)
+    sum_vx2: float = Field(sa_type=Float)
+    sum_v2x: float = Field(sa_type=Float)
+    sum_v2x2: float = Field(sa_type=Float)
 
 
-class RollupDueRow(Base, table=True):
-    """An hour of which something changed that is not rolled up yet: one row per transaction that changed it."""
+class RollupDirtyHourRow(Base, table=True):
+    """An hour whose rows changed since it was rolled up. Each transaction that changes an hour adds a row."""
 
-    __tablename__ = "rollup_due"
+    __tablename__ = "rollup_dirty_hour"
     __table_args__ = (
-        Index("ix_rollup_due_hour", "hour"),
-        {"sqlite_autoincrement": True},  # an id that is used again would be taken for the old one
+        Index("ix_rollup_dirty_hour_hour", "hour"),
+        {"sqlite_autoincrement": True},  # a reused id would be mistaken for the old row
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Key)
@@ -136,7 +155,7 @@ class RollupDueRow(Base, table=True):
 
 
 class RollupDimensionRow(Base, table=True):
-    """One of the dimensions that the rollups have, as ``trend_by`` named it when they were begun."""
+    """A dimension of the rollups, from the setting ``breakdowns``."""
 
     __tablename__ = "rollup_dimension"
     __table_args__ = ({"sqlite_with_rowid": False},)

@@ -1,4 +1,4 @@
-"""What was captured, and what is said of it: exchanges, their scoring tasks and scores, people's labels, marks."""
+"""Tables of exchanges, scoring tasks, scores, labels and markers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class ExchangeRow(Base, table=True):
-    """One exchange, with how it was sampled."""
+    """An exchange and its sampling decision."""
 
     __tablename__ = "exchange"
     __table_args__ = (
@@ -68,26 +68,27 @@ class ExchangeRow(Base, table=True):
     started_at: datetime = Field(sa_type=UtcDateTime)
     duration: float = Field(sa_type=Float)
     """Seconds."""
-    draw: float = Field(sa_type=Float)
+    sampling_key: float = Field(sa_type=Float)
     """In (0, 1]."""
     traced: bool = Field(sa_type=Boolean)
     """Whether its span is exported."""
     capture_probability: float = Field(sa_type=Float, sa_column_kwargs={"server_default": "1"})
-    """Of being kept under the capture limit, in (0, 1]."""
+    """Probability of being kept under ``max_exchanges_per_minute``, in (0, 1]."""
     proxy: float | None = Field(default=None, sa_type=Float)
-    """Free local score; null outside the part that has one."""
+    """Local score without an LLM; null for exchanges without one."""
     proxy_probability: float | None = Field(default=None, sa_type=Float)
-    """Of being in that part, in (0, 1]; it does not count the capture limit."""
+    """Probability of having a proxy score, in (0, 1], without the capture probability."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
-    """Of being scored, the capture limit counted, in (0, 1]; null until it is decided, and where nothing was drawn."""
+    """Probability of being scored, in (0, 1], including the capture probability; null until the decision, and without
+    random sampling."""
     sampling_reason: str | None = Field(default=None, sa_type=Text)
-    """Null until the sampler has looked at it."""
+    """Null until the sampler has decided."""
     erased_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """When its text was erased."""
 
 
 class TaskRow(Base, table=True):
-    """One scorer's work on one exchange."""
+    """The task of one scorer for one exchange."""
 
     __tablename__ = "scoring_task"
     __table_args__ = (
@@ -126,22 +127,22 @@ class TaskRow(Base, table=True):
     """pending, running, done, failed or skipped."""
     reason: str | None = Field(default=None, sa_type=Text)
     error: str | None = Field(default=None, sa_type=Text)
-    attempts: int = Field(sa_type=Integer)
-    """How often it was claimed and not handed back untouched."""
+    claims: int = Field(sa_type=Integer)
+    """Number of times it was claimed, without those it was handed back."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
     not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Nobody may claim it earlier: of a running task, the end of its lease. Null once it is closed."""
+    """Earliest time of the next claim; for a running task, the end of its lease. Null when it is closed."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
-    """Fingerprint of its score, which tells what really made it; null without one, and where it is the task's own.
-    Of an open task it says that the exchange is scored again, and which score stands until then; empty without one."""
-    tries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
-    """How often it was tried in vain and handed back to be tried later."""
+    """Fingerprint of the score, if the judge that made it differs from the configured one; otherwise null. If an open
+    task has a value, the exchange is being scored again: it names the score that is valid until then, or is empty."""
+    retries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
+    """Number of failed attempts after which it was postponed."""
 
 
 class ScoreRow(Base, table=True):
-    """A value that a scorer found: an absence of one is a task's state, never a row here."""
+    """A score with a value. A score without one is only the state of its task."""
 
     __tablename__ = "score"
     __table_args__ = (
@@ -168,10 +169,10 @@ class ScoreRow(Base, table=True):
     service: str = Field(sa_type=Text)
     route: str = Field(sa_type=Text)
     started_at: datetime = Field(sa_type=UtcDateTime)
-    """Of the exchange: trends go by when the answer was given."""
+    """Start of the exchange, which trends go by."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
     proxy: float | None = Field(default=None, sa_type=Float)
-    """Of the exchange."""
+    """Proxy score of the exchange."""
     value: float = Field(sa_type=Float)
     label: str | None = Field(default=None, sa_type=Text)
     explanation: str | None = Field(default=None, sa_type=Text)
@@ -188,7 +189,7 @@ class ScoreRow(Base, table=True):
 
 
 class FeedbackRow(Base, table=True):
-    """A person's label of one answer."""
+    """A person's label of an answer."""
 
     __tablename__ = "feedback"
     __table_args__ = (
@@ -216,14 +217,14 @@ class FeedbackRow(Base, table=True):
     user: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
     considered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """When the sampler looked whether its exchange is to be scored for it."""
+    """When the sampler decided whether to score its exchange because of it."""
 
 
-class MarkRow(Base, table=True):
-    """A moment that people compare before and since: a deploy, a new index."""
+class MarkerRow(Base, table=True):
+    """A named moment, such as a deploy or a new index."""
 
-    __tablename__ = "mark"
-    __table_args__ = (Index("ix_mark_at", "at"),)
+    __tablename__ = "marker"
+    __table_args__ = (Index("ix_marker_at", "at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
     name: str = Field(sa_type=Text)

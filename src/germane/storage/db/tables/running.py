@@ -1,4 +1,4 @@
-"""What processes share while they run: leases, limits, budgets, and who is there."""
+"""Tables of running processes: leases, quotas, workers, jobs and calibrations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class LeaseRow(Base, table=True):
-    """Who does a job that only one process may do."""
+    """The process that runs a job of which there may be only one."""
 
     __tablename__ = "lease"
 
@@ -20,31 +20,31 @@ class LeaseRow(Base, table=True):
     owner: str = Field(sa_type=Text)
     expires_at: datetime = Field(sa_type=UtcDateTime)
     cursor: str | None = Field(default=None, sa_type=Text)
-    """How far the job has come."""
+    """Progress of the job."""
     renewed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class RateLimitRow(Base, table=True):
-    """How fast judge requests may start, for all processes together."""
+    """The schedule of one rate limit, shared by all processes."""
 
     __tablename__ = "rate_limit"
 
     name: str = Field(primary_key=True, sa_type=Text)
     arrival: float = Field(sa_type=Float)
-    """Theoretical arrival of the next one, in seconds since 1970."""
+    """Theoretical arrival of the next request, in seconds since 1970."""
     waited: float = Field(sa_type=Float)
-    """Seconds that the one waited which took its place last."""
+    """Seconds that the latest request waited for its slot."""
     used_at: datetime = Field(sa_type=UtcDateTime)
 
 
 class WorkerRow(Base, table=True):
-    """A process that scores, as it last told of itself."""
+    """A worker process by its latest heartbeat."""
 
     __tablename__ = "worker"
     __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
-    """The owner of its leases."""
+    """The owner of its task leases."""
     host: str = Field(sa_type=Text)
     pid: int = Field(sa_type=Integer)
     service: str = Field(sa_type=Text)
@@ -60,7 +60,7 @@ class WorkerRow(Base, table=True):
 
 
 class JobRow(Base, table=True):
-    """What one process does again and again, and how its last runs went: as many as a person looks at, and no more."""
+    """A job of one process and its latest runs."""
 
     __tablename__ = "job"
 
@@ -68,27 +68,27 @@ class JobRow(Base, table=True):
     """Id of a worker."""
     name: str = Field(primary_key=True, sa_type=Text)
     every: float | None = Field(default=None, sa_type=Float)
-    """Seconds between two runs; null of one that is done when something asks for it."""
+    """Seconds between runs; null if it runs on demand."""
     runs: list[Any] = Field(sa_type=Json)
-    """The oldest first: milliseconds since 1970 at its beginning, milliseconds that it took, and what went wrong."""
+    """Oldest first: start in milliseconds since 1970, duration in milliseconds, and the error if there was one."""
 
 
 class BudgetRow(Base, table=True):
-    """What judging took on one day, reservations of requests under way included."""
+    """Judge usage of one day, including reservations of running requests."""
 
     __tablename__ = "budget"
 
     day: str = Field(primary_key=True, sa_type=Text)
-    """In UTC, such as 2026-03-01."""
-    calls: int = Field(sa_type=BigInteger)
+    """UTC day, such as 2026-03-01."""
+    requests: int = Field(sa_type=BigInteger)
     tokens: float = Field(sa_type=Float)
     usd: float = Field(sa_type=Float)
-    picked: int = Field(sa_type=BigInteger)
-    """Exchanges that were picked to be scored."""
+    selected: int = Field(sa_type=BigInteger)
+    """Exchanges selected for scoring."""
 
 
 class CalibrationRow(Base, table=True):
-    """What one embedder makes of texts that have nothing to do with one another. The newest one counts."""
+    """Similarities that an embedder assigns to unrelated texts. The newest row counts."""
 
     __tablename__ = "calibration"
     __table_args__ = (Index("ix_calibration_made_at", "made_at"),)
@@ -97,10 +97,10 @@ class CalibrationRow(Base, table=True):
     embedder: str = Field(sa_type=Text)
     scorer: str = Field(sa_type=Text)
     fingerprint: str = Field(sa_type=Text)
-    """Of how the floor was found."""
+    """Fingerprint of the calibration method."""
     floor: float = Field(sa_type=Float)
     high: float = Field(sa_type=Float)
-    """The value that 95 % of unrelated pairs stay under."""
+    """The 95th percentile of unrelated pairs."""
     n: int = Field(sa_type=Integer)
-    """Exchanges that it was found from."""
+    """Number of exchanges."""
     made_at: datetime = Field(sa_type=UtcDateTime)

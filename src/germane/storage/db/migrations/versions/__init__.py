@@ -1,3 +1,3 @@
-"""One file per revision."""
+"""Migrations, one file per revision."""
 
 from __future__ import annotations

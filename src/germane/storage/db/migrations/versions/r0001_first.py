@@ -1,4 +1,4 @@
-"""The first tables: exchange, scoring_task, score, tally, lease, and the view answers."""
+"""Tables exchange, scoring_task, score, tally and lease, and the view answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer
 
 
 def upgrade() -> None:
-    """Create them all."""
+    """Create the tables and the view."""
     _exchange()
     _scoring_task()
     _score()
@@ -38,7 +38,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them all."""
+    """Drop the tables and the view."""
     op.execute("DROP VIEW answers")
     for table in ("lease", "tally", "score", "scoring_task", "exchange"):
         op.drop_table(table)

@@ -1,4 +1,4 @@
-"""The table rate_limit: when the next judge request may start, for all processes together."""
+"""Table rate_limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Create it."""
+    """Create the table."""
     op.create_table(
         "rate_limit",
         sa.Column("name", sa.Text(), primary_key=True),
@@ -21,5 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop the table."""
     op.drop_table("rate_limit")

@@ -1,4 +1,4 @@
-"""The tables feedback and calibration; answers finds scores by what made them, and weighs those made elsewhere."""
+"""Tables feedback and calibration; the view answers finds scores of other fingerprints, and weights recorded ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer
 
 
 def upgrade() -> None:
-    """Create the tables; fingerprint and weight are the score's own where there is one."""
+    """Create the tables, and take fingerprint and weight from the score where there is one."""
     _feedback()
     _calibration()
     op.add_column("scoring_task", sa.Column("scored_as", sa.Text()))
@@ -36,7 +36,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them; fingerprint and weight are those of task and exchange."""
+    """Drop the tables, and take fingerprint and weight from task and exchange."""
     _answers(fingerprint="scoring_task.fingerprint", probability="exchange.sampling_probability")
     op.drop_column("scoring_task", "scored_as")
     op.drop_table("calibration")

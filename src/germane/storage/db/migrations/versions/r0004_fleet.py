@@ -1,4 +1,4 @@
-"""What a fleet needs: the tables worker and budget; how an exchange came to be kept, picked and erased."""
+"""Tables worker and budget; columns for sampling probabilities, erasure and retries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Drop the tables, columns and indexes."""
     op.drop_table("budget")
     op.drop_table("worker")
     op.drop_index("ix_feedback_comment", "feedback")

@@ -1,4 +1,4 @@
-"""Rollups for trends, marks, and all that watches: arrivals, baselines, detectors, alerts, notifications, silences."""
+"""Tables for rollups, marks and alerting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Drop the tables."""
     for table in (
         "silence",
         "notification",
@@ -149,7 +149,7 @@ def _rollup_dimension() -> None:
 
 
 def _all_due() -> None:
-    """Have all hours rolled up of which there is anything: trends are read from the rows until they are."""
+    """Mark all hours with rows for rollup. Trends read the rows until then."""
     for table, column, condition in HOURS:
         hour = _HOUR[op.get_bind().dialect.name].format(column=column)
         op.execute(f"INSERT INTO rollup_due (hour) SELECT DISTINCT {hour} FROM {table} WHERE {condition}")  # noqa: S608 - constants
@@ -163,7 +163,7 @@ _HOUR = {
 
 
 def _indexes(*, with_proxy: bool) -> None:
-    """Have trends read of scores and proxies no more than an index."""
+    """Create indexes that contain all columns which trends read of scores and proxies."""
     op.drop_index("ix_score_started_at", "score")
     op.create_index("ix_score_started_at", "score", [*SCORE, "proxy"] if with_proxy else [*SCORE])
     if with_proxy:
@@ -178,7 +178,7 @@ PROXY = ("started_at", "service", "route", "proxy", "proxy_probability", "captur
 
 
 def _narrowed(indexes: dict[str, tuple[str, ...] | None]) -> None:
-    """Have the lowest scores of a window and scorer found by value, and exchanges by route."""
+    """Create indexes that find the lowest scores of a window and scorer, and exchanges by route."""
     for name, columns in indexes.items():
         table = name.split("_")[1]
         op.execute(f"DROP INDEX IF EXISTS {name}")

@@ -1,4 +1,4 @@
-"""What pages show beside the rest: how the jobs of each process went lately."""
+"""Table job."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Drop the table."""
     op.drop_table("job")

@@ -1,0 +1,92 @@
+"""Scores as arrays, and the sample of them that a detector processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+MAX_SCORES_PER_DAY: Final = 1000
+"""The detector processes about this many scores of a busier service per day."""
+_SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.detector")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBatch:
+    """Sampled scores of one service, scorer and fingerprint, in order of arrival.
+
+    Raises:
+        ValueError: The four fields differ in length.
+    """
+
+    routes: Sequence[str]
+    values: FloatArray
+    """Raw values. They are clipped to [0, 1]; NaN is skipped."""
+    zeros: BoolArray
+    """Whether each answer is noncommittal. A value of 0 or less counts as zero too."""
+    times: FloatArray
+    """Arrival times as Unix timestamps in seconds."""
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.routes), len(self.values), len(self.zeros), len(self.times)}
+        if len(lengths) > 1:
+            raise ValueError(f"routes, values, zeros and times must have the same length, got {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def clipped_values(self) -> FloatArray:
+        """Return the values clipped to [0, 1]."""
+        return np.clip(np.asarray(self.values, dtype=np.float64), 0.0, 1.0)
+
+    def zero_flags(self) -> BoolArray:
+        """Return which scores are noncommittal or not above 0."""
+        return np.asarray(self.zeros, dtype=np.bool_) | (np.asarray(self.values, dtype=np.float64) <= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedScores:
+    """The scores of a batch whose routes are in the baseline, with routes as numbers."""
+
+    positions: IntArray
+    """Position of each score in its batch."""
+    routes: IntArray
+    """Index of the route in the baseline."""
+    values: FloatArray
+    """Clipped to [0, 1]."""
+    zeros: BoolArray
+    times: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def part(self, start: int, stop: int) -> IndexedScores:
+        """Return the scores from ``start`` up to ``stop``."""
+        part = slice(start, stop)
+        return IndexedScores(
+            self.positions[part], self.routes[part], self.values[part], self.zeros[part], self.times[part]
+        )
+
+
+def sampling_rate(scores_per_day: float) -> float:
+    """Return the probability, in (0, 1], that the detector processes a score of a service."""
+    return MAX_SCORES_PER_DAY / max(MAX_SCORES_PER_DAY, scores_per_day)
+
+
+def is_sampled(exchange_id: str, rate: float) -> bool:
+    """Return whether the detector processes the scores of an exchange.
+
+    The decision uses a keyed hash that is independent of every other sampling decision. An exchange that is sampled at
+    one rate is sampled at every higher rate.
+    """
+    keyed = _SAMPLE_HASH.copy()
+    keyed.update(exchange_id.encode())
+    return (int.from_bytes(keyed.digest()) >> 11) < rate * 2**53

@@ -1,0 +1,140 @@
+"""Evaluation of rules over a window: the mean of every route that has new scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeVar
+
+from germane.alert import ScoreLevel
+from germane.alerting.intervals import share_interval, share_lower_limit
+from germane.alerting.rule_result import RuleResult, RuleState
+from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
+from germane.settings import LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
+from germane.storage import RouteMean
+
+EVALUATIONS_PER_WINDOW: Final = 360
+"""Short windows are evaluated more often than every ten seconds."""
+MAX_WINDOW_FACTOR: Final = 32
+"""A window with too few scores is extended up to this factor."""
+FRESH_FRACTION: Final = 1 / 100
+"""A window is not read again if its newest score is within this fraction of its end."""
+_TICK: Final = timedelta(microseconds=1)
+WindowRuleT = TypeVar("WindowRuleT", bound=WindowRule)
+
+
+class WindowRuleEvaluation(Generic[WindowRuleT]):
+    """Evaluates a window rule for every route with new scores.
+
+    Only the newest fingerprint of a route counts. The window ends at the route's newest score, so scores that leave the
+    window during a quiet time change nothing.
+
+    Args:
+        rule: The rule.
+        context: What rules read.
+        judge: Returns the result for a mean.
+    """
+
+    def __init__(
+        self, rule: WindowRuleT, context: EvaluationContext, judge: Callable[[WindowRuleT, RouteMean], RuleResult]
+    ) -> None:
+        self._rule = rule
+        self._context = context
+        self._judge = judge
+        self._scorers = [rule.scorer] if rule.scorer else sorted(context.scorers)
+        self._evaluated: dict[tuple[str, str, str], datetime] = {}
+        """Newest evaluated score by scorer, service and route."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations."""
+        return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
+
+    def reset(self) -> None:
+        """Evaluate all routes again next time."""
+        self._evaluated.clear()
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:
+        """Return the results for routes with new scores."""
+        window = timedelta(seconds=self._rule.window)
+        for scorer in self._scorers:
+            for mean in self._means(scorer, now - window, self._context.as_of()):
+                stream = (scorer, mean.service, mean.route)
+                if self._evaluated.get(stream) == mean.latest:
+                    continue
+                route_mean, length = self._extend(scorer, mean, now, window)
+                yield replace(self._judge(self._rule, route_mean), window=length.total_seconds())
+                self._evaluated[stream] = mean.latest
+
+    def _extend(self, scorer: str, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
+        """Return the mean of the window that ends at the newest score and holds enough scores, and its length."""
+
+        def read(length: timedelta) -> RouteMean:
+            end = mean.latest + _TICK
+            return next(self._means(scorer, mean.latest - length, end, mean.service, mean.route), mean)
+
+        route_mean = read(window) if now - mean.latest > window * FRESH_FRACTION else mean
+        factor = 1
+        while route_mean.n < self._rule.min_samples and factor < MAX_WINDOW_FACTOR:
+            factor *= 2
+            route_mean = read(factor * window)
+        return route_mean, factor * window
+
+    def _means(
+        self,
+        scorer: str,
+        since: datetime,
+        until: datetime | None,
+        service: str | None = None,
+        route: str | None = None,
+    ) -> Iterator[RouteMean]:
+        trends, attributes = self._context.store.trends, self._rule.attributes
+        selected: dict[str, Any] = {
+            "scorer": scorer, "since": since, "until": until, "service": service, "route": route
+        }  # fmt: skip
+        if attributes:
+            means = trends.means_with_attributes(attributes, **selected)
+        else:
+            means = trends.means(**selected, histograms=False)
+        return (mean for mean in means if mean.newest and self._rule.matches_route(mean.route))
+
+
+def evaluate_share(rule: LowScoreRate | NoncommittalRate, mean: RouteMean, share: float) -> RuleResult:
+    """Return whether a share of the scores of one service, route and fingerprint is too large.
+
+    Bad if the share and its one-sided lower 95 % limit are above the threshold; good at or below the threshold minus
+    ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
+    """
+    state: RuleState = "unclear"
+    if mean.n >= rule.min_samples:
+        if share > rule.threshold and share_lower_limit(mean, share) > rule.threshold:
+            state = "bad"
+        elif share <= max(0.0, rule.threshold - rule.recovery_margin):
+            state = "good"
+    level = ScoreLevel(mean=share, n=mean.n, interval=share_interval(mean, share))
+    return window_result(rule, mean, state, level, rule.threshold)
+
+
+def window_result(
+    rule: MeanThreshold | LowScoreRate | NoncommittalRate,
+    mean: RouteMean,
+    state: RuleState,
+    level: ScoreLevel,
+    threshold: float,
+) -> RuleResult:
+    """Return the result of a window rule for one service, route and fingerprint."""
+    return RuleResult(
+        rule=rule.name,
+        type=rule.type,
+        labels={"service": mean.service, "scorer": mean.scorer, "route": mean.route},
+        state=state,
+        severity=rule.severity,
+        pending=rule.pending,
+        keep_firing_for=rule.keep_firing_for,
+        fingerprint=mean.fingerprint,
+        value=level.mean,
+        threshold=threshold,
+        current=level,
+        window=rule.window,
+    )

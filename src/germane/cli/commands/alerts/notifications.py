@@ -1,0 +1,160 @@
+"""``germane alerts test``, ``undelivered`` and ``resend``: delivery of notifications."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from germane import sanitize
+from germane.cli.commands.alerts.show import ID_LENGTH
+from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json, print_table
+from germane.cli.core.store import load_settings_for, open_store
+from germane.errors import SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from germane.alerting import Channel
+    from germane.storage import NotificationRecord
+
+MAX_NOTIFICATIONS: Final = 100
+HEADINGS: Final = ("id", "channel", "created (UTC)", "notification", "attempts", "error")
+
+
+@click.command("test")
+@click.argument("channel", metavar="CHANNEL")
+@click.option("--resolved", is_flag=True, help="Send the resolution of the previous test, which closes an incident.")
+@as_json
+@click.pass_context
+def test(
+    context: click.Context,
+    channel: str,
+    resolved: bool,  # noqa: FBT001 - click passes them by name
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Send a test notification through a channel.
+
+    The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident until you send
+    --resolved. Exits with 1 if the channel does not accept it.
+    """
+    from germane.alerting import DeliveryError, Log, build_channels, build_test_message
+
+    settings = load_settings_for(None)
+    channels: dict[str, Channel] = {"log": Log(), **build_channels(settings)}
+    if channel not in channels:
+        name, known = sanitize.line(channel, 80), ", ".join(channels)
+        raise UsageError(f"unknown channel {name!r}; configured: {known}. Configure channels in germane.toml")
+    message = build_test_message(
+        channel, settings.service, datetime.now(UTC), resolved=resolved, alert_url_template=settings.alert_url
+    )
+    status: int | None = None
+    problem: str | None = None
+    try:
+        status = asyncio.run(channels[channel].send(message))
+    except DeliveryError as error:
+        status, problem = error.status, error.problem
+    except SettingsError as error:
+        problem = str(error)
+    destination = channels[channel].destination
+    if as_json:
+        result = {"channel": channel, "destination": destination, "delivered": problem is None, "status": status}
+        print_json({**result, "error": problem})
+    else:
+        click.echo(f"{channel}: {sanitize.line(destination)}")
+        http_status = "" if status is None else f", status {status}"
+        click.echo(f"delivered{http_status}" if problem is None else f"not delivered: {sanitize.line(problem)}")
+    context.exit(0 if problem is None else EXIT_ERROR)
+
+
+@click.command("undelivered")
+@click.option("--channel", metavar="NAME", help="Only of this channel.")
+@database
+@as_json
+def undelivered(
+    channel: str | None,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """List notifications that could not be delivered.
+
+    The receiver rejected them, or could not be reached for a day.
+    """
+    with open_store(database) as store:
+        notifications = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+    if as_json:
+        print_json({"undelivered": list(map(_as_dict, notifications))})
+    elif notifications:
+        print_table(HEADINGS, list(map(_row, notifications)))
+    else:
+        click.echo("No undelivered notifications.")
+
+
+@click.command("resend")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--channel", metavar="NAME", help="All of this channel.")
+@click.option("--all", "every", is_flag=True, help="All of the last week.")
+@database
+@as_json
+def resend(
+    ids: tuple[str, ...],
+    channel: str | None,
+    every: bool,  # noqa: FBT001 - click passes it by name
+    database: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Resend undelivered notifications.
+
+    A process that has the channel sends them, with their original idempotency keys. Notifications that were superseded
+    by later ones of the same alert are not sent: nobody is notified of the start after the end.
+    """
+    if not (ids or channel or every):
+        raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")
+    with open_store(database) as store:
+        found = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+        known = [each.notification.id for each in found]
+        chosen = [_complete_id(prefix, known) for prefix in ids]
+        count = store.notifications.resend(channel=channel, ids=chosen)
+    if as_json:
+        print_json({"resent": count})
+    else:
+        superseded = max(0, len(set(chosen)) - count)
+        note = f"; {superseded} superseded by later notifications" if superseded else ""
+        click.echo(f"{sanitize.count_noun(count, 'notification')} will be sent again{note}.")
+
+
+def _complete_id(prefix: str, known: list[str]) -> str:
+    matches = [notification_id for notification_id in known if prefix and notification_id.startswith(prefix)]
+    if len(matches) != 1:
+        which = "no undelivered notification has" if not matches else "more than one undelivered notification has"
+        shown = sanitize.line(prefix, 40)
+        raise UsageError(f"{which} an id that begins with {shown!r}; run 'germane alerts undelivered'")
+    return matches[0]
+
+
+def _row(posted: NotificationRecord) -> tuple[str, ...]:
+    notification = posted.notification
+    rules = ", ".join(sorted({alert.rule for alert in notification.alerts}))
+    return (
+        notification.id[:ID_LENGTH],
+        sanitize.line(notification.channel, 40),
+        f"{notification.created_at:%Y-%m-%d %H:%M}",
+        sanitize.line(f"{notification.type}: {rules}", 60),
+        str(notification.attempt),
+        sanitize.line(posted.error, 80),
+    )
+
+
+def _as_dict(posted: NotificationRecord) -> dict[str, Any]:
+    notification = posted.notification
+    return {
+        "id": notification.id,
+        "channel": notification.channel,
+        "type": notification.type,
+        "created_at": notification.created_at,
+        "failed_at": posted.settled_at,
+        "attempts": notification.attempt,
+        "http_status": posted.http_status,
+        "error": posted.error,
+        "alerts": [{"id": alert.id, "rule": alert.rule, "labels": dict(alert.labels)} for alert in notification.alerts],
+    }

@@ -1,0 +1,214 @@
+"""A report as a document for Markdown and HTML, with the dashboard's verdict, charts and worst answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from germane import sanitize
+from germane.cli.commands.report.data import HEADINGS, ReportData
+from germane.cli.render.baseline import describe_learning, find_baseline_mean
+from germane.cli.render.comparison import COMPARISON_HEADINGS, comparison_rows, comparison_title, describe_result
+from germane.cli.render.coverage import describe_missing_scores
+from germane.insights import (
+    DEFAULT_WINDOW,
+    MAX_REFUSALS,
+    NONCOMMITTAL,
+    WINDOWS,
+    Document,
+    DocumentTable,
+    InsightContext,
+    Section,
+    TrendChart,
+    ViewParams,
+    WorstAnswer,
+    alert_concerns_route,
+    as_worst_answers,
+    chart_markers,
+    chart_points,
+    choose_scorer,
+    choose_service,
+    humanize,
+    load_overview,
+    trend_figure,
+)
+from germane.score import LOWEST_BAND
+
+if TYPE_CHECKING:
+    from germane.insights import Verdict
+    from germane.settings import Settings
+    from germane.storage import RouteSummary, ScoredExchange, TrackingStore
+
+MAX_WORST_ANSWERS: Final = 10
+MAX_CHARTS: Final = 8
+MAX_EVENTS: Final = 50
+"""Alerts and markers on a chart, each."""
+MAX_TEXT_LENGTH: Final = 400
+"""Characters of a question or an answer."""
+MIN_CHART_WINDOW: Final = timedelta(hours=1)
+
+
+def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
+    """Load verdict, trends, worst answers and open alerts, and arrange them with the report's data."""
+    newest = [summary for summary in report.summaries if summary.newest]
+    scorer = choose_scorer(newest)
+    service = choose_service([summary for summary in newest if summary.scorer == scorer], report.service)
+    since = min(report.since, report.until - MIN_CHART_WINDOW)
+    view = ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service)
+    context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
+    # The overview's default window, so that the report and the page give the same verdict.
+    verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
+    return Document(
+        title="germane report",
+        summary=_verdict_sentence(verdict),
+        tone=verdict.tone,
+        paragraphs=[f"Answers given {report.window}, as of {report.loaded_at:%Y-%m-%d %H:%M} UTC."],
+        sections=[
+            _routes_section(report),
+            *_comparison_sections(report),
+            *_trend_sections(store, report, view, newest),
+            *_worst_sections(store, report, newest, scorer),
+            *_alert_sections(store, report),
+            *_unscored_sections(report),
+        ],
+    )
+
+
+def load_style() -> str:
+    """Return the dashboard's style sheet, which also styles charts."""
+    return (files("germane.dashboard") / "static" / "style.css").read_text(encoding="utf-8")
+
+
+def _verdict_sentence(verdict: Verdict) -> str:
+    """Return the verdict without its links, which lead nowhere in a file."""
+    return "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
+
+
+def _routes_section(report: ReportData) -> Section:
+    if not report.summaries:
+        return Section(title="Routes", paragraphs=["No scores."])
+    return Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
+
+
+def _comparison_sections(report: ReportData) -> Iterator[Section]:
+    comparisons = report.comparisons
+    if comparisons is not None:
+        rows = comparison_rows(comparisons)
+        yield Section(
+            title="Before and after",
+            paragraphs=[comparison_title(comparisons, report.marker)],
+            table=DocumentTable(headings=COMPARISON_HEADINGS, rows=rows) if rows else None,
+            items=list(describe_result(comparisons)),
+        )
+
+
+def _trend_sections(
+    store: TrackingStore, report: ReportData, view: ViewParams, newest: Sequence[RouteSummary]
+) -> Iterator[Section]:
+    """Yield a chart per service and scorer with scores in the window, the overview's first."""
+    pairs = {(summary.service, summary.scorer) for summary in newest}
+    first = (view.service, view.scorer)
+    ordered = sorted(pairs, key=lambda pair: (pair != first, pair[0] != view.service, pair))
+    window: dict[str, Any] = {"since": view.since, "until": view.until}
+    for service, scorer in ordered[:MAX_CHARTS]:
+        buckets = store.trends.over_time(
+            scorer=scorer, service=service, route=report.route, **window, bucket=view.bucket, histograms=False
+        )
+        if not buckets:
+            continue
+        fingerprint = max(buckets, key=lambda bucket: bucket.start).fingerprint
+        alerts = [
+            alert
+            for alert in store.alerts.search(since=view.since, limit=MAX_EVENTS)
+            if alert.service == service and alert.scorer in {None, scorer}
+            if report.route is None or alert_concerns_route(alert, service, report.route)
+        ]
+        markers = store.trends.list_markers(**window, service=service, limit=MAX_EVENTS)
+        events = chart_markers(alerts, markers, route=report.route)
+        route = "" if report.route is None else f", route {report.route}"
+        trend = TrendChart(
+            points=chart_points(buckets),
+            **window,
+            bucket=view.bucket,
+            title=f"{humanize(scorer)} of {service}{route}",
+            name=f"trend-{service}-{scorer}",
+            baseline=find_baseline_mean(store, scorer, fingerprint, service=service, route=report.route),
+            markers=[replace(event, href="") for event in events if view.since <= event.at < view.until],
+        )
+        yield Section(title=trend.title, figure=trend_figure(trend))
+
+
+def _worst_sections(
+    store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
+) -> Iterator[Section]:
+    answers = _load_worst(store, report, newest, scorer)
+    if answers:
+        headings = ("score", "question", "answer", "reads like, or why", "route", "given (UTC)", "exchange")
+        table = DocumentTable(headings=headings, rows=list(map(_answer_row, answers)))
+        yield Section(title=f"Worst answers by {sanitize.line(scorer, 60)}", table=table)
+
+
+def _load_worst(
+    store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
+) -> list[WorstAnswer]:
+    """Return the lowest scores of the newest fingerprints.
+
+    Refusals all score 0 and would fill the list; only a few are shown if there are other low answers.
+    """
+    filters: dict[str, Any] = {"scorer": scorer, "service": report.service, "route": report.route}
+    filters |= {"since": report.since, "until": report.until, "limit": MAX_WORST_ANSWERS}
+    fingerprints = sorted({summary.fingerprint for summary in newest if summary.scorer == scorer})
+
+    def load_lowest(label: str | None) -> list[ScoredExchange]:
+        scored = [
+            answer
+            for fingerprint in fingerprints
+            for answer in store.answers.worst(fingerprint=fingerprint, label=label, **filters)
+        ]
+        return sorted(scored, key=lambda answer: answer.score.value or 0.0)
+
+    lowest = load_lowest(None)
+    refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL][:MAX_REFUSALS]
+    others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL] or load_lowest(LOWEST_BAND)
+    shown = [*refusals, *others[: MAX_WORST_ANSWERS - len(refusals)]]
+    return as_worst_answers(sorted(shown, key=lambda answer: answer.score.value or 0.0))
+
+
+def _answer_row(answer: WorstAnswer) -> tuple[str, ...]:
+    exchange, score = answer.exchange, answer.score
+    question, text = (
+        "(erased or not stored)" if captured is None else sanitize.line(captured, MAX_TEXT_LENGTH)
+        for captured in (exchange.question, exchange.answer)
+    )
+    return (
+        "refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}",
+        question,
+        text,
+        sanitize.line(answer.reads_like, MAX_TEXT_LENGTH) or "-",
+        sanitize.line(exchange.route, 80),
+        f"{exchange.started_at:%Y-%m-%d %H:%M}",
+        exchange.id,
+    )
+
+
+def _alert_sections(store: TrackingStore, report: ReportData) -> Iterator[Section]:
+    alerts = [alert for alert in store.alerts.list_open() if report.service in {None, alert.service}]
+    if alerts:
+        items = [
+            f"{alert.severity}, {alert.state}, since {alert.starts_at:%Y-%m-%d %H:%M} UTC: "
+            f"{sanitize.line(alert.message or alert.rule, 600)}"
+            for alert in alerts
+        ]
+        yield Section(title="Open alerts", items=items)
+
+
+def _unscored_sections(report: ReportData) -> Iterator[Section]:
+    missing = describe_missing_scores(report.coverages, report.backlog)
+    if missing:
+        yield Section(title="Without a score", items=missing)
+    if report.learning:
+        learning = [describe_learning(version, report.loaded_at) for version in report.learning]
+        yield Section(title="Learning baselines", items=learning)

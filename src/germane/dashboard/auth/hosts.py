@@ -1,0 +1,76 @@
+"""Host names that the dashboard accepts, and requests from this machine.
+
+Starlette's TrustedHostMiddleware is not used: it rejects IPv6 addresses, cannot accept all IP addresses, and answers
+without a next step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+ANY_HOST: Final = "*"
+_HOST_HEADER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
+_PROXY_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+
+
+def parse_host(header: str) -> str | None:
+    """Return the host of a ``Host`` header in lower case, without its port; None if it is invalid."""
+    match = _HOST_HEADER.fullmatch(header)
+    return None if match is None else match[1].strip("[]").rstrip(".").lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is ``localhost``, in 127.0.0.0/8, or ::1."""
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) -> bool:
+    """Whether pages may be served under a host.
+
+    Names that are not in ``allowed`` are refused, because anyone can point a name at this machine and let a page of
+    that name read ours (DNS rebinding). IP addresses cannot be redirected like this.
+
+    Args:
+        host: As returned by :func:`parse_host`.
+        allowed: Host names from the settings.
+        local_only: Whether only requests from this machine are answered.
+    """
+    if is_loopback(host) or host in allowed:
+        return True
+    if local_only:
+        return False
+    try:
+        ip_address(host)
+    except ValueError:
+        return ANY_HOST in allowed
+    return True
+
+
+def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tuple[bytes, bytes]]) -> bool:
+    """Whether a connection comes from this machine, and not from a proxy that forwards another client's request."""
+    return client is not None and is_loopback(client[0]) and not any(name in _PROXY_HEADERS for name, _ in headers)
+
+
+def is_cross_site(origin: str | None, fetch_site: str | None, host: str) -> bool:
+    """Whether a browser reports that a page of another site sent a form.
+
+    Args:
+        origin: The header ``Origin``. ``null`` is not decisive, because our own pages send no referrer.
+        fetch_site: The header ``Sec-Fetch-Site``. If present, it decides, because pages cannot forge it.
+        host: The header ``Host``.
+    """
+    if fetch_site is not None:
+        return fetch_site not in {"same-origin", "none"}
+    if origin is None or origin == "null":
+        return False
+    return origin.partition("://")[2].lower() != host.lower()

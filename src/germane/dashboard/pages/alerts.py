@@ -1,0 +1,200 @@
+"""The pages of alerts: the list, one alert, accepting a baseline, and the rule diagnosis."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from germane.alert import SEVERITIES, Alert, Silence
+from germane.dashboard.pages import alert_actions
+from germane.dashboard.web.http_error import http_error
+from germane.dashboard.web.preferences import parse_view_params, stored_name
+from germane.dashboard.web.templates import render
+from germane.dashboard.web.urls import page_route, root_of
+from germane.insights import (
+    AlertFilter,
+    AlertSummary,
+    BacktestBusy,
+    BacktestTooLarge,
+    DiagnosisScope,
+    InsightContext,
+    ViewParams,
+    can_accept_baseline,
+    diagnose_rules,
+    format_level,
+    format_seconds,
+    load_alert_detail,
+    load_alert_list,
+    run_rule_backtest,
+)
+
+SCHEMA_VERSION: Final = 1
+
+
+def parse_alert_filter(request: Request, view: ViewParams) -> AlertFilter:
+    """Return the filter in the URL. Invalid parameters are ignored."""
+    parameters = request.query_params
+    state, severity = parameters.get("state"), parameters.get("severity")
+    moment, _, alert_id = parameters.get("after", "").partition("~")
+    after = None
+    try:
+        at = datetime.fromisoformat(moment)
+        after = (at if at.tzinfo else at.replace(tzinfo=UTC)), alert_id
+    except ValueError:
+        pass
+    return AlertFilter(
+        state=cast("Literal['open', 'resolved']", state) if state in {"open", "resolved"} else None,
+        rule=parameters.get("rule") or None,
+        severity=severity if severity in SEVERITIES else None,
+        service=view.service,
+        after=after,
+    )
+
+
+def alerts(request: Request, context: InsightContext) -> Response:
+    """Show alerts, silences, baselines and rules."""
+    view = parse_view_params(request, context.now())
+    alert_list = load_alert_list(context, parse_alert_filter(request, view))
+    rules = {rule.name for rule in (*alert_list.rules, *alert_list.disabled_rules)}
+    content: dict[str, Any] = {
+        "list": alert_list,
+        "rule_names": sorted(rules | {summary.alert.rule for summary in alert_list.open}),
+        "severities": SEVERITIES,
+        "durations": alert_actions.SILENCE_DURATIONS,
+        "display_name": stored_name(request),
+    }
+    return render(request, context, view, "alerts.html", **content)
+
+
+def alerts_json(request: Request, context: InsightContext) -> Response:
+    """Return the list as JSON."""
+    alert_list = load_alert_list(context, parse_alert_filter(request, parse_view_params(request, context.now())))
+    return JSONResponse(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "open": [_summary_as_dict(summary) for summary in alert_list.open],
+            "resolved": [_summary_as_dict(summary) for summary in alert_list.resolved],
+            "open_hidden": alert_list.open_hidden,
+            "after": alert_list.next_page,
+            "silences": [_silence_as_dict(silence) for silence in alert_list.silences],
+            "learning": [
+                {**one.version.key._asdict(), "reason": one.version.reason, "until": one.version.until.isoformat()}
+                for one in alert_list.baselines.learning
+            ],
+        }
+    )
+
+
+def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
+    notifications = [
+        {
+            "channel": one.channel,
+            "type": one.type,
+            "state": one.state,
+            "created_at": one.created_at.isoformat(),
+            "problem": one.problem,
+        }
+        for one in summary.notifications
+    ]
+    return {**summary.alert.as_dict(), "notifications": notifications, "silenced": summary.silence is not None}
+
+
+def _silence_as_dict(silence: Silence) -> dict[str, Any]:
+    return {
+        "id": silence.id,
+        "matchers": dict(silence.matchers),
+        "starts_at": silence.starts_at.isoformat(),
+        "ends_at": silence.ends_at.isoformat(),
+        "created_by": silence.created_by,
+        "comment": silence.comment,
+    }
+
+
+def _find_alert(request: Request, context: InsightContext) -> Alert:
+    alert = context.store.alerts.get(request.path_params["alert_id"])
+    if alert is None:
+        step = "It may have been deleted by the retention settings. The page Alerts lists all alerts."
+        raise http_error(404, "There is no alert with this id.", step)
+    return alert
+
+
+def alert(request: Request, context: InsightContext) -> Response:
+    """Show one alert."""
+    view = parse_view_params(request, context.now())
+    detail = load_alert_detail(context, _find_alert(request, context), view, root_of(request.scope))
+    content: dict[str, Any] = {
+        "detail": detail,
+        "display_name": stored_name(request),
+        "durations": alert_actions.SILENCE_DURATIONS,
+        "message": alert_actions.MESSAGES.get(request.query_params.get("done", "")),
+        "format_level": format_level,
+        "format_seconds": format_seconds,
+    }
+    return render(request, context, view, "alert.html", **content)
+
+
+def confirm_accept(request: Request, context: InsightContext) -> Response:
+    """Explain the consequences of accepting a drop as the new baseline, and ask for confirmation."""
+    from germane.alerting import LEARNING_PERIOD, MIN_BASELINE_SPAN
+
+    alert, now = _find_alert(request, context), context.store.now()
+    if alert.type != "drop" or not alert.is_open:
+        raise http_error(
+            409, "Only an open drop can be accepted as the new baseline.", "Change other rules in the settings."
+        )
+    if not can_accept_baseline(context, alert):
+        step = "A new baseline was accepted, or the judge changed. The alert resolves at the next evaluation."
+        raise http_error(409, "The baseline of this drop is no longer active.", step)
+    since = alert.onset or alert.starts_at
+    learned_at = None
+    if now - since < MIN_BASELINE_SPAN:
+        learned_at = max(since + LEARNING_PERIOD, now + timedelta(days=1))
+    content: dict[str, Any] = {
+        "alert": alert,
+        "since": since,
+        "learned_at": learned_at,
+        "display_name": stored_name(request),
+        "format_level": format_level,
+    }
+    return render(request, context, parse_view_params(request, context.now()), "accept.html", **content)
+
+
+def backtest_page(request: Request, context: InsightContext) -> Response:
+    """Show what prevents rules from firing and, on request, a backtest of one rule."""
+    view = parse_view_params(request, context.now())
+    route = request.query_params.get("route") or None
+    scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)
+    facts, diagnoses = diagnose_rules(context, scope)
+    name = request.query_params.get("replay")
+    rule = next((diagnosis.rule for diagnosis in diagnoses if diagnosis.rule.name == name), None)
+    report = None
+    if rule is not None:
+        try:
+            report = run_rule_backtest(context, rule, scope)
+        except BacktestTooLarge as error:
+            step = f"Choose a shorter window, or run germane alerts backtest --rule {rule.type}"
+            raise http_error(413, str(error), step) from None
+        except BacktestBusy as error:
+            step = "Try again in a few seconds. Only one backtest runs at a time, because it keeps the database busy."
+            raise http_error(503, str(error), step, headers={"Retry-After": "10"}) from None
+    content: dict[str, Any] = {
+        "scope": scope,
+        "diagnoses": diagnoses,
+        "routes": sorted({group.route for group in facts.means} | ({route} if route else set())),
+        "report": report,
+        "format_seconds": format_seconds,
+    }
+    return render(request, context, view, "backtest.html", **content)
+
+
+ROUTES: Final = (
+    page_route("/alerts", alerts),
+    page_route("/alerts.json", alerts_json),
+    page_route("/alerts/backtest", backtest_page),
+    *alert_actions.ROUTES,
+    page_route("/alerts/{alert_id}/accept", confirm_accept),
+    page_route("/alerts/{alert_id}", alert),
+)

@@ -1,0 +1,404 @@
+"""The pages of answers: the list with its exports, and one answer with its forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+
+from germane import sanitize
+from germane.annotation import Feedback
+from germane.dashboard.web.forms import form
+from germane.dashboard.web.http_error import http_error
+from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.templates import render
+from germane.dashboard.web.urls import is_local_path, page_route, root_of
+from germane.exchange import Exchange
+from germane.insights import (
+    AnswerExport,
+    AnswerSearch,
+    InsightContext,
+    ViewParams,
+    load_answer,
+    load_answer_list,
+    rescore_answer,
+)
+from germane.score import BANDS, Score, UnscoredReason
+from germane.storage import (
+    Answer,
+    AnswerCursor,
+    AnswerDetail,
+    AnswerFilter,
+    AnswerSort,
+    AnswerState,
+    TaskStatus,
+)
+
+SORTS: Final[Mapping[AnswerSort, str]] = {
+    "lowest": "lowest score",
+    "highest": "highest score",
+    "newest": "newest",
+    "dearest": "highest cost",
+    "slowest": "slowest",
+}
+STATES: Final[Mapping[AnswerState, str]] = {
+    "scored": "scored",
+    "failed": "failed",
+    "skipped": "skipped",
+    "waiting": "waiting",
+    "any": "any",
+}
+LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
+MAX_TEXT_LENGTH: Final = 200
+"""Characters of a text search."""
+MAX_COMMENT_LENGTH: Final = 2_000
+SCHEMA_VERSION: Final = 1
+CSV_COLUMNS: Final = (
+    "exchange_id", "trace_id", "service", "route", "started_at", "duration", "model", "prompt_version", "status",
+    "question", "answer", "scorer", "fingerprint", "state", "reason", "error", "value", "label", "explanation",
+    "judge", "embedder", "input_tokens", "output_tokens", "cost", "scored_at", "labels",
+)  # fmt: skip
+DASHBOARD_USER: Final = "dashboard"
+"""The user of labels given here, because the form does not ask for a name."""
+_SCORE_FIELDS: Final = (
+    "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
+)  # fmt: skip
+_LABEL_SCORES: Final = {"good": 1.0, "bad": 0.0}
+_MESSAGES: Final[Mapping[str, str]] = {
+    "good": "Label stored: the answer addresses the question.",
+    "bad": "Label stored: the answer does not address the question.",
+    "ready": "Queued for scoring. The current score stays until the new one replaces it.",
+    "no_worker": "Queued for scoring, but no worker is running. Start one with germane worker.",
+    "waiting": "Already queued. It is retried next.",
+    "erased": "Its text has been erased, so it cannot be scored again.",
+    "left_out": "Sampling skipped it, so it stays unscored.",
+    "unknown": "No worker has this scorer, so it cannot be scored again.",
+}
+"""Messages after a form."""
+_TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
+_PARAMETERS: Final = (
+    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
+)  # fmt: skip
+_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "sort"})
+"""Parameters that apply to scored answers only."""
+_ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_version", "fingerprint", "reason", "low"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerQuery:
+    """The search that a URL asks for."""
+
+    search: AnswerSearch
+    parameters: Mapping[str, str]
+    """Valid filter parameters, without those of the view."""
+
+    @property
+    def filter(self) -> AnswerFilter:
+        """The filter."""
+        return self.search.filter
+
+    @property
+    def sort(self) -> AnswerSort:
+        """The order."""
+        return self.search.sort
+
+    def link(self, path: str, **changes: str | None) -> str:
+        """Return the URL of a path with this search. A change to None removes a parameter."""
+        parameters = {**self.search.view.query, **self.parameters, **changes}
+        query = urlencode({name: value for name, value in parameters.items() if value})
+        return f"{path}?{query}" if query else path
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything but the order is set."""
+        return bool(self.parameters.keys() - {"sort"})
+
+    @property
+    def is_advanced(self) -> bool:
+        """Whether a parameter of the collapsed part of the form is set."""
+        return bool(self.parameters.keys() & _ADVANCED_PARAMETERS)
+
+
+def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
+    """Return the search in the URL. Invalid parameters are ignored.
+
+    A reason selects failed or skipped answers, and parameters of scores are dropped for answers without one.
+    """
+    values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
+    parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
+    default_state: AnswerState = "scored"
+    state = next((state for state in STATES if state == parameters.get("state")), default_state)
+    if "reason" in parameters and state in {"scored", "any"}:
+        state = UnscoredReason(parameters["reason"]).state
+        parameters["state"] = state
+    default_sort: AnswerSort = "lowest"
+    sort = next((sort for sort in SORTS if sort == parameters.get("sort")), default_sort)
+    if state != "scored":
+        sort = "newest"
+        parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
+    texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
+    wanted = AnswerFilter(
+        since=view.since,
+        until=view.until,
+        scorer=view.scorer,
+        service=view.service,
+        **texts,
+        low="low" in parameters,
+        text=parameters.get("text", ""),
+        below=_parse_score(parameters.get("below")),
+        at_least=_parse_score(parameters.get("at_least")),
+        labeled={"yes": True, "no": False}.get(parameters.get("labeled", "")),
+        state=state,
+        reason=parameters.get("reason"),
+    )
+    after = AnswerCursor.parse(request.query_params.get("after", ""))
+    return AnswerQuery(search=AnswerSearch(view=view, filter=wanted, sort=sort, after=after), parameters=parameters)
+
+
+def _is_valid(name: str, value: str) -> bool:
+    choices: Mapping[str, object] = {"state": STATES, "sort": SORTS, "labeled": LABELED, "reason": set(UnscoredReason)}
+    if name in choices:
+        return value in choices[name]  # type: ignore[operator]  # each of them is a container
+    if name in {"below", "at_least"}:
+        return _parse_score(value) is not None
+    return "\x00" not in value and (name != "text" or len(value) <= MAX_TEXT_LENGTH)
+
+
+def _parse_score(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        return None
+    return value if -1 <= value <= 1.01 else None
+
+
+def _parse(request: Request, context: InsightContext) -> AnswerQuery:
+    return parse_answer_query(request, parse_view_params(request, context.now()))
+
+
+def answers(request: Request, context: InsightContext) -> Response:
+    """Show a page of answers, and the form with the filter."""
+    query = _parse(request, context)
+    answer_list = load_answer_list(context, query.search)
+    content: dict[str, Any] = {
+        "query": query,
+        "list": answer_list,
+        "scorer": answer_list.scorer,
+        "sorts": SORTS,
+        "states": STATES,
+        "labeled": LABELED,
+        "bands": [name for _, name in BANDS],
+        "reasons": [reason.value for reason in UnscoredReason],
+    }
+    return render(request, context, query.search.view, "answers.html", **content)
+
+
+def answers_csv(request: Request, context: InsightContext) -> Response:
+    """Return the same answers as CSV."""
+    export = AnswerExport(context, _parse(request, context).search)
+
+    def lines() -> Iterator[str]:
+        yield _csv_line(CSV_COLUMNS)
+        for answer in export:
+            yield _csv_line([_csv_value(value) for value in answer_as_row(answer).values()])
+        if not export.complete:
+            yield _csv_line(["There may be more answers: a file contains 10,000 at most. Narrow the filter."])
+
+    return _download(lines(), "text/csv; charset=utf-8", "answers.csv")
+
+
+def answers_json(request: Request, context: InsightContext) -> Response:
+    """Return the same answers as JSON."""
+    query = _parse(request, context)
+    export, view = AnswerExport(context, query.search), query.search.view
+    wanted = export.search.filter
+    selection = {
+        "since": view.since.isoformat(),
+        "until": view.until.isoformat(),
+        "scorer": wanted.scorer,
+        "service": wanted.service,
+        "filter": dict(query.parameters),
+    }
+
+    def parts() -> Iterator[str]:
+        yield f'{{"schema_version": {SCHEMA_VERSION}, "query": {json.dumps(selection)}, "answers": ['
+        for index, answer in enumerate(export):
+            yield f"{', ' if index else ''}{json.dumps(answer_as_row(answer))}"
+        yield f'], "complete": {json.dumps(export.complete)}}}\n'
+
+    return _download(parts(), "application/json", "answers.json")
+
+
+def _download(parts: Iterator[str], media_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(parts, media_type=media_type, headers=headers)
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(values)
+    return text.getvalue()
+
+
+def _csv_value(value: Any) -> str:
+    """Return a cell that spreadsheets do not interpret as a formula."""
+    if isinstance(value, list):
+        value = " ".join(f"{number:g}" for number in value)
+    return "" if value is None else sanitize.csv_cell(value) if isinstance(value, str) else repr(value)
+
+
+def answer_as_row(answer: Answer) -> dict[str, Any]:
+    """Return one answer of a list, in the order of ``CSV_COLUMNS``."""
+    exchange, score, task = answer.exchange, answer.score, answer.task
+    scored_by = score or task
+    values = {
+        **{name: getattr(exchange, name, None) for name in CSV_COLUMNS},
+        **{name: getattr(score, name, None) for name in _SCORE_FIELDS},
+        "exchange_id": exchange.id,
+        "started_at": _isoformat(exchange.started_at),
+        "scorer": scored_by.scorer if scored_by else None,
+        "fingerprint": scored_by.fingerprint if scored_by else None,
+        "state": "scored" if score else task.state if task else "undecided",
+        "reason": task.reason.value if task and task.reason and not score else None,
+        "error": task.error if task and not score else None,
+        "scored_at": _isoformat(score.scored_at) if score else None,
+        "labels": [label.score for label in answer.feedback],
+    }
+    return {name: values[name] for name in CSV_COLUMNS}
+
+
+def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
+    """Return everything about one exchange as JSON data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "exchange": _exchange_as_dict(detail.exchange),
+        "sampling": {"reason": detail.sampling_reason, "probability": detail.sampling_probability},
+        "erased_at": _isoformat(detail.erased_at),
+        "proxy": detail.proxy,
+        "scores": [_score_as_dict(score) for score in detail.scores],
+        "tasks": [_task_as_dict(task) for task in detail.tasks],
+        "feedback": [
+            {
+                "score": label.score,
+                "comment": label.comment,
+                "user": label.user,
+                "created_at": _isoformat(label.created_at),
+            }
+            for label in detail.feedback
+        ],
+    }
+
+
+def _exchange_as_dict(exchange: Exchange) -> dict[str, Any]:
+    names = (
+        "id", "trace_id", "span_id", "service", "route", "question", "answer", "model", "prompt_version",
+        "session", "user", "status", "error", "duration",
+    )  # fmt: skip
+    return {
+        **{name: getattr(exchange, name) for name in names},
+        "contexts": [{"text": text.text, "id": text.id, "score": text.score} for text in exchange.contexts],
+        "history": [{"role": message.role, "content": message.content} for message in exchange.history],
+        "attributes": dict(exchange.attributes),
+        "started_at": _isoformat(exchange.started_at),
+    }
+
+
+def _score_as_dict(score: Score) -> dict[str, Any]:
+    values = {name: getattr(score, name) for name in ("scorer", "fingerprint", *_SCORE_FIELDS, "latency")}
+    return {**values, "details": dict(score.details), "scored_at": _isoformat(score.scored_at)}
+
+
+def _task_as_dict(task: TaskStatus) -> dict[str, Any]:
+    values = {
+        name: getattr(task, name) for name in ("scorer", "fingerprint", "state", "error", "retries", "is_rescore")
+    }
+    reason = task.reason.value if task.reason else None
+    return {**values, "reason": reason, "not_before": _isoformat(task.not_before)}
+
+
+def _isoformat(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def answer(request: Request, context: InsightContext) -> Response:
+    """Show one answer as a page or as a drawer, or return JSON if the client asks for it."""
+    if "application/json" in request.headers.get("accept", ""):
+        return answer_json(request, context)
+    detail, query = _load_detail(request, context), _parse(request, context)
+    is_drawer = request.query_params.get("part") == "drawer"
+    content: dict[str, Any] = {
+        "query": query,
+        "insight": load_answer(context, query.search, detail),
+        "back": query.link("").removeprefix("?"),
+        "is_drawer": is_drawer,
+        "message": _MESSAGES.get(request.query_params.get("result", ""), ""),
+    }
+    template = "_answer.html" if is_drawer else "answer.html"
+    return render(request, context, query.search.view, template, with_status=not is_drawer, **content)
+
+
+def answer_json(request: Request, context: InsightContext) -> Response:
+    """Return everything about one answer."""
+    return JSONResponse(answer_as_dict(_load_detail(request, context)))
+
+
+def _load_detail(request: Request, context: InsightContext) -> AnswerDetail:
+    detail = context.store.answers.load_detail(str(request.path_params["exchange_id"]).replace("\x00", ""))
+    if detail is None:
+        step = "It may have been deleted by the retention settings, or it is not stored yet."
+        raise http_error(404, "There is no answer with this id.", step)
+    return detail
+
+
+def give_feedback(request: Request, context: InsightContext) -> Response:
+    """Store a person's label, and return to the answer."""
+    detail, fields = _load_detail(request, context), form(request)
+    verdict = fields.get("verdict", "")
+    if verdict not in _LABEL_SCORES:
+        raise http_error(400, "The form contains no label.", "Go back and use one of the buttons.")
+    label = Feedback(
+        id=uuid4().hex,
+        exchange_id=detail.exchange.id,
+        score=_LABEL_SCORES[verdict],
+        comment=fields.get("comment", "").strip()[:MAX_COMMENT_LENGTH] or None,
+        user=DASHBOARD_USER,
+        created_at=context.now(),
+    )
+    context.store.labels.add_feedback([label])
+    return _redirect_to_answer(request, detail, verdict)
+
+
+def score_again(request: Request, context: InsightContext) -> Response:
+    """Queue the answer for one scorer or all of its scorers, and return to the answer."""
+    detail = _load_detail(request, context)
+    result = rescore_answer(context, detail, form(request).get("scorer") or None)
+    return _redirect_to_answer(request, detail, result)
+
+
+def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> Response:
+    """Redirect to the answer, and keep the filter it was opened with."""
+    back = form(request).get("back", "")
+    kept = f"{back}&" if back and is_local_path(f"/?{back}") else ""
+    path = f"{root_of(request.scope)}/a/{detail.exchange.id}"
+    return RedirectResponse(f"{path}?{kept}{urlencode({'result': result})}#people", 303)
+
+
+ROUTES: Final = (
+    page_route("/answers", answers),
+    page_route("/answers.csv", answers_csv),
+    page_route("/answers.json", answers_json),
+    page_route("/a/{exchange_id}.json", answer_json),
+    page_route("/a/{exchange_id}", answer),
+    page_route("/a/{exchange_id}/feedback", give_feedback, methods=("POST",)),
+    page_route("/a/{exchange_id}/rescore", score_again, methods=("POST",)),
+)

@@ -1,3 +1,0 @@
-"""Pages about answers: the list, one answer, and its actions."""
-
-from __future__ import annotations

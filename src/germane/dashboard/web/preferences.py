@@ -1,0 +1,125 @@
+"""What a visitor chose: theme, time zone and display name in cookies, and the view in the URL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Scope
+
+from germane.dashboard.web.forms import form
+from germane.dashboard.web.urls import is_local_path, page_route, root_of
+from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
+
+THEME_COOKIE: Final = "germane_theme"
+ZONE_COOKIE: Final = "germane_zone"
+NAME_COOKIE: Final = "germane_name"
+THEMES: Final = ("auto", "light", "dark")
+NAME_FIELD: Final = "by"
+MAX_NAME_LENGTH: Final = 80
+COOKIE_LIFETIME: Final = timedelta(days=365)
+MIN_YEAR, MAX_YEAR = 1971, 2999
+"""Local times outside these years cannot be computed in every time zone."""
+_VIEW_PARAMETERS: Final = ("window", "since", "until", "scorer", "service")
+
+
+def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) -> str:
+    """Return a ``Set-Cookie`` header for the prefix of this application. An empty value deletes the cookie.
+
+    The cookie is HttpOnly, SameSite=Strict, and Secure for a request over https.
+
+    Args:
+        scope: The request: its prefix and scheme.
+        name: Letters, digits and ``_``.
+        value: Letters, digits and ``_-.``.
+        lifetime: How long the browser keeps it.
+    """
+    root = quote(str(scope.get("root_path", "")).rstrip("/")) or "/"
+    secure = "; Secure" if scope.get("scheme") == "https" else ""
+    seconds = int(lifetime.total_seconds()) if value else 0
+    return f"{name}={value}; HttpOnly; Max-Age={seconds}; Path={root}; SameSite=Strict{secure}"
+
+
+def parse_view_params(request: Request, now: datetime, default_window: str = DEFAULT_WINDOW) -> ViewParams:
+    """Return the view that the URL asks for. Invalid parameters are ignored."""
+    parameters = request.query_params
+    query = {
+        name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]
+    }
+    window = query.get("window", default_window)
+    window = window if window in WINDOWS else default_window
+    begin, end = _parse_moment(query.get("since")), _parse_moment(query.get("until"))
+    until = end or now
+    since = begin or until - WINDOWS[window]
+    is_custom = (begin or end) is not None and since < until
+    return ViewParams(
+        window="" if is_custom else window,
+        since=since if is_custom else now - WINDOWS[window],
+        until=until if is_custom else now,
+        scorer=query.get("scorer"),
+        service=query.get("service"),
+        zone=_parse_zone(request.cookies.get(ZONE_COOKIE)),
+        query=query,
+    )
+
+
+def _parse_moment(text: str | None) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    if moment is None or not MIN_YEAR <= moment.year <= MAX_YEAR:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _parse_zone(name: str | None) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def theme_of(request: Request) -> str:
+    """Return the visitor's theme: auto, light or dark."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else "auto"
+
+
+def choose_theme(request: Request, _: InsightContext) -> Response:
+    """Store a theme and return to the page. The script does the same without a request."""
+    theme = request.query_params.get("to", "")
+    root, back = root_of(request.scope), request.query_params.get("back", "")
+    response = RedirectResponse(root + (back if is_local_path(back) else "/"), 303)
+    # Readable by the script, and sent with links from elsewhere, so that these open in the chosen theme.
+    options: dict[str, Any] = {"path": quote(root) or "/", "secure": request.scope["scheme"] == "https"}
+    value, seconds = theme if theme in THEMES else "auto", int(COOKIE_LIFETIME.total_seconds())
+    response.set_cookie(THEME_COOKIE, value, max_age=seconds, samesite="lax", **options)
+    return response
+
+
+def stored_name(request: Request) -> str:
+    """Return the display name that the visitor entered before; empty without one."""
+    return unquote(request.cookies.get(NAME_COOKIE, ""), errors="replace")[:MAX_NAME_LENGTH]
+
+
+def submitted_name(request: Request) -> str | None:
+    """Return the display name in the form; None if it is empty."""
+    return form(request).get(NAME_FIELD, "").strip()[:MAX_NAME_LENGTH] or None
+
+
+def redirect_after_form(request: Request, path: str) -> Response:
+    """Redirect to a page, and store the display name that was submitted."""
+    response = RedirectResponse(root_of(request.scope) + path, 303)
+    name = submitted_name(request)
+    if name is not None:
+        header = set_cookie_header(request.scope, NAME_COOKIE, quote(name, safe=""), COOKIE_LIFETIME)
+        response.headers.append("Set-Cookie", header)
+    return response
+
+
+ROUTES: Final = (page_route("/theme", choose_theme, name="theme"),)

@@ -1,0 +1,432 @@
+"""Answers: filtered lists with their mean, and everything about one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from germane.annotation import RECORDED_FINGERPRINT
+from germane.exchange import Context, Exchange
+from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer
+from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal
+from germane.score import Score, UnscoredReason
+from germane.storage import (
+    Answer,
+    AnswerCursor,
+    AnswerDetail,
+    AnswerFilter,
+    AnswerNeighbors,
+    AnswerSort,
+    Disagreement,
+    Estimate,
+    MatchCount,
+    RescoreResult,
+    RouteMean,
+    TaskStatus,
+    WindowSummary,
+)
+
+PAGE_SIZE: Final = 50
+MAX_EXPORTED: Final = 10_000
+"""Answers in one exported file."""
+EXPORT_BATCH: Final = 500
+WEEK: Final = timedelta(days=7)
+RECENTLY_SEEN: Final = timedelta(minutes=2)
+"""A worker with a heartbeat this recent counts as running."""
+OPEN_STATES: Final = frozenset({"pending", "running"})
+_NOT_SELECTED: Final = frozenset({UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value})
+_SAMPLING: Final[Mapping[str | None, str]] = {
+    None: "Not decided yet.",
+    "sampled": "Sampled",
+    "uniform": "Picked uniformly within the budget",
+    "route_floor": "Picked within the budget to cover its route",
+    "suspicion": "Picked within the budget for its low local score",
+    "always": "Scored regardless of sampling, because of a rule or a label",
+    "candidate": "Candidate: the budget picks at the end of its interval.",
+    "not_sampled": "Not sampled",
+    "budget": "Skipped: the budget was exhausted",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSearch:
+    """A filter, an order and a position."""
+
+    view: ViewParams
+    filter: AnswerFilter
+    sort: AnswerSort
+    after: AnswerCursor | None = None
+
+    def with_scorer(self, scorer: str | None) -> AnswerSearch:
+        """Return the same search for one scorer."""
+        return replace(self, filter=replace(self.filter, scorer=scorer))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerList:
+    """One page of answers, and what is known about all that match."""
+
+    answers: Sequence[Answer]
+    after: AnswerCursor | None
+    looked_back_to: datetime | None
+    """The oldest answer that was searched, if the search stopped early."""
+    total: MatchCount
+    mean: Estimate | None
+    """Of all matching answers; None if it would be misleading."""
+    scorer: str | None
+    """The scorer whose scores are shown."""
+    scorers: Sequence[str]
+    routes: Sequence[str]
+    services: Sequence[str]
+
+    @property
+    def total_text(self) -> str:
+        """The number of matching answers, as far as they were counted."""
+        if not self.total.count and not self.total.is_capped:
+            return "no"
+        if self.total.is_capped:
+            return f"more than {self.total.count:,}" if self.total.count else "uncounted"
+        return f"{self.total.count:,}"
+
+
+def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
+    """Load one page of answers."""
+    overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
+    scorer = choose_scorer(overall.services, search.view.scorer)
+    search = search.with_scorer(scorer)
+    page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
+    mean = None
+    if scorer is not None and not search.filter.selects_by_result:
+        estimates = _matching_estimates(context, search, overall, scorer)
+        mean = estimates[0] if len(estimates) == 1 else None
+    return AnswerList(
+        answers=page.answers,
+        after=page.next_cursor,
+        looked_back_to=page.searched_back_to,
+        total=context.store.answers.count_matches(search.filter),
+        mean=mean,
+        scorer=scorer,
+        scorers=sorted({counts.scorer for counts in overall.coverage if counts.scorer}),
+        routes=sorted({counts.route for counts in overall.coverage if counts.route}),
+        services=sorted({counts.service for counts in overall.coverage if counts.service}),
+    )
+
+
+def _matching_estimates(
+    context: InsightContext, search: AnswerSearch, overall: WindowSummary, scorer: str
+) -> Sequence[Estimate]:
+    """Return the estimates that cover exactly the filtered answers."""
+    wanted = search.filter
+    dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
+    if len(dimensions) > 1:
+        return []
+    if dimensions:
+        ((by, label),) = dimensions.items()
+        means = context.store.trends.means(
+            scorer=scorer,
+            route=wanted.route,
+            service=wanted.service,
+            by=by,
+            histograms=False,
+            since=search.view.since,
+            until=search.view.until,
+        )
+        return [
+            group for group in means if group.label == label and _is_wanted(wanted, group.fingerprint, group.newest)
+        ]
+    if wanted.route is None:
+        services = [group for group in overall.services if wanted.service in {None, group.service}]
+        services = [group for group in services if group.scorer == scorer]
+        return [group for group in services if _is_wanted(wanted, group.fingerprint, group.newest)]
+    routes = [group for group in overall.routes if wanted.service in {None, group.service}]
+    routes = [group for group in routes if (group.scorer, group.route) == (scorer, wanted.route)]
+    return [group for group in routes if _is_wanted(wanted, group.fingerprint, group.newest)]
+
+
+def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  # noqa: FBT001
+    return newest if wanted.fingerprint is None else fingerprint == wanted.fingerprint
+
+
+class AnswerExport:
+    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` tells whether these were all."""
+
+    def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
+        self.search = search
+        if not search.view.scorer:
+            overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
+            self.search = search.with_scorer(choose_scorer(overall.services))
+        self.complete = True
+        self._context = context
+
+    def __iter__(self) -> Iterator[Answer]:
+        left, after = MAX_EXPORTED, self.search.after
+        while left > 0:
+            page = self._context.store.answers.search(
+                self.search.filter, sort=self.search.sort, after=after, limit=min(EXPORT_BATCH, left)
+            )
+            yield from page.answers
+            left -= max(len(page.answers), 1)
+            after = page.next_cursor
+            if after is None:
+                self.complete = page.searched_back_to is None
+                return
+        self.complete = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedScore:
+    """One score with its explanation."""
+
+    score: Score
+    explanation: Explanation
+    task: TaskStatus | None
+    """Its task, if it is being scored again or failed again."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the answer is noncommittal according to the score."""
+        return is_refusal(self.score)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """The rank of a score among those of its route and fingerprint, in the week around it."""
+
+    mean: RouteMean
+    below: float
+    """Share of answers that are certainly lower, in [0, 1]."""
+    above: float
+    """Share of answers that are certainly higher."""
+
+    @property
+    def text(self) -> str:
+        """The rank in words, rounded down."""
+        if self.above >= self.below:
+            return f"lower than {int(self.above * 100 + 1e-9)} % of answers"
+        return f"higher than {int(self.below * 100 + 1e-9)} % of answers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievedText:
+    """One retrieved text with what scorers found."""
+
+    context: Context
+    relevance: float | None
+    quoted: bool | None
+    """Whether the judge quotes it as evidence for a claim; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceLink:
+    """Where the trace can be viewed."""
+
+    host: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerInsight:
+    """Everything that the page of one answer shows."""
+
+    detail: AnswerDetail
+    main: ExplainedScore | None
+    others: Sequence[ExplainedScore]
+    unscored: Sequence[TaskStatus]
+    """Failed, skipped and open tasks of scorers without a score."""
+    rank: Rank | None
+    texts: Sequence[RetrievedText]
+    trace: TraceLink | None
+    neighbors: AnswerNeighbors
+    disagreement: Disagreement | None
+    sampling: str
+    replaced_labels: frozenset[str]
+    """Ids of labels that a later one by the same person replaces."""
+
+    @property
+    def rescoring(self) -> Sequence[TaskStatus]:
+        """Tasks that score again while the existing score stays."""
+        return [task for task in self.detail.tasks if _is_rescoring(self.detail, task)]
+
+
+def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDetail) -> AnswerInsight:
+    """Load what a page shows of one exchange."""
+    scores = []
+    for score in detail.scores:
+        tasks = [task for task in detail.tasks if task.is_rescore or task.error]
+        key = (score.scorer, score.fingerprint)
+        task = next((task for task in tasks if (task.scorer, task.fingerprint) == key), None)
+        scores.append(ExplainedScore(score=score, explanation=explain_score(score), task=task))
+    main = _choose_main_score(scores, detail.tasks, search.view.scorer)
+    wanted = search.with_scorer(main.score.scorer if main else search.view.scorer).filter
+    disagreement = None
+    if main is not None and main.score.fingerprint != RECORDED_FINGERPRINT:
+        found = context.store.labels.count_disagreements(scorer=main.score.scorer, fingerprint=main.score.fingerprint)
+        disagreement = found[0] if found else None
+    latest = {label.user: label.id for label in detail.feedback if label.user}
+    return AnswerInsight(
+        detail=detail,
+        main=main,
+        others=[one for one in scores if one is not main],
+        unscored=[
+            task
+            for task in detail.tasks
+            if task.state in {"failed", "skipped", *OPEN_STATES} and not _is_rescoring(detail, task)
+        ],
+        rank=_load_rank(context, detail.exchange, main.score) if main else None,
+        texts=_retrieved_texts(detail),
+        trace=trace_link(context.settings.trace_url, detail.exchange),
+        neighbors=context.store.answers.find_neighbors(wanted, detail.exchange.id, sort=search.sort),
+        disagreement=disagreement,
+        sampling=describe_answer_sampling(detail),
+        replaced_labels=frozenset(
+            label.id for label in detail.feedback if label.user and latest[label.user] != label.id
+        ),
+    )
+
+
+def _choose_main_score(
+    scores: Sequence[ExplainedScore], tasks: Sequence[TaskStatus], requested: str | None
+) -> ExplainedScore | None:
+    """Return the requested scorer's score, or that of a default scorer; the newest one of several.
+
+    None if that scorer failed or has not finished, because the score of another one would hide it.
+    """
+    missing = {task.scorer for task in tasks if task.state in {"failed", *OPEN_STATES}}
+    for name in (requested, RELEVANCY, SIMILARITY, *sorted({one.score.scorer for one in scores})):
+        by_scorer = [one for one in scores if one.score.scorer == name]
+        if by_scorer:
+            return max(by_scorer, key=lambda one: one.score.scored_at or datetime.min.replace(tzinfo=UTC))
+        if name in missing:
+            return None
+    return None
+
+
+def _is_rescoring(detail: AnswerDetail, task: TaskStatus) -> bool:
+    """Whether a task scores again what its scorer has scored before."""
+    return task.is_rescore and any(score.scorer == task.scorer for score in detail.scores)
+
+
+def _load_rank(context: InsightContext, exchange: Exchange, score: Score) -> Rank | None:
+    # Rollups answer whole days fastest.
+    day = exchange.started_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = day - WEEK / 2 + timedelta(hours=12)
+    means = context.store.trends.means(
+        since=since, until=since + WEEK, scorer=score.scorer, route=exchange.route, service=exchange.service
+    )
+    mean = next((group for group in means if group.fingerprint == score.fingerprint), None)
+    shares = None if mean is None or mean.histogram is None else mean.histogram.beside(score.value or 0.0)
+    return None if mean is None or shares is None else Rank(mean=mean, below=shares[0], above=shares[1])
+
+
+def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
+    relevances = _text_relevances(detail.scores)
+    quotes: list[str] | None = None
+    for score in detail.scores:
+        claims = score.details.get("claims") if score.scorer == "faithfulness" else None
+        if isinstance(claims, list):
+            supported = [one for one in claims if isinstance(one, Mapping) and one.get("supported") is True]
+            evidence = [claim.get("evidence") for claim in supported]
+            quotes = [_normalize(quote) for quote in evidence if isinstance(quote, str) and quote]
+            break
+    return [
+        RetrievedText(
+            context=text,
+            relevance=relevances[index] if index < len(relevances) else None,
+            quoted=None if quotes is None else any(quote in _normalize(text.text) for quote in quotes),
+        )
+        for index, text in enumerate(detail.exchange.contexts)
+    ]
+
+
+def _text_relevances(scores: Sequence[Score]) -> list[float]:
+    """Return the relevance of each retrieved text, if a scorer stored it for all of them."""
+    for name in ("context_relevance", "context_similarity"):
+        for score in scores:
+            chunks = score.details.get("chunks") if score.scorer == name else None
+            values = [finite_number(value) for value in chunks] if isinstance(chunks, list) else []
+            if values and None not in values:
+                return [value for value in values if value is not None]
+    return []
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
+    """Return the URL of the trace. Only ids are inserted into the template."""
+    if template is None or not exchange.traced:
+        return None
+    ids = {"trace_id": exchange.trace_id, "span_id": exchange.span_id}
+    if not all(value.isalnum() and value.isascii() for value in ids.values()):
+        return None
+    url = template
+    for name, value in ids.items():
+        url = url.replace(f"{{{name}}}", value)
+    return TraceLink(host=urlsplit(template).hostname or "", url=url)
+
+
+def describe_answer_sampling(detail: AnswerDetail) -> str:
+    """Return why the answer was scored or not, with the probability."""
+    reason, probability = detail.sampling_reason, detail.sampling_probability
+    words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
+    if probability is None or words.endswith("."):
+        return words if words.endswith(".") else f"{words}."
+    weight = f": it represents {1 / probability:.3g} answers" if probability < 1 and detail.scores else ""
+    shown = f"{probability:.2f}" if probability >= 0.01 else f"{probability:.1g}"
+    return f"{words}, with probability {shown}{weight}."
+
+
+def available_scorers(context: InsightContext) -> Mapping[str, str]:
+    """Return fingerprints by scorer, from the workers seen most recently."""
+    fingerprints: dict[str, str] = {}
+    for worker in context.store.workers.list_workers():
+        for name, fingerprint in worker.scorers.items():
+            fingerprints.setdefault(name, fingerprint)
+    return fingerprints
+
+
+def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | None) -> str:
+    """Queue an answer for one scorer, or for all that have scored it before.
+
+    Returns:
+        ``ready``, ``no_worker``, ``waiting``, ``erased``, ``left_out`` or ``unknown``.
+    """
+    known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != RECORDED_FINGERPRINT}
+    # Without a worker, assume that the one that scored it will return.
+    fingerprints = {**known, **available_scorers(context)}
+    names = [scorer] if scorer else sorted(known or fingerprints)
+    reasons = {task.reason.value if task.reason else "" for task in detail.tasks}
+    if detail.tasks and not detail.scores and reasons <= _NOT_SELECTED:
+        wanted = {name: fingerprints[name] for name in names if name in fingerprints}
+        result = "ready" if context.store.sampling.apply_feedback([], [detail.exchange.id], wanted) else "left_out"
+    else:
+        pairs = [(detail.exchange.id, name) for name in names]
+        budgeted = context.settings.budget is not None
+        result = _outcome(context.store.queue.rescore(pairs, fingerprints, budgeted=budgeted))
+    has_worker = bool(context.store.workers.list_workers(within=RECENTLY_SEEN))
+    return "no_worker" if result == "ready" and not has_worker else result
+
+
+def _outcome(rescored: RescoreResult) -> str:
+    return next((name for name in ("ready", "waiting", "erased", "left_out") if getattr(rescored, name)), "unknown")
+
+
+def rescore_matching(
+    context: InsightContext, wanted: AnswerFilter, fingerprints: Mapping[str, str], *, limit: int
+) -> RescoreResult:
+    """Queue the newest matching answers, in several transactions."""
+    total, ids, after = RescoreResult(), list[str](), None
+    while len(ids) < limit:
+        page = context.store.answers.search(wanted, sort="newest", after=after, limit=EXPORT_BATCH)
+        ids += [answer.exchange.id for answer in page.answers]
+        after = page.next_cursor
+        if after is None:
+            break
+    for start in range(0, len(ids), EXPORT_BATCH):
+        pairs = [(id_, wanted.scorer or "") for id_ in ids[start : start + EXPORT_BATCH]]
+        total += context.store.queue.rescore(pairs, fingerprints, budgeted=context.settings.budget is not None)
+    return total

@@ -1,0 +1,113 @@
+"""The distribution of scores now and in a reference period, as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from germane.insights.charts.svg import Picture, concat, tag
+from germane.score import LOW_SCORE
+
+BARS: Final = 20
+_LEFT, _RIGHT, _TOP, _FOOT = 44.0, 10.0, 12.0, 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """The plot area."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    max_share: float
+    """The share at the top."""
+
+    def x(self, bar: float) -> float:
+        return self.left + (self.right - self.left) * bar / BARS
+
+    def y(self, share: float) -> float:
+        return self.bottom - (self.bottom - self.top) * share / self.max_share
+
+
+def bar_shares(weights: Sequence[float]) -> list[float]:
+    """Return the share of scores in each of 20 bars over [0, 1]. The first bar includes negative scores.
+
+    Args:
+        weights: Bins of equal width over [0, 1], a multiple of 20: those of a :class:`germane.storage.Histogram`.
+    """
+    width, whole = len(weights) // BARS, math.fsum(weights)
+    if not whole > 0:
+        return [0.0] * BARS
+    return [math.fsum(weights[start : start + width]) / whole for start in range(0, width * BARS, width)]
+
+
+def histogram_svg(
+    now: Sequence[float],
+    before: Sequence[float] = (),
+    *,
+    title: str,
+    description: str = "",
+    width: int = 520,
+    height: int = 200,
+    name: str = "spread",
+    css_class: str = "",
+) -> Markup:
+    """Return two histograms: bars for ``now``, an outline for ``before``.
+
+    Args:
+        now: Weights of 100 bins over [0, 1].
+        before: Weights of the reference period; empty for none.
+        title: The accessible name.
+        description: The text alternative; by default where most scores lie.
+        width: Width of the view box, which the page scales.
+        height: Height of the view box.
+        name: Its id, unique on the page.
+        css_class: A class of the style sheet.
+    """
+    shares, earlier = bar_shares(now), bar_shares(before)
+    largest = max(*shares, *earlier)
+    ceiling = next((share for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if largest <= share), 1.0)
+    area = _Area(_LEFT, width - _RIGHT, _TOP, height - _FOOT, ceiling)
+    parts = [_draw_axes(area)]
+    for bar, share in enumerate(shares):
+        if share > 0:
+            x, y, bar_width = area.x(bar) + 1, area.y(share), area.x(1) - area.left - 2
+            parts.append(tag("rect", class_="now", x=x, y=y, width=bar_width, height=area.bottom - y))
+    if any(earlier):
+        steps = "".join(f" V{area.y(share):.1f} H{area.x(bar + 1):.1f}" for bar, share in enumerate(earlier))
+        path = f"M{area.left:.1f} {area.bottom:.1f}{steps} V{area.bottom:.1f}"
+        parts.append(tag("path", class_="before", d=path))
+    text = description or " ".join(
+        [_describe("Now", shares), *([_describe("Before", earlier)] if any(earlier) else [])]
+    )
+    picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
+    return picture.render(*parts)
+
+
+def _draw_axes(area: _Area) -> Markup:
+    parts = []
+    for share in (0.0, area.max_share / 2, area.max_share):
+        y = area.y(share)
+        parts.append(tag("line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y))
+        parts.append(tag("text", f"{share * 100:g} %", x=area.left - 7, y=y + 4, text_anchor="end"))
+    edge = area.x(LOW_SCORE * BARS)
+    parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
+    parts.append(tag("text", "low", x=edge - 5, y=area.top + 10, text_anchor="end"))
+    for tenth in range(0, 11, 2):
+        x, anchor = area.x(tenth * BARS / 10), "end" if tenth == 10 else "middle"
+        parts.append(tag("text", f"{tenth / 10:g}", x=x, y=area.bottom + 17, text_anchor=anchor))
+    return concat(*parts)
+
+
+def _describe(name: str, shares: Sequence[float]) -> str:
+    if not any(shares):
+        return f"{name}: no scores."
+    peak = max(range(BARS), key=lambda bar: shares[bar])
+    low = math.fsum(shares[: round(LOW_SCORE * BARS)])
+    span = f"{peak / BARS:g} to {(peak + 1) / BARS:g}"
+    return f"{name}: most scores are in {span}; {low * 100:.0f} % are below {LOW_SCORE:g}."

@@ -1,0 +1,168 @@
+"""Reports as data, with one Markdown and one HTML renderer.
+
+All texts of a document are plain and may be captured from users: the renderers escape them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from germane import sanitize
+
+if TYPE_CHECKING:
+    from germane.storage import Estimate
+
+MIN_SAMPLES: Final = 20
+"""Scores needed to show a mean."""
+MAX_TEXT_LENGTH: Final = 1_000
+"""Characters shown of a paragraph, list item or cell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentTable:
+    """A table of plain texts."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a document under a heading."""
+
+    title: str
+    paragraphs: Sequence[str] = ()
+    table: DocumentTable | None = None
+    items: Sequence[str] = ()
+    """A bulleted list."""
+    figure: Markup | None = None
+    """HTML. Left out of Markdown, along with a section that contains nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A report."""
+
+    title: str
+    summary: str = ""
+    """The most important sentence, emphasized."""
+    tone: str = ""
+    """CSS class of the summary, such as ``bad``."""
+    paragraphs: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+
+
+MEAN_HEADINGS: Final = ("n", "mean", "95 % interval", "low", "refused")
+
+
+def mean_cells(estimate: Estimate | None) -> tuple[str, ...]:
+    """Return the cells of a mean under :data:`MEAN_HEADINGS`. Means of too few scores are not shown."""
+    if estimate is None or not estimate.has_min_samples:
+        n = 0 if estimate is None else estimate.n
+        return str(n), "-", f"not enough data (need {MIN_SAMPLES})", "-", "-"
+    interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
+    if estimate.correlation is not None:
+        interval += f", corrected (r={estimate.correlation:.2f})"
+    shares = f"{estimate.low_share:.0%}", f"{estimate.noncommittal_share:.0%}"
+    return str(estimate.n), f"{estimate.mean:.3f}", interval, *shares
+
+
+def to_markdown(document: Document) -> str:
+    """Render a document as Markdown, in which captured text has no markup."""
+    return "\n\n".join(_markdown_blocks(document)) + "\n"
+
+
+def _markdown_blocks(document: Document) -> Iterator[str]:
+    yield f"# {document.title}"
+    if document.summary:
+        yield f"**{_escape_markdown(document.summary)}**"
+    yield from map(_escape_markdown, document.paragraphs)
+    for section in document.sections:
+        if not (section.paragraphs or section.table or section.items):
+            continue
+        yield f"## {_escape_markdown(section.title)}"
+        yield from map(_escape_markdown, section.paragraphs)
+        if section.table is not None:
+            headings = section.table.headings
+            lines = [headings, ["---"] * len(headings)]
+            lines += [list(map(_escape_markdown, row)) for row in section.table.rows]
+            yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        if section.items:
+            yield "\n".join(f"- {_escape_markdown(item)}" for item in section.items)
+
+
+def _escape_markdown(text: str) -> str:
+    return sanitize.markdown(text, MAX_TEXT_LENGTH)
+
+
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid #8884;
+  overflow-wrap: anywhere; min-width: 4rem; }
+"""
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="content">
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def to_html(document: Document, *, style: str = "") -> str:
+    """Render a document as one HTML file without scripts, links or external resources.
+
+    Args:
+        document: What to render.
+        style: CSS to use instead of the default style, such as that of figures.
+    """
+    title = escape(document.title)
+    body = "\n".join([f"<h1>{title}</h1>", *_html_blocks(document)])
+    return _PAGE.format(title=title, style=style or _STYLE, body=body)
+
+
+def _html_blocks(document: Document) -> Iterator[str]:
+    if document.summary:
+        yield f'<div class="verdict {escape(document.tone)}"><p><b>{_escape_html(document.summary)}</b></p></div>'
+    for paragraph in document.paragraphs:
+        yield f'<p class="note">{_escape_html(paragraph)}</p>'
+    for section in document.sections:
+        yield f'<section class="panel">\n<header><h2>{_escape_html(section.title)}</h2></header>'
+        for paragraph in section.paragraphs:
+            yield f'<p dir="auto">{_escape_html(paragraph)}</p>'
+        if section.table is not None:
+            head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in section.table.headings)
+            yield f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>'
+            for row in section.table.rows:
+                cells = "".join(f'<td dir="auto">{_escape_html(cell)}</td>' for cell in row)
+                yield f"<tr>{cells}</tr>"
+            yield "</tbody>\n</table></div>"
+        if section.figure is not None:
+            yield str(section.figure)
+        if section.items:
+            items = "".join(f'<li dir="auto">{_escape_html(item)}</li>' for item in section.items)
+            yield f'<ul class="plain">{items}</ul>'
+        yield "</section>"
+
+
+def _escape_html(text: str) -> str:
+    return escape(sanitize.line(text, MAX_TEXT_LENGTH))

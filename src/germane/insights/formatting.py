@@ -1,0 +1,202 @@
+"""Text formats shared by pages and reports: numbers, dates, durations, names and captured text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from unicodedata import category
+from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup, escape
+
+from germane import sanitize
+from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
+
+MINUS: Final = "\u2212"
+DASH: Final = "\u2013"
+_AGE_UNITS: Final = (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 172_800), ("d", 86_400, float("inf")))
+_REDACTION: Final = re.compile(
+    r"(?i:\[(?:redacted|removed|masked|hidden|erased)[^\]\n]{0,40}\])|\[[A-Z][A-Z0-9_ ]{2,30}\]|<[A-Z][A-Z_]{2,30}>"
+    r"|\*{4,}|\u2588{2,}"
+)
+"""Placeholders that redaction functions commonly leave behind."""
+_DOT_NAMES: Final = frozenset({"", ".", ".."})
+"""Route names that a browser would resolve as a folder."""
+
+
+def format_number(value: float | None, digits: int = 2) -> str:
+    """Return "0.69"; a dash for None, and never "-0.00"."""
+    if value is None:
+        return DASH
+    text = f"{abs(value):.{digits}f}"
+    return f"{MINUS}{text}" if value < 0 and float(text) else text
+
+
+def format_signed(value: float | None, digits: int = 2) -> str:
+    """Return "+0.03" or "\u22120.10"; zero has no sign."""
+    text = format_number(value, digits)
+    return f"+{text}" if value is not None and value > 0 and float(text) else text
+
+
+def format_interval(interval: tuple[float, float] | None, digits: int = 2) -> str:
+    """Return "0.64\u20130.75", or "\u22120.10 to 0.20" if an end is negative."""
+    if interval is None:
+        return "unknown"
+    low, high = format_number(interval[0], digits), format_number(interval[1], digits)
+    return f"{low} to {high}" if MINUS in low + high else f"{low}{DASH}{high}"
+
+
+def format_percent(share: float | None) -> str:
+    """Return "12 %". Shares below 10 % and above 90 % get one decimal, so that few is not shown as none."""
+    if share is None:
+        return DASH
+    return f"{share * 100:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share * 100:.0f} %"
+
+
+def format_count(value: int) -> str:
+    """Return "12,345"."""
+    return f"{value:,}"
+
+
+def format_age(moment: datetime, now: datetime) -> str:
+    """Return "6 h ago", "in 3 min" or "now"."""
+    passed = now - moment
+    if abs(passed) < timedelta(seconds=1):
+        return "now"
+    seconds = abs(passed.total_seconds())
+    unit, size = next((unit, size) for unit, size, limit in _AGE_UNITS if seconds < limit)
+    length = f"{int(seconds // size)} {unit}"
+    return f"in {length}" if passed < timedelta() else f"{length} ago"
+
+
+def format_date_time(moment: datetime, view: ViewParams | None = None) -> str:
+    """Return "Fri 20 Nov 2026, 14:05 CET" in the visitor's time zone."""
+    local = moment.astimezone(None if view is None else view.zone)
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}"
+
+
+def format_timestamp(moment: datetime, view: ViewParams | None = None) -> str:
+    """Return "2026-11-20 14:05:09 CET" in the visitor's time zone."""
+    return f"{moment.astimezone(None if view is None else view.zone):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def format_duration(passed: timedelta) -> str:
+    """Return "45 s", "12 min", "6 h" or "3.5 d"."""
+    seconds = max(0.0, passed.total_seconds())
+    for unit, size, limit in (("s", 1, 60), ("min", 60, 7_200), ("h", 3_600, 172_800)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.1f} d"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a number of seconds as :func:`format_duration` does."""
+    return format_duration(timedelta(seconds=seconds))
+
+
+def format_whole_hours(passed: timedelta) -> str:
+    """Return "30 hours" or, from two days on, "3 days"."""
+    hours = int(passed.total_seconds() // 3600)
+    return sanitize.count_noun(hours // 24, "day") if hours >= 48 else sanitize.count_noun(hours, "hour")
+
+
+def format_run_time(seconds: float) -> str:
+    """Return "12 ms", "3.4 s" or, from two minutes on, "0:03:20"."""
+    if seconds < 0.9995:
+        return f"{seconds * 1_000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{timedelta(seconds=round(seconds))}"
+
+
+def format_bytes(size: float) -> str:
+    """Return "3.2 MB", in powers of a thousand."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1_000
+    return f"{size:,.1f} TB"
+
+
+@dataclass(frozen=True, slots=True)
+class DateFormatter:
+    """Short dates in one time zone. The year is shown only if it is not the current one."""
+
+    now: datetime
+    zone: ZoneInfo | None
+
+    def date(self, moment: datetime) -> str:
+        """Return "18 Nov"."""
+        local, now = moment.astimezone(self.zone), self.now.astimezone(self.zone)
+        return f"{local.day} {local:%b}" if local.year == now.year else f"{local.day} {local:%b %Y}"
+
+    def date_range(self, since: datetime, until: datetime) -> str:
+        """Return "15 Nov to 18 Nov"."""
+        first, last = self.date(since), self.date(until)
+        return first if first == last else f"{first} to {last}"
+
+    def date_time(self, moment: datetime) -> str:
+        """Return "18 Nov 19:00"."""
+        return f"{self.date(moment)} {moment.astimezone(self.zone):%H:%M}"
+
+
+def humanize(name: str) -> str:
+    """Return "Answer relevancy" for ``answer_relevancy``: the name of a scorer, reason or rule as words."""
+    words = name.replace("_", " ").strip() or name
+    return words[:1].upper() + words[1:]
+
+
+def scorer_title(scorer: str | None) -> str:
+    """Return the title of a scorer's mean: "Relevancy", "Similarity", or the name of another scorer."""
+    return {None: "Relevancy", RELEVANCY: "Relevancy", SIMILARITY: "Similarity"}.get(scorer) or humanize(scorer or "")
+
+
+def shorten(text: str | None, limit: int = 160) -> str:
+    """Return the beginning of captured text in one line."""
+    line = " ".join((text or "")[: 4 * limit].split())
+    return line if len(line) <= limit and len(text or "") <= 4 * limit else line[: limit - 1].rstrip() + "\u2026"
+
+
+def visible(text: str | None, placeholder: str = "(blank)") -> str:
+    """Return the text, or a placeholder if no character of it can be seen and so not be clicked."""
+    return text if text and any(category(character)[0] not in "CZ" for character in text) else placeholder
+
+
+def highlight_redactions(text: str) -> Markup:
+    """Return captured text, escaped, with the placeholders of redaction highlighted."""
+    parts, end = [], 0
+    for match in _REDACTION.finditer(text):
+        placeholder = Markup('<mark class="redacted" title="redacted before storage">{}</mark>').format(match[0])
+        parts += [escape(text[end : match.start()]), placeholder]
+        end = match.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def quote_segment(text: str) -> str:
+    """Return the text quoted as one segment of a URL path."""
+    return quote(text, safe="", errors="replace")
+
+
+def route_path(name: str) -> str:
+    """Return the path of a route's page. The name may contain any character."""
+    return f"/r/?{urlencode({'name': name})}" if name in _DOT_NAMES else f"/r/{quote_segment(name)}"
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "number": format_number,
+    "signed": format_signed,
+    "interval": format_interval,
+    "percent": format_percent,
+    "count": format_count,
+    "ago": format_age,
+    "clock": format_date_time,
+    "exact": format_timestamp,
+    "humanize": humanize,
+    "shorten": shorten,
+    "visible": visible,
+    "highlight_redactions": highlight_redactions,
+    "route_path": route_path,
+}
+"""Filters of the page and report templates."""

@@ -1,0 +1,273 @@
+"""One route: every score over time, the distribution of scores, breakdowns, and the worst answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from markupsafe import Markup
+
+from germane.alert import Alert
+from germane.annotation import Marker
+from germane.insights.charts import ChartMarker, TrendChart, chart_points, histogram_figure, trend_figure
+from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
+from germane.insights.formatting import humanize
+from germane.insights.last_day import baseline_level, find_active_baseline
+from germane.insights.sentences import describe_period
+from germane.insights.situation import ComparisonPeriod, alert_began_at, alert_concerns_route, chart_markers
+from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
+from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
+
+MAX_CHARTS: Final = 12
+"""Scorers with a chart."""
+MAX_BREAKDOWN_ROWS: Final = 12
+"""Rows of a table by model or another dimension."""
+MAX_ALERTS: Final = 200
+"""Alerts that are searched for those of the route."""
+_NO_CHART: Final = Markup()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteBaselineLevel:
+    """The baseline's level of a route."""
+
+    mean: float
+    n: int
+    since: datetime
+    """UTC; start of the period that the baseline was learned from."""
+    until: datetime
+    name: str
+    """Such as "baseline 2, 13 Nov to 18 Nov"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteScorer:
+    """One scorer on this route."""
+
+    scorer: str
+    summary: RouteSummary
+    """By the newest fingerprint."""
+    earlier: Sequence[RouteSummary] = ()
+    """By other fingerprints in this window. They are never averaged with the newest."""
+    baseline: RouteBaselineLevel | None = None
+    chart: Markup = _NO_CHART
+
+    @property
+    def change(self) -> float | None:
+        """The mean minus the baseline's; None without a baseline or with too few scores."""
+        if self.baseline is None or not self.summary.has_min_samples:
+            return None
+        return self.summary.mean - self.baseline.mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """The means of one scorer by model, prompt version or an attribute."""
+
+    name: str
+    means: Sequence[RouteMean]
+    """By the newest fingerprint; most scores first."""
+    hidden: int = 0
+    """Rows beyond the maximum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteInsight:
+    """Everything that the page of one route shows."""
+
+    route: str
+    service: str | None
+    services: Sequence[str] = ()
+    scorer: str | None = None
+    """The selected scorer."""
+    scorers: Sequence[str] = ()
+    lines: Sequence[RouteScorer] = ()
+    """One per scorer, the selected one first."""
+    coverage: Sequence[Coverage] = ()
+    """One per scorer, in the same order; includes scorers without scores."""
+    histogram: Markup = _NO_CHART
+    breakdowns: Sequence[Breakdown] = ()
+    worst: Sequence[WorstAnswer] = ()
+    disagreement: Disagreement | None = None
+    """Between people and the judge in this window; None if no answer has a label."""
+    alerts: Sequence[Alert] = ()
+    markers: Sequence[Marker] = ()
+    other_routes: Sequence[str] = field(default_factory=list)
+    """Other routes of the same window."""
+
+    @property
+    def first(self) -> RouteScorer | None:
+        """The selected scorer; None if it has no score in this window."""
+        return next((line for line in self.lines if line.scorer == self.scorer), None)
+
+    @property
+    def seen(self) -> int:
+        """The number of exchanges in the window."""
+        return max((counts.seen for counts in self.coverage), default=0)
+
+
+def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
+    """Load everything about a route; None if it was never declared or seen.
+
+    Args:
+        context: The database and settings.
+        view: The window and, optionally, scorer and service.
+        route: The route's name.
+        root: Prefix of every link.
+    """
+    overall = context.store.trends.window_summary(since=view.since, until=view.until)
+    summaries = [group for group in overall.routes if group.route == route]
+    coverage = [counts for counts in overall.coverage if counts.route == route]
+    if not summaries and not coverage and route not in {counts.route for counts in context.store.trends.coverage()}:
+        return None
+    service = choose_service(summaries, view.service)
+    of_service = [group for group in summaries if service in {None, group.service}]
+    scorer = choose_scorer(of_service, existing_or_none(view.scorer, (group.scorer for group in of_service)))
+    alerts = _load_alerts(context, view, service, route)
+    markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
+    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
+    insight = RouteInsight(
+        route=route,
+        service=service,
+        services=sorted({group.service for group in summaries} | {counts.service for counts in coverage}),
+        scorer=scorer,
+        scorers=sorted({group.scorer for group in of_service}),
+        lines=lines,
+        coverage=_sort_coverage(coverage, service, scorer),
+        alerts=alerts,
+        markers=markers,
+        other_routes=sorted({counts.route for counts in overall.coverage} - {route}),
+    )
+    if insight.first is None:
+        return insight
+    summary = insight.first.summary
+    return replace(
+        insight,
+        histogram=_load_histogram(context, view, insight.first),
+        breakdowns=list(_load_breakdowns(context, view, summary)),
+        worst=load_worst_answers(context.store, summary, view.since, view.until),
+        disagreement=load_disagreement(context.store, summary, view.since, view.until),
+    )
+
+
+def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
+    """Return the names of all routes that were ever declared or seen."""
+    return sorted({counts.route for counts in context.store.trends.coverage()})[:limit]
+
+
+def _sort_coverage(coverage: Iterable[Coverage], service: str | None, scorer: str | None) -> list[Coverage]:
+    """Return the counts of a service, those of the selected scorer first."""
+    of_service = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
+    # An empty scorer counts exchanges that were dropped before any scorer was known.
+    with_scorer = [counts for counts in of_service if counts.scorer] or of_service
+    return sorted(with_scorer, key=lambda counts: (counts.scorer != scorer, counts.scorer))
+
+
+def _load_alerts(context: InsightContext, view: ViewParams, service: str | None, route: str) -> list[Alert]:
+    """Return alerts of the route that began in the window or are open, open ones first."""
+    recent = context.store.alerts.search(since=view.since, limit=MAX_ALERTS)
+    ids = {alert.id for alert in recent}
+    alerts = [*recent, *(alert for alert in context.store.alerts.list_open() if alert.id not in ids)]
+    relevant = [alert for alert in alerts if alert_concerns_route(alert, service, route)]
+    in_window = [alert for alert in relevant if alert_began_at(alert) < view.until]
+    return sorted(in_window, key=lambda alert: (not alert.is_open, -alert.starts_at.timestamp()))
+
+
+def _load_lines(
+    context: InsightContext,
+    view: ViewParams,
+    summaries: Sequence[RouteSummary],
+    scorer: str | None,
+    flags: Sequence[ChartMarker],
+    root: str,
+) -> list[RouteScorer]:
+    versions = context.store.baselines.list_versions()
+    newest = [group for group in summaries if group.newest]
+    newest.sort(key=lambda group: (group.scorer != scorer, group.scorer, group.service))
+    lines = []
+    for index, summary in enumerate(newest[:MAX_CHARTS]):
+        baseline = find_route_baseline(versions, summary, view)
+        key = (summary.service, summary.scorer)
+        earlier = [group for group in summaries if not group.newest and (group.service, group.scorer) == key]
+        buckets = context.store.trends.over_time(
+            scorer=summary.scorer,
+            bucket=view.bucket,
+            since=view.since,
+            until=view.until,
+            route=summary.route,
+            service=summary.service,
+            histograms=False,
+        )
+        chart = trend_figure(
+            TrendChart(
+                points=chart_points(buckets),
+                since=view.since,
+                until=view.until,
+                bucket=view.bucket,
+                title=f"{humanize(summary.scorer)} of {summary.route}, mean over time",
+                name=f"trend-{index}",
+                zone=view.zone,
+                baseline=None if baseline is None else baseline.mean,
+                baseline_name="" if baseline is None else baseline.name,
+                markers=flags,
+                root=root,
+            )
+        )
+        lines.append(
+            RouteScorer(scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline, chart=chart)
+        )
+    return lines
+
+
+def find_route_baseline(
+    versions: Iterable[BaselineVersion], mean: RouteMean, view: ViewParams
+) -> RouteBaselineLevel | None:
+    """Return the active baseline's level of a route; None without one."""
+    version = find_active_baseline(versions, mean.service, mean.scorer, mean.fingerprint)
+    level = None if version is None or version.baseline is None else baseline_level(version.baseline, mean.route)
+    if version is None or level is None:
+        return None
+    period = ComparisonPeriod(since=version.since, until=version.until, baseline=version.number)
+    return RouteBaselineLevel(
+        mean=level[0], n=level[1], since=version.since, until=version.until, name=describe_period(period, view)
+    )
+
+
+def _load_histogram(context: InsightContext, view: ViewParams, line: RouteScorer) -> Markup:
+    """Return the distribution of scores in the window, and in the baseline's period or the window before."""
+    now = _load_weights(context, line.summary, view.since, view.until)
+    since, until = view.since - (view.until - view.since), view.since
+    name = describe_period(ComparisonPeriod(since=since, until=until), view)
+    if line.baseline is not None:
+        since, until, name = line.baseline.since, line.baseline.until, line.baseline.name
+    before = _load_weights(context, line.summary, since, until)
+    title = f"Distribution of {humanize(line.scorer).lower()} on {line.summary.route}"
+    window = f"last {view.window[:-1]} {view.window[-1]}" if view.window else "this window"
+    return histogram_figure(now, before, title=title, name="spread", names=(window, name))
+
+
+def _load_weights(context: InsightContext, mean: RouteMean, since: datetime, until: datetime) -> Sequence[float]:
+    means = context.store.trends.means(
+        scorer=mean.scorer, since=since, until=until, route=mean.route, service=mean.service
+    )
+    histogram = next((group.histogram for group in means if group.fingerprint == mean.fingerprint), None)
+    return () if histogram is None else histogram.weights
+
+
+def _load_breakdowns(context: InsightContext, view: ViewParams, summary: RouteMean) -> Iterator[Breakdown]:
+    for name in context.settings.breakdowns:
+        means = context.store.trends.means(
+            scorer=summary.scorer,
+            since=view.since,
+            until=view.until,
+            route=summary.route,
+            service=summary.service,
+            by=name,
+            histograms=False,
+        )
+        groups = sorted((one for one in means if one.fingerprint == summary.fingerprint), key=lambda one: -one.n)
+        if any(group.label for group in groups):
+            hidden = max(0, len(groups) - MAX_BREAKDOWN_ROWS)
+            yield Breakdown(name=name, means=groups[:MAX_BREAKDOWN_ROWS], hidden=hidden)

@@ -1,0 +1,268 @@
+"""Why is this not alerting: what prevents each rule from firing now, and what it would have done in the past."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+from germane.alert import Alert, Silence
+from germane.errors import GermaneError
+from germane.insights.context import InsightContext, ViewParams
+from germane.insights.formatting import (
+    format_date_time,
+    format_duration,
+    format_interval,
+    format_number,
+    format_percent,
+)
+from germane.insights.health import load_health
+from germane.settings import AnyRule, Drop, LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
+from germane.storage import BaselineVersion, RouteMean, RouteSummary
+
+if TYPE_CHECKING:
+    from germane.alerting import BacktestReport
+
+MAX_EVALUATIONS: Final = 56
+"""Evaluations of a backtested rule: every three hours of a week."""
+MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
+MAX_BACKTEST_SCORES: Final = 100_000
+"""Scores that a page replays. The command line has no such limit."""
+_SCORE_RULES: Final = frozenset({"drop", "mean_threshold", "low_score_rate", "noncommittal_rate"})
+_backtest_lock = threading.Lock()
+Statement = tuple[Literal["obstacle", "good", "bad"], str]
+"""A sentence about an obstacle, or about what the rule observes."""
+
+
+class BacktestTooLarge(GermaneError):
+    """The window contains too many scores for a page."""
+
+
+class BacktestBusy(GermaneError):
+    """Another backtest is running."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisScope:
+    """The window, service and route of a diagnosis."""
+
+    since: datetime
+    until: datetime
+    service: str | None = None
+    route: str | None = None
+    view: ViewParams | None = None
+    """The view whose time zone dates are shown in."""
+
+    def matches(self, service: str, route: str | None) -> bool:
+        """Whether something about a service, or one of its routes, is in scope."""
+        return self.service in {None, service} and (None in {self.route, route} or route == self.route)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisFacts:
+    """What rules look at now."""
+
+    means: Sequence[RouteSummary]
+    """Means in scope by the newest fingerprint."""
+    versions: Sequence[BaselineVersion]
+    """Active baselines."""
+    learning: Sequence[BaselineVersion]
+    silences: Sequence[Silence]
+    alerts: Sequence[Alert]
+    """Open alerts in scope."""
+    is_evaluated: bool
+    """Whether a running process evaluates rules."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDiagnosis:
+    """One rule, and what prevents it from firing."""
+
+    rule: AnyRule
+    enabled: bool
+    obstacles: Sequence[str]
+    """Sentences; empty if nothing prevents it."""
+    observations: Sequence[str]
+    """Sentences about the values it checks, as far as they are known without an evaluation."""
+    is_violated: bool
+    """Whether one of these values is bad enough to fire."""
+    alert: Alert | None
+    """The open alert raised by this rule, if any."""
+
+    @property
+    def verdict(self) -> str:
+        """The state of the rule in a few words."""
+        if not self.enabled:
+            return "off"
+        if self.alert is not None:
+            return self.alert.state
+        if self.obstacles:
+            return "blocked"
+        return "would fire" if self.is_violated else "ok"
+
+
+def diagnose_rules(context: InsightContext, scope: DiagnosisScope) -> tuple[DiagnosisFacts, list[RuleDiagnosis]]:
+    """Return what rules look at now, and what prevents each of them from firing."""
+    store, settings = context.store, context.settings
+    summaries = store.trends.summary(since=scope.since, until=scope.until, histograms=False)
+    facts = DiagnosisFacts(
+        means=[group for group in summaries if group.newest and scope.matches(group.service, group.route)],
+        versions=[version for version in store.baselines.list_versions() if version.status == "active"],
+        learning=store.baselines.list_learning(),
+        silences=store.alerts.list_silences(),
+        alerts=[alert for alert in store.alerts.list_open() if scope.matches(alert.service, alert.route)],
+        is_evaluated=load_health(context).state in {"running", "degraded"},
+        now=store.now(),
+    )
+    rules = [(rule, True) for rule in settings.active_rules]
+    rules += [(rule, False) for rule in settings.rules if rule not in settings.active_rules]
+    diagnoses = []
+    for rule, enabled in rules:
+        statements = list(_statements(context, rule, scope, facts, enabled=enabled))
+        diagnoses.append(
+            RuleDiagnosis(
+                rule=rule,
+                enabled=enabled,
+                obstacles=[words for kind, words in statements if kind == "obstacle"],
+                observations=[words for kind, words in statements if kind != "obstacle"],
+                is_violated=any(kind == "bad" for kind, _ in statements),
+                alert=next((alert for alert in facts.alerts if alert.rule == rule.name), None),
+            )
+        )
+    return facts, diagnoses
+
+
+def _statements(
+    context: InsightContext, rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts, *, enabled: bool
+) -> Iterator[Statement]:
+    if not enabled:
+        yield "obstacle", "The rule is disabled in the settings (enabled = false)."
+    if scope.route is not None and not rule.matches_route(scope.route):
+        yield "obstacle", "The rule's route patterns do not match this route."
+    else:
+        means = [group for group in facts.means if rule.scorer in {None, group.scorer}]
+        means = [group for group in means if rule.matches_route(group.route)]
+        if rule.type == "budget_exhausted" and context.settings.budget is None:
+            yield "obstacle", "The settings have no budget."
+        elif rule.type in _SCORE_RULES and not means:
+            yield "obstacle", f"There is no score{f' by {rule.scorer}' if rule.scorer else ''} in this window."
+        elif isinstance(rule, Drop):
+            yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
+        elif isinstance(rule, WindowRule):
+            yield from _window_statements(context, rule, scope)
+    yield from (("obstacle", words) for words in _silence_obstacles(rule, scope, facts))
+    if not facts.is_evaluated:
+        yield "obstacle", "No worker is running, and rules are evaluated by workers."
+
+
+def _drop_obstacles(
+    rule: Drop, means: Sequence[RouteSummary], scope: DiagnosisScope, facts: DiagnosisFacts
+) -> Iterator[str]:
+    for service, scorer in sorted({(group.service, group.scorer) for group in means}):
+        names = (service, scorer)
+        subject = f"{scorer} of {service}"
+        versions = [version for version in facts.versions if version.key[:2] == names]
+        versions = [version for version in versions if bool(version.key.scope) == bool(rule.attributes)]
+        if versions:
+            baselines = [version.baseline for version in versions if version.baseline]
+            covered = {route for baseline in baselines for route in (*baseline.routes, *baseline.pooled)}
+            for route in sorted({group.route for group in means if (group.service, group.scorer) == names} - covered):
+                yield f"{subject}: the baseline does not cover route {route} yet. It joins once it has enough scores."
+            continue
+        until = max((version.until for version in facts.learning if version.key[:2] == names), default=None)
+        if until is None:
+            yield f"{subject}: no baseline is being learned, because no worker has evaluated it yet."
+        else:
+            moment = format_date_time(until, scope.view)
+            yield f"{subject}: learning a baseline until {moment}. Drops are detected afterwards."
+
+
+def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:
+    """Yield what the rule's window contains, for each route."""
+    window = timedelta(seconds=rule.window)
+    if rule.scorer is None or rule.attributes:
+        return
+    means = context.store.trends.means(
+        scorer=rule.scorer,
+        since=scope.until - window,
+        until=scope.until,
+        route=scope.route,
+        service=scope.service,
+        histograms=False,
+    )
+    for mean in means:
+        if mean.newest and rule.matches_route(mean.route):
+            kind, words = _check_window(rule, mean, window)
+            yield kind, f"Route {mean.route} of {mean.service}: {words}."
+
+
+def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> Statement:
+    """Compare one route's window with the rule."""
+    if mean.n < rule.min_samples:
+        longer = "the rule extends its window until it contains enough"
+        return "obstacle", f"n={mean.n} in {format_duration(window)}, needs {rule.min_samples}; {longer}"
+    if isinstance(rule, MeanThreshold):
+        interval = format_interval(mean.interval)
+        words = f"the mean is {format_number(mean.mean)} (95 % interval {interval}, n={mean.n:,})"
+        if mean.mean >= rule.threshold:
+            return "good", f"{words}, not below {rule.threshold:g}"
+        if mean.interval is None or mean.interval[1] >= rule.threshold:
+            return "good", f"{words}, not significantly below {rule.threshold:g}"
+        return "bad", f"{words}, below {rule.threshold:g}"
+    if not isinstance(rule, (LowScoreRate, NoncommittalRate)):
+        return "good", f"n={mean.n:,}"
+    share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
+    words, threshold = f"the share is {format_percent(share)} (n={mean.n:,})", format_percent(rule.threshold)
+    if share > rule.threshold:
+        return "bad", f"{words}, above {threshold}"
+    return "good", f"{words}, not above {threshold}"
+
+
+def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
+    """Yield silences that would suppress an alert of the rule, judged by the labels that are known."""
+    labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer}
+    known = {name: value for name, value in labels.items() if value is not None}
+    alert = Alert(
+        id="",
+        key="",
+        rule=rule.name,
+        type=rule.type,
+        labels=known,
+        state="firing",
+        starts_at=facts.now,
+        evaluated_at=facts.now,
+    )
+    for silence in facts.silences:
+        decidable = {name: pattern for name, pattern in silence.matchers.items() if name in {"rule", *known}}
+        if replace(silence, matchers=decidable).covers(alert, facts.now):
+            some = "" if len(decidable) == len(silence.matchers) else "Some "
+            noun = f"{some}notifications are".capitalize()
+            until = format_date_time(silence.ends_at, scope.view)
+            yield f"{noun} silenced until {until}. The alert still fires and resolves."
+
+
+def run_rule_backtest(
+    context: InsightContext, rule: AnyRule, scope: DiagnosisScope, max_scores: int = MAX_BACKTEST_SCORES
+) -> BacktestReport:
+    """Backtest one rule over the window, with fewer evaluations than a worker makes.
+
+    Raises:
+        BacktestTooLarge: The window contains more than ``max_scores`` scores.
+        BacktestBusy: Another backtest is running. Only one runs at a time, because it keeps the database busy.
+    """
+    from germane.alerting import default_step, run_backtest
+
+    since = max(scope.since, scope.until - MAX_BACKTEST_LENGTH)
+    scores = sum(group.n for group in context.store.trends.summary(since=since, until=scope.until, histograms=False))
+    if scores > max_scores:
+        raise BacktestTooLarge(f"{scores:,} scores are too many for a backtest on this page.")
+    if not _backtest_lock.acquire(blocking=False):
+        raise BacktestBusy("Another backtest is running.")
+    try:
+        step = max(default_step(rule), (scope.until - since) / MAX_EVALUATIONS)
+        return run_backtest(context.store, context.settings, [rule], since=since, until=scope.until, step=step)
+    finally:
+        _backtest_lock.release()

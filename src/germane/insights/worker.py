@@ -1,0 +1,198 @@
+"""Workers, backlog, judge usage, failures and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from germane.insights.context import InsightContext, ViewParams
+from germane.insights.formatting import highlight_redactions
+from germane.insights.health import HealthSummary, load_health
+from germane.storage import (
+    AnswerFilter,
+    BudgetDay,
+    ChannelQueue,
+    Coverage,
+    JobRuns,
+    NotificationRecord,
+    OpenTasks,
+    RateLimitUsage,
+    RetrySummary,
+    SamplingSummary,
+    Worker,
+    budget_shares,
+)
+
+MAX_COVERAGE_ROWS: Final = 80
+MAX_FAILURES: Final = 12
+"""Kinds of failures whose newest error is loaded."""
+MAX_UNDELIVERED: Final = 20
+USAGE_DAYS: Final = 14
+REDACTION_SAMPLE: Final = 20
+"""Newest answers that are searched for redactions."""
+REDACTION_TEXT_LENGTH: Final = 20_000
+"""Characters searched of each."""
+BAR_WIDTH: Final = 4
+BAR_HEIGHT: Final = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBar:
+    """One run in a bar strip."""
+
+    x: int
+    y: float
+    height: float
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobHistory:
+    """A periodic job and its recent runs."""
+
+    job: JobRuns
+
+    @property
+    def failed(self) -> int:
+        """The number of failed runs."""
+        return sum(run.problem is not None for run in self.job.runs)
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest run."""
+        return max((run.seconds for run in self.job.runs), default=0.0)
+
+    @property
+    def bars(self) -> Sequence[RunBar]:
+        """The runs, oldest first. A bar's height is the square root of the run time; failed runs have full height."""
+        bars = []
+        for index, run in enumerate(self.job.runs):
+            share = (run.seconds / self.longest) ** 0.5 if self.longest else 0.0
+            height = BAR_HEIGHT if run.problem else max(2.0, round(BAR_HEIGHT * share, 1))
+            bars.append(
+                RunBar(x=index * BAR_WIDTH, y=BAR_HEIGHT - height, height=height, failed=run.problem is not None)
+            )
+        return bars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Scores of one scorer that failed for the same reason within the window."""
+
+    scorer: str
+    reason: str
+    n: int
+    error: str | None
+    """The newest error message, as the server sent it."""
+    exchange_id: str | None
+    """The newest one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyUsage:
+    """Judge usage of one day."""
+
+    spent: BudgetDay
+    share: float
+    """Of the limit closest to being exhausted; without a budget, of the peak day's requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSummary:
+    """What the database contains, and for how long."""
+
+    name: str
+    size: int
+    """Bytes."""
+    revision: str | None
+    sampling: SamplingSummary
+    redacted: int
+    """Newest answers in which redactions were found."""
+    searched: int
+    """Newest answers that were searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInsight:
+    """Everything that the worker page shows."""
+
+    health: HealthSummary
+    process: Worker | None
+    """The worker whose jobs are shown."""
+    jobs: Sequence[JobHistory]
+    queue: Sequence[OpenTasks]
+    retries: Sequence[RetrySummary]
+    failures: Sequence[FailureGroup]
+    """Most common first."""
+    failures_hidden: int
+    days: Sequence[DailyUsage]
+    """Newest first."""
+    limits: Sequence[RateLimitUsage]
+    coverage: Sequence[Coverage]
+    coverage_hidden: int
+    channels: Sequence[ChannelQueue]
+    undelivered: Sequence[NotificationRecord]
+    storage: StorageSummary
+
+
+def load_worker(context: InsightContext, view: ViewParams, process_id: str | None) -> WorkerInsight:
+    """Load the worker page for a window, with the jobs of one process. By default the most recently seen one."""
+    store, health = context.store, load_health(context)
+    processes = (*health.running, *health.unresponsive)
+    process = next((worker for worker in processes if worker.id == process_id), processes[0] if processes else None)
+    coverage = [counts for counts in store.trends.coverage(since=view.since, until=view.until) if counts.seen]
+    failures: dict[tuple[str, str], int] = {}
+    for counts in coverage:
+        for reason, count in counts.failed.items():
+            failures[counts.scorer, reason] = failures.get((counts.scorer, reason), 0) + count
+    common = sorted(failures, key=lambda names: (-failures[names], names))
+    return WorkerInsight(
+        health=health,
+        process=process,
+        jobs=[] if process is None else [JobHistory(job=job) for job in store.workers.list_job_runs(process.id)],
+        queue=health.scoring.queue,
+        retries=store.queue.list_retries(),
+        failures=[_load_failure(context, view, *names, failures[names]) for names in common[:MAX_FAILURES]],
+        failures_hidden=max(0, len(common) - MAX_FAILURES),
+        days=_load_days(context),
+        limits=store.quota.load_rate_limit_usage(),
+        coverage=sorted(coverage, key=lambda counts: -counts.seen)[:MAX_COVERAGE_ROWS],
+        coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
+        channels=store.notifications.list_channel_queues(),
+        undelivered=store.notifications.search(status="undelivered", limit=MAX_UNDELIVERED),
+        storage=_load_storage(context),
+    )
+
+
+def _load_failure(context: InsightContext, view: ViewParams, scorer: str, reason: str, count: int) -> FailureGroup:
+    chosen = AnswerFilter(since=view.since, until=view.until, scorer=scorer, state="failed", reason=reason)
+    newest = next(iter(context.store.answers.search(chosen, sort="newest", limit=1).answers), None)
+    error = None if newest is None or newest.task is None else newest.task.error
+    exchange_id = None if newest is None else newest.exchange.id
+    return FailureGroup(scorer=scorer, reason=reason, n=count, error=error, exchange_id=exchange_id)
+
+
+def _load_days(context: InsightContext) -> list[DailyUsage]:
+    days, budget = context.store.quota.load_usage_by_day(USAGE_DAYS), context.settings.budget
+    peak = max((day.requests for day in days), default=0)
+    usage = []
+    for day in reversed(days):
+        of_limits = {} if budget is None else budget_shares(day.usage, budget)
+        share = max(of_limits.values(), default=day.requests / peak if peak else 0.0)
+        usage.append(DailyUsage(spent=day, share=share))
+    return usage
+
+
+def _load_storage(context: InsightContext) -> StorageSummary:
+    store = context.store
+    newest = store.answers.list_exchanges(limit=REDACTION_SAMPLE)
+    texts = [" ".join((one.question or "", one.answer or ""))[:REDACTION_TEXT_LENGTH] for one in newest]
+    return StorageSummary(
+        name=store.name,
+        size=store.retention.measure_size(),
+        revision=store.revision(),
+        sampling=store.sampling.load_summary(),
+        redacted=sum('class="redacted"' in highlight_redactions(text) for text in texts),
+        searched=len(texts),
+    )

@@ -1,0 +1,324 @@
+"""What runs in one process: capture, storage and background work, with their behavior at fork and exit."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from germane import tracer
+from germane.errors import DatabaseNotMigrated, ModelError, StorageError
+from germane.logging_filters import suppressed_loggers
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from germane.annotation import Annotation
+    from germane.exchange import Exchange
+    from germane.monitor import Alert, Monitor
+    from germane.scorers import ScorerSet
+    from germane.settings import Settings
+    from germane.storage import TrackingStore
+
+STOP_TIMEOUT: Final = 10.0
+"""Seconds that stopping may take."""
+MIN_STEP_TIMEOUT: Final = 1.0
+"""Seconds that each step of stopping may take after earlier ones have used up the time."""
+
+_logger = logging.getLogger("germane")
+_lock = threading.RLock()  # a signal handler that stops may interrupt a start or a stop
+_running: Runtime | None = None
+
+
+class Runtime:
+    """Everything that runs in one process between ``germane.start`` and ``germane.stop``.
+
+    Raises:
+        SettingsError: The settings contradict each other, or name something that cannot be imported.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        redact: Callable[[str], str] | None,
+        on_alert: Callable[[Alert], object] | None,
+        tracer_provider: TracerProvider | None,
+    ) -> None:
+        from germane.storage import CalibrationCache, ExchangeWriter, TrackingStore
+
+        self.settings = settings
+        self.store = TrackingStore(
+            settings.database, on_commit=tracer.count_outcomes, erase_after_scoring=settings.erase_after_scoring
+        )
+        self._redact = redact
+        self._on_alert = on_alert
+        self._tracer_provider = tracer_provider
+        self._calibrations = CalibrationCache(self.store)
+        self._build_background()
+        self._scorer_names = [scorer.name for scorer in self.scorer_set.scorers] if self.scorer_set else []
+        self.writer = ExchangeWriter(
+            self.store,
+            capacity=settings.queue_size,
+            limit=settings.max_exchanges_per_minute,
+            scorers=self._scorer_names,
+        )
+        self._forked = self._stopped = False
+        """Whether this is a forked child whose background has not started yet; whether :meth:`stop` has ended."""
+        self._starter: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def has_scorers(self) -> bool:
+        """Whether this process scores."""
+        return bool(self.scorer_set and self.scorer_set.scorers)
+
+    @property
+    def scoring_problem(self) -> str | None:
+        """Why this process cannot score, in one sentence; None if it can, or should not."""
+        return self.scorer_set.unavailable_reason if self.scorer_set else None
+
+    def start(self) -> None:
+        """Check the database, and start capture and background work."""
+        self.writer.problem = self._check_database()
+        tracer.connect(
+            sink=self._enqueue,
+            admit=self.writer.admit,
+            annotate=self._enqueue,
+            service=self.settings.service,
+            scorers=frozenset(self._scorer_names),
+            capture=self.settings.capture,
+            redact=self._redact,
+            max_text_length=self.settings.max_text_length,
+            sample_rate=self.settings.sample_rate,
+            # A budget decides at the end of an interval, which is later than a span can wait.
+            holds_spans=self.has_scorers and self.settings.budget is None,
+            max_span_delay=self.settings.max_span_delay,
+            provider=self._tracer_provider,
+            state=self._telemetry_state,
+        )
+        if self.monitor is not None:
+            self.monitor.start()
+
+    def stop_background(self, timeout: float) -> bool:
+        """Stop background work; capture continues. Return whether it ended in time."""
+        if self._starter is not None:
+            self._starter.join(timeout)
+        return self.monitor is None or self.monitor.stop(timeout)
+
+    def stop(self, timeout: float, drain_timeout: float) -> bool:
+        """Flush and stop everything, in the order in which exchanges flow; return whether nothing was lost."""
+        deadline = time.monotonic() + timeout
+
+        def remaining() -> float:
+            return max(MIN_STEP_TIMEOUT, deadline - time.monotonic())
+
+        self.writer.flush(remaining())
+        if drain_timeout and self.has_scorers:
+            drain_deadline = time.monotonic() + drain_timeout
+            while time.monotonic() < drain_deadline and not self._is_drained():
+                time.sleep(min(0.1, self.settings.poll_interval))
+            deadline = time.monotonic() + timeout
+        finished = self.stop_background(remaining())
+        exported = tracer.flush(remaining())
+        exported = tracer.disconnect(remaining()) and exported
+        self._stopped = True
+        written = self.writer.stop(remaining())
+        if written and not self._forked:
+            self._declare_routes()
+        self.store.close()
+        return written and finished and exported
+
+    def reset_after_fork(self) -> None:
+        """Reset to the state of a forked child, which has no threads."""
+        self._forked = True
+        self._starter = None
+        self._lock = threading.Lock()
+
+    def _build_background(self) -> None:
+        settings = self.settings
+        self.scorer_set: ScorerSet | None = None
+        self.monitor: Monitor | None = None
+        if settings.role == "capture":
+            return
+        from germane.monitor import Callback, Monitor, shared_rate_limiter
+        from germane.scorers import ScorerSet, build_scorers
+
+        try:
+            rate_limiter = shared_rate_limiter(settings, self.store)
+            scorer_set = build_scorers(settings, calibrations=self._calibrations, rate_limiter=rate_limiter)
+        except ModelError as error:
+            _logger.warning("nothing will be scored: %s", error)
+            scorer_set = ScorerSet(unavailable_reason=f"nothing will be scored: {error}")
+        self.scorer_set = scorer_set
+        self.monitor = Monitor(
+            self.store,
+            scorer_set.scorers,
+            settings,
+            attach=tracer.attach_scores,
+            suppressed=_suppressed_telemetry,
+            channels=None if self._on_alert is None else {"callback": Callback(self._on_alert)},
+            close=scorer_set.aclose,
+            cancel_judge_requests=scorer_set.stop_waiting,
+            budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
+        )
+
+    def _telemetry_state(self) -> tracer.TelemetryState:
+        """Return the values of gauges from memory, since exporters wait for them."""
+        snapshot = None if self._forked or self.monitor is None else self.monitor.queue_metrics
+        return tracer.TelemetryState(queued=self.writer.depth, waiting=snapshot)
+
+    def _enqueue(self, item: Exchange | Annotation) -> None:
+        if self._stopped:  # the handler was called before the stop and returned after it
+            return
+        self.writer.put(item)
+        if not self._forked:
+            return
+        # A forked child starts its background work at its first exchange: many children never have one.
+        with self._lock:
+            if self._forked:
+                self._forked = False
+                _stop_with_multiprocessing()
+                name = "germane-starter"
+                self._starter = threading.Thread(target=self._start_background_after_fork, name=name, daemon=True)
+                self._starter.start()
+
+    def _start_background_after_fork(self) -> None:
+        # The parent's connections, threads and servers must not be used here, nor closed by garbage collection.
+        self._inherited = self.scorer_set, self.monitor
+        self._build_background()
+        if self.monitor is not None:
+            self.monitor.start()
+
+    def _is_drained(self) -> bool:
+        """Return whether every exchange has a sampling decision, and this process's scorers have nothing to do."""
+        try:
+            outstanding = self.store.queue.load_outstanding()
+        except StorageError as error:
+            _logger.warning("not waiting for scores: %s", error)
+            return True
+        scorers = self.scorer_set.scorers if self.scorer_set else ()
+        tasks = outstanding.for_scorers([(scorer.name, scorer.fingerprint) for scorer in scorers])
+        return not outstanding.undecided and not any(of_scorer.in_progress for of_scorer in tasks)
+
+    def _check_database(self) -> str | None:
+        """Prepare the database; return the error, which is logged once, or None."""
+        try:
+            prepare_database(self.store, self.settings)
+        except StorageError as error:
+            until = "it is migrated" if isinstance(error, DatabaseNotMigrated) else "it is reachable"
+            size = self.settings.queue_size
+            _logger.warning("%s; up to %d exchanges wait in memory until %s", error, size, until)
+            return str(error)
+        self._declare_routes()
+        return None
+
+    def _declare_routes(self) -> None:
+        """Store which handlers are decorated, so that ``germane doctor`` can name those that are never called."""
+        try:
+            self.store.exchanges.declare_routes(self.settings.service, tracer.observed_routes())
+        except StorageError as error:
+            _logger.info("decorated handlers were not stored: %s", error)
+
+
+def install_runtime(runtime: Runtime) -> None:
+    """Start a runtime in place of the running one. :func:`stop_runtime` stops it."""
+    global _running
+    _stop_background_before_exit()
+    _stop_with_multiprocessing()
+    with _lock:
+        previous, _running = _running, None
+        if previous is not None:
+            previous.stop(STOP_TIMEOUT, 0.0)
+        runtime.start()
+        _running = runtime
+
+
+def current_runtime() -> Runtime | None:
+    """Return the runtime of this process; None if germane is not running."""
+    return _running
+
+
+def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> bool:
+    """Stop the runtime of this process, if any; return whether nothing was lost."""
+    global _running
+    with _lock:
+        runtime, _running = _running, None
+        return True if runtime is None else runtime.stop(timeout, drain_timeout)
+
+
+def prepare_database(store: TrackingStore, settings: Settings) -> None:
+    """Migrate an SQLite file, and check any other database.
+
+    Raises:
+        StorageError: The database is unreachable, or has to be migrated with ``germane db upgrade``.
+    """
+    if settings.database.startswith("sqlite"):
+        store.migrate()
+    else:
+        store.check()
+
+
+@contextmanager
+def _suppressed_telemetry() -> Iterator[None]:
+    """Keep germane's own requests out of the application's traces, exchanges and log."""
+    with tracer.suppress_tracing(), suppressed_loggers():
+        yield
+
+
+@cache
+def _stop_background_before_exit() -> None:
+    """Stop background work once the main thread has ended; everything else stops at interpreter exit.
+
+    From then on asyncio cannot start threads, so that host names cannot be resolved and scorers would fail. Handlers
+    in other threads may continue, and are captured.
+    """
+    import concurrent.futures.thread  # noqa: F401 - callbacks registered after its own run before it
+
+    def stop_background() -> None:
+        if _running is not None:
+            _running.stop_background(STOP_TIMEOUT)
+
+    # Private, since Python 3.9. Without it, background work stops with everything else.
+    getattr(threading, "_register_atexit", atexit.register)(stop_background)
+
+
+def _stop_with_multiprocessing() -> None:
+    """Stop at the end of a multiprocessing child, which does not run ``atexit`` callbacks."""
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        multiprocessing.Finalize(None, stop_runtime, exitpriority=0)
+
+
+def _wait_for_imports() -> None:
+    """Before a fork, wait for imports in other threads: the lock of a module being imported would never be released.
+
+    The background imports many modules in its first second, which is when servers fork their workers.
+    """
+    deadline = time.monotonic() + STOP_TIMEOUT
+    while _running is not None and time.monotonic() < deadline:
+        # Private, since Python 3.3. Without it, a child may hang as it may without germane.
+        module_locks = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+        locks = [reference() for reference in list(module_locks.values())]
+        if all(getattr(lock, "owner", None) in {None, threading.get_ident()} for lock in locks):
+            return
+        time.sleep(0.001)
+
+
+def _reset_after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+    if _running is not None:
+        _running.reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_after_fork)
+atexit.register(stop_runtime)

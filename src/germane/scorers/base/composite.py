@@ -1,0 +1,182 @@
+"""Scores composed of other scores, which run concurrently and are weighted."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from germane.errors import ScoringError
+from germane.exchange import Exchange
+from germane.score import Score, UnscoredReason
+from germane.scorers.base.protocols import Scorer
+from germane.scorers.base.run import is_rejected, is_retryable, run_scorer
+from germane.scorers.base.text import shorten
+
+MAX_EXPLANATION_CHARACTERS = 200
+"""Length to which a part's explanation is truncated."""
+MAX_WAITING_EXCHANGES = 1_000
+"""Exchanges whose scored parts are cached while other parts are retried. The oldest is evicted first."""
+
+MissingPolicy = Literal["renormalize", "fail"]
+"""What to do if a part is missing: renormalize the remaining weights, or give no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One scorer's contribution to a composite score."""
+
+    name: str
+    score: Score
+    weight: float
+
+    @property
+    def value(self) -> float | None:
+        """The part's value, clipped to 0..1 because cosines can be negative; None if it is missing."""
+        return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
+
+    @property
+    def may_succeed_later(self) -> bool:
+        """Whether the part has no value yet, but may get one."""
+        score = self.score
+        return is_rejected(score) or is_retryable(score) or score.reason is UnscoredReason.BUDGET
+
+    def details(self) -> dict[str, object]:
+        """Return the part as JSON: unclipped value, weight, label or reason, explanation and truncations."""
+        score = self.score
+        fields = {
+            "value": score.value,
+            "weight": self.weight,
+            "label": score.label,
+            "reason": None if score.reason is None else str(score.reason),
+            "explanation": score.explanation and shorten(score.explanation, MAX_EXPLANATION_CHARACTERS),
+            "fingerprint": score.fingerprint,
+            "cut": score.details.get("cut"),
+        }
+        return {name: value for name, value in fields.items() if value is not None or name == "value"}
+
+
+class CompositeParts:
+    """Scorers that run as parts of one score. Finished parts of an exchange are cached while others are retried."""
+
+    def __init__(self, scorers: Mapping[str, Scorer], weights: Mapping[str, float], missing: MissingPolicy) -> None:
+        """Use the scorers that have a weight.
+
+        Raises:
+            ValueError: ``missing`` is not a known policy, or a weight has no scorer.
+        """
+        if missing not in get_args(MissingPolicy):
+            raise ValueError(f"missing must be {' or '.join(get_args(MissingPolicy))}, not {missing!r}")
+        if absent := [name for name in weights if name not in scorers]:
+            raise ValueError(f"there is no scorer for {', '.join(absent)}")
+        self.scorers = {name: scorers[name] for name in weights}
+        self.weights = dict(weights)
+        self.missing: MissingPolicy = missing
+        self._finished: OrderedDict[Hashable, dict[str, Score]] = OrderedDict()
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Fingerprints of all parts as configured."""
+        return {name: scorer.fingerprint for name, scorer in self.scorers.items()}
+
+    async def score_parts(self, exchange: Exchange) -> list[ScorePart]:
+        """Return all parts. If the exchange was tried before, only unfinished scorers run again.
+
+        Raises:
+            ScoringError: a part may still get its value, or a part is missing under the ``fail`` policy. Carries the
+                reason of the first such part.
+        """
+        # Everything that scorers look at: rows of a data set may share a user-defined id.
+        key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
+        finished = self._finished.get(key, {})
+        unfinished = {name: scorer for name, scorer in self.scorers.items() if name not in finished}
+        new = await asyncio.gather(*(run_scorer(scorer, exchange) for scorer in unfinished.values()))
+        scores = {**finished, **dict(zip(unfinished, new, strict=True))}
+        parts = [ScorePart(name, scores[name], weight) for name, weight in self.weights.items()]
+
+        finished = {part.name: part.score for part in parts if not part.may_succeed_later}
+        self._finished.pop(key, None)
+        if len(finished) < len(self.scorers):
+            self._finished[key] = finished
+        while len(self._finished) > MAX_WAITING_EXCHANGES:
+            self._finished.popitem(last=False)
+
+        raise_if_incomplete(parts)
+        if self.missing == "fail" and (missing := missing_parts(parts)):
+            raise missing_error(missing)
+        return parts
+
+
+def missing_parts(parts: Iterable[ScorePart]) -> list[ScorePart]:
+    """Return the parts without a value."""
+    return [part for part in parts if part.value is None]
+
+
+def part_fingerprints(parts: Iterable[ScorePart]) -> dict[str, str | None]:
+    """Return the fingerprints of the scores that were used; None for missing parts."""
+    return {part.name: None if part.value is None else part.score.fingerprint for part in parts}
+
+
+def weighted_mean(parts: Iterable[ScorePart]) -> float:
+    """Return the weighted mean of the parts that have a value. Missing parts are left out and never count as 0.
+
+    Raises:
+        ScoringError: no part with a weight has a value; carries the reason of the first missing part.
+    """
+    parts = list(parts)
+    present = [(part.value, part.weight) for part in parts if part.value is not None]
+    total = math.fsum(weight for _, weight in present)
+    if total <= 0:
+        raise missing_error(missing_parts(parts))
+    return math.fsum(value * weight for value, weight in present) / total
+
+
+def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
+    """Return the error of a score that needs these missing parts, with the reason of the first one."""
+    if not missing:
+        return ScoringError(UnscoredReason.MISSING_INPUT, "no part has a weight")
+    first = missing[0].score
+    names = ", ".join(part.name for part in missing)
+    why = f": {shorten(first.explanation, MAX_EXPLANATION_CHARACTERS)}" if first.explanation else ""
+    waits = [part.score.details.get("retry_after") for part in missing]
+    return ScoringError(
+        first.reason or UnscoredReason.MISSING_INPUT,
+        f"without {names}{why}",
+        retry_after=max((wait for wait in waits if isinstance(wait, (int, float))), default=None),
+        rejected=any(is_rejected(part.score) for part in missing),
+    )
+
+
+def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
+    """Raise if a part may still get its value.
+
+    Raises:
+        ScoringError: the budget is exhausted, or the judge is unreachable, busy, or rejects the key or quota. The
+            composite score waits, so that a temporary failure does not become part of it. An exhausted budget is
+            reported first.
+    """
+    unpaid = [part for part in parts if part.score.reason is UnscoredReason.BUDGET]
+    if incomplete := unpaid or [part for part in parts if part.may_succeed_later]:
+        raise missing_error(incomplete)
+
+
+def combined_usage(parts: Sequence[ScorePart]) -> dict[str, Any]:
+    """Return the :class:`Score` fields that name the judges and embedders and sum up tokens and cost."""
+
+    def join(field: Literal["judge", "embedder"]) -> str | None:
+        return ", ".join(dict.fromkeys(name for part in parts if (name := getattr(part.score, field)))) or None
+
+    def add(field: Literal["input_tokens", "output_tokens", "cost"]) -> Any:
+        counts = [count for part in parts if (count := getattr(part.score, field)) is not None]
+        return sum(counts) if counts else None
+
+    return {
+        "judge": join("judge"),
+        "embedder": join("embedder"),
+        "input_tokens": add("input_tokens"),
+        "output_tokens": add("output_tokens"),
+        "cost": add("cost"),
+    }

@@ -1,0 +1,89 @@
+"""Batches of rows that a background job changes in one transaction each, and what it removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import and_, or_
+
+from germane import sanitize
+from germane.storage.db.tables import exchange
+
+BATCH_SIZE: Final = 200
+"""Rows in one transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneResult:
+    """What was erased or deleted."""
+
+    texts: int = 0
+    """Exchanges whose text was erased. They are still stored."""
+    exchanges: int = 0
+    scores: int = 0
+    """Scores of deleted exchanges."""
+    expired: int = 0
+    """Pending tasks that were skipped because their text or exchange was removed."""
+    feedback: int = 0
+    """Labels of deleted exchanges, and labels by a deleted user."""
+    comments: int = 0
+    """Erased comments of old labels."""
+    counts: int = 0
+    """Rows of the tally."""
+    workers: int = 0
+    """Rows of stopped processes."""
+    markers: int = 0
+    alerts: int = 0
+    """Resolved alerts, notifications and silences."""
+
+    def __add__(self, other: PruneResult) -> PruneResult:
+        return PruneResult(**{name: getattr(self, name) + getattr(other, name) for name in PruneResult.__slots__})
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in PruneResult.__slots__)
+
+    def __str__(self) -> str:
+        """Return the counts that are not zero, such as "2 texts erased, 1 exchange deleted"."""
+        counts = [(getattr(self, name), noun, verb) for name, (noun, verb) in _WORDS.items()]
+        return (
+            ", ".join(f"{sanitize.count_noun(count, noun)} {verb}" for count, noun, verb in counts if count)
+            or "nothing"
+        )
+
+
+_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "texts": ("text", "erased"),
+    "exchanges": ("exchange", "deleted"),
+    "scores": ("score", "deleted"),
+    "expired": ("task", "expired"),
+    "feedback": ("label", "deleted"),
+    "comments": ("comment", "erased"),
+    "counts": ("count", "deleted"),
+    "workers": ("worker", "deleted"),
+    "markers": ("marker", "deleted"),
+    "alerts": ("alert record", "deleted"),
+}
+
+
+class RowCursor(NamedTuple):
+    """Position in an order by time and id."""
+
+    at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PruneBatch:
+    """What one transaction removed, and after which row the next one continues; None at the end."""
+
+    removed: PruneResult
+    last: RowCursor | None
+
+
+def after_cursor(cursor: RowCursor) -> Any:
+    """Return the condition of the exchanges that come after a position."""
+    later = or_(exchange.c.started_at > cursor.at, and_(exchange.c.started_at == cursor.at, exchange.c.id > cursor.id))
+    return and_(exchange.c.started_at >= cursor.at, later)  # the first half can use the index

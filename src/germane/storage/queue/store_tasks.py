@@ -1,0 +1,140 @@
+"""The queue of scoring tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.score import Score, UnscoredReason
+from germane.storage.db.component import StoreComponent
+from germane.storage.queue import backlog, erase_text, health, orphans, rescore, tasks
+from germane.storage.queue.backlog import Backlog, OutstandingWork
+from germane.storage.queue.backlog import ScorerKey as ScorerKey
+from germane.storage.queue.health import RetrySummary, ScoringHealth
+from germane.storage.queue.rescore import RescoreResult, ScoringPair
+from germane.storage.queue.tasks import ScoringTask, TaskClaim
+from germane.storage.quota import budget_ledger
+
+ORPHANED_AFTER: Final = timedelta(hours=1)
+"""A scorer that no process has run for this time is orphaned."""
+EXPIRE_BATCH: Final = 1000
+"""Tasks that expire in one transaction."""
+
+
+class TaskQueue(StoreComponent):
+    """Scoring tasks: claimed under a lease, finished exactly once."""
+
+    def claim_tasks(self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta) -> list[TaskClaim]:
+        """Claim all ready tasks of the given scorers for up to ``limit`` exchanges, oldest first.
+
+        A task is ready if it is pending and due, or running under an expired lease. A task that was claimed too often
+        without ever finishing fails here and is not returned.
+
+        Args:
+            owner: The claiming process.
+            scorers: Fingerprints by scorer name. Other tasks are left alone, at no cost.
+            limit: Maximum number of exchanges.
+            lease: How long the claim lasts unless ``workers.heartbeat`` renews it.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            return tasks.claim_tasks(connection, self._context.process, owner, scorers, limit, lease, now)
+
+    def complete_tasks(
+        self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
+    ) -> list[tuple[ScoringTask, Score]]:
+        """Write results and return the ones that were written.
+
+        A task that is completed already, or that another owner has claimed since, is left alone.
+        """
+        erases = self._context.erase_after_scoring
+        stored = [(task, erase_text.without_text(score)) for task, score in results] if erases else list(results)
+        with self._database.write() as connection:
+            written = tasks.complete_tasks(connection, self._context.process, owner, stored, self._context.local_time())
+            if erases:
+                closed = [task.exchange_id for task, _ in written]
+                erase_text.erase_closed_exchanges(connection, closed, self._context.now(connection))
+            # A selected exchange that was not paid for cost nothing: it must not lower the expected cost per exchange.
+            unpaid = {task.exchange_id for task, score in written if score.reason is UnscoredReason.BUDGET}
+            if unpaid:
+                budget_ledger.count_selected(connection, -len(unpaid), self._context.now(connection))
+        first_results = {task.id: (task, score) for task, score in reversed(results)}
+        return [first_results[task.id] for task, _ in written]
+
+    def postpone_tasks(
+        self, owner: str, postponed: Sequence[ScoringTask], *, until: datetime, reason: UnscoredReason, error: str
+    ) -> None:
+        """Return tasks of this owner to the queue, to be retried at ``until``.
+
+        Args:
+            owner: The process that claimed them.
+            postponed: The tasks.
+            until: Time of the retry, by the clock of this process.
+            reason: Why they failed.
+            error: The error message.
+        """
+        with self._database.write() as connection:
+            # The clock of this process may differ from the shared one.
+            retry_at = self._context.now(connection) + (until - self._context.local_time())
+            tasks.postpone_tasks(connection, owner, postponed, retry_at, reason, error)
+
+    def release_tasks(self, owner: str) -> int:
+        """Return all tasks of this owner to the queue, as if they had never been claimed; return their number."""
+        with self._database.write() as connection:
+            return tasks.release_tasks(connection, owner)
+
+    def rescore(
+        self, asked: Sequence[ScoringPair], scorers: Mapping[str, str], *, budgeted: bool = False
+    ) -> RescoreResult:
+        """Queue answers to be scored again; at most a few thousand per call.
+
+        A score with the same fingerprint stays until the new one replaces it, and stays if scoring fails.
+
+        Args:
+            asked: Pairs of exchange id and scorer name.
+            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept beside the new one.
+            budgeted: Whether a budget is in effect; if so, the answers count as selected.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            summary, ready = rescore.queue_rescoring(connection, self._context.process, asked, scorers, now)
+            if budgeted and ready:
+                budget_ledger.count_selected(connection, len(ready), now)
+        return summary
+
+    def load_outstanding(self) -> OutstandingWork:
+        """Return the exchanges without a sampling decision and the open tasks, fully counted."""
+        with self._database.read() as connection:
+            return backlog.load_outstanding(connection, self._context.now(connection))
+
+    def load_backlog(self, *, alive_within: timedelta) -> Backlog:
+        """Return the backlog, its age, and the number of workers with a heartbeat within ``lately``."""
+        with self._database.read() as connection:
+            return backlog.load_backlog(connection, self._context.now(connection), alive_within)
+
+    def load_health(self) -> ScoringHealth:
+        """Return the current state of scoring. Fast enough for every page load."""
+        with self._database.read() as connection:
+            return health.load_health(connection, self._context.now(connection))
+
+    def list_retries(self) -> list[RetrySummary]:
+        """Return the tasks that failed and will be retried, grouped by scorer and reason, largest group first."""
+        with self._database.read() as connection:
+            return health.list_retries(connection)
+
+    def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
+        """Return scorers and fingerprints that have open tasks but were run by no process within ``after``."""
+        with self._database.read() as connection:
+            return orphans.list_orphaned_scorers(connection, after, self._context.now(connection))
+
+    def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
+        """Skip up to ``limit`` tasks of orphaned scorers with reason ``expired``; return their number.
+
+        Candidates of a budget expire too once they have waited for that long. Nothing expires until some process has
+        been running for ``after``: after a shutdown of all processes, the one with the scorer may not be up yet.
+        """
+        with self._database.write() as connection:
+            return orphans.expire_orphaned_tasks(
+                connection, self._context.process, after, limit, self._context.now(connection)
+            )

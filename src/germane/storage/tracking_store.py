@@ -1,0 +1,110 @@
+"""The tracking database as germane's own packages use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from germane.storage.alerting.alerts import AlertStore
+from germane.storage.alerting.baselines import BaselineStore, DetectorStore
+from germane.storage.alerting.notifications import NotificationStore
+from germane.storage.answers.store_answers import AnswerStore
+from germane.storage.answers.store_labels import LabelStore
+from germane.storage.counts import dirty_hours, tally
+from germane.storage.db import migrate
+from germane.storage.db.commit_events import CommitListener
+from germane.storage.db.component import StoreContext, utc_now
+from germane.storage.db.engine import Database
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.queue.store_sampling import SamplingStore
+from germane.storage.queue.store_tasks import TaskQueue
+from germane.storage.queue.store_workers import WorkerStore
+from germane.storage.quota.store_quota import QuotaStore
+from germane.storage.retention.integrity_check import IntegrityChecker
+from germane.storage.retention.store_retention import RetentionStore
+from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.trends.rollup import RollupStore
+from germane.storage.trends.store_trends import TrendStore
+
+
+class TrackingStore:
+    """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
+
+    Each group of methods is a component. Times have a time zone. A window is since <= started_at < until. All methods
+    raise:
+
+        DatabaseUnreachable: No connection, or the database does not work.
+        DatabaseNotMigrated: The tables are missing, older or newer.
+        StorageError: The database refuses a row.
+
+    Args:
+        url: SQLAlchemy URL of an SQLite or PostgreSQL database.
+        clock: The clock. With the default, leases and limits go by the clock of the database server.
+        erase_after_scoring: Erase the text of an exchange when its last task is closed.
+        on_commit: Called with event counts after each transaction that stored exchanges or ended tasks; must not raise.
+
+    Raises:
+        SettingsError: The URL is invalid or names an unsupported database.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///germane.db",
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        erase_after_scoring: bool = False,
+        on_commit: CommitListener = lambda _: None,
+    ) -> None:
+        self._database = Database(
+            url, before_commit=(dirty_hours.write_pending, tally.write_pending), on_commit=on_commit
+        )
+        self.context = context = StoreContext(self._database, clock=clock, erase_after_scoring=erase_after_scoring)
+        self.exchanges = ExchangeStore(context)
+        self.answers = AnswerStore(context)
+        self.labels = LabelStore(context)
+        self.trends = TrendStore(context)
+        self.rollups = RollupStore(context)
+        self.sampling = SamplingStore(context)
+        self.queue = TaskQueue(context)
+        self.workers = WorkerStore(context)
+        self.quota = QuotaStore(context)
+        self.alerts = AlertStore(context)
+        self.baselines = BaselineStore(context)
+        self.detectors = DetectorStore(context)
+        self.notifications = NotificationStore(context)
+        self.retention = RetentionStore(context)
+        self.integrity = IntegrityChecker(context)
+        self.transfer = TransferStore(context)
+
+    def __repr__(self) -> str:
+        return f"TrackingStore({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The database URL without its password, for display."""
+        return self._database.name
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether this is an SQLite file that does not exist yet."""
+        return self._database.is_absent
+
+    def migrate(self) -> None:
+        """Create or upgrade the tables. Any number of processes may call this at once."""
+        migrate.migrate(self._database)
+
+    def check(self) -> None:
+        """Raise unless the database is reachable and its tables match this version of germane."""
+        migrate.check(self._database)
+
+    def revision(self) -> str | None:
+        """Return the revision of the tables, such as ``0006``; None without tables."""
+        return migrate.revision(self._database)
+
+    def now(self) -> datetime:
+        """Return the time of the clock that all processes on this database share."""
+        return self.context.read_clock()
+
+    def close(self) -> None:
+        """Close the connections. The next call opens new ones."""
+        self._database.close()

@@ -1,0 +1,380 @@
+"""The drop rule over a database: learning, detection, judge changes and concurrency."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.alerting.drop.conftest import step_of
+
+from germane.alert import AlertChange, AlertEvent
+from germane.alerting.detector import Detector, is_sampled
+from germane.alerting.drop.history import load_sampled_scores, to_batch
+from germane.settings.rules import Drop
+from germane.storage import AlertTransaction, TrackingStore
+
+DAY = timedelta(days=1)
+
+
+def statuses(store: TrackingStore) -> list[tuple[str, int, str, str]]:
+    """Return fingerprint, number, status and reason of all versions."""
+    return [
+        (one.key.fingerprint, one.number, one.status, one.reason)
+        for one in store.baselines.list_versions(superseded=True)
+    ]
+
+
+def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
+    """Nothing fires meanwhile, and the end is known."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.add_scores([0.5])
+    first = sqlite_simulation.now
+    assert sqlite_simulation.evaluate(watcher) == []
+    (learning,) = sqlite_simulation.store.baselines.list_learning()
+    assert (learning.status, learning.since, learning.until) == ("learning", first, first + 14 * DAY)
+    sqlite_simulation.pass_days(6)
+    sqlite_simulation.pass_days(7, refused=1.0)
+
+    assert sqlite_simulation.evaluate(watcher) == []
+    assert sqlite_simulation.store.detectors.list_new_scores(1) == []
+    assert statuses(sqlite_simulation.store) == [("f1", 1, "learning", "first")]
+
+
+def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
+    """With the scores by route and the release of the application."""
+    watcher = simulation.new_watcher()
+    simulation.learn_baseline(watcher, routes=("ask", "buy"), model="m", prompt_version="7")
+
+    (version,) = simulation.store.baselines.list_versions()
+    assert (version.number, version.status, version.reason) == (1, "active", "first")
+    assert (version.model, version.prompt_version) == ("m", "7")
+    assert {name: route.n for name, route in version.baseline.routes.items()} == {"ask": 280, "buy": 261}
+    assert version.baseline.n == 541
+    assert version.baseline.scores_per_day == pytest.approx(541 / 14, abs=1e-9)
+    assert simulation.store.baselines.list_learning() == []
+
+
+def test_learning_is_extended_by_days_without_enough_scores(sqlite_simulation: Any) -> None:
+    """Until there are 30."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher, per_day=1)
+    days = 14
+    while sqlite_simulation.store.baselines.list_learning():
+        assert timedelta() < sqlite_simulation.store.baselines.list_learning()[0].until - sqlite_simulation.now <= DAY
+        sqlite_simulation.pass_days(1, per_day=1)
+        sqlite_simulation.evaluate(watcher)
+        days += 1
+
+    (version,) = sqlite_simulation.store.baselines.list_versions()
+    assert (days, version.status, version.baseline.n) == (30, "active", 30)
+
+
+def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
+    """It restarts with the next score."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.add_scores([0.5])
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.now += 29 * DAY
+    sqlite_simulation.evaluate(watcher)
+    assert [one.status for one in sqlite_simulation.store.baselines.list_versions()] == ["learning"]
+    sqlite_simulation.evaluate(watcher)
+    assert sqlite_simulation.store.baselines.list_versions() == []
+
+    sqlite_simulation.add_scores([0.5])
+    sqlite_simulation.evaluate(watcher)
+    assert statuses(sqlite_simulation.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "learning", "first")]
+
+
+def test_drop_fires_once_and_resolves_once(simulation: Any) -> None:
+    """One alert with evidence, onset and means."""
+    watcher = simulation.new_watcher(Drop(critical_drop=None))
+    simulation.learn_baseline(watcher)
+    simulation.pass_days(2)
+    onset = simulation.now
+    happened = []
+    for _ in range(4):
+        simulation.pass_days(1, mean=0.6)
+        happened += simulation.evaluate(watcher)
+    assert happened == ["fired"]
+    (alert,) = simulation.store.alerts.list_open()
+    assert dict(alert.labels) == {"service": "shop", "scorer": "relevancy"}
+    assert (alert.rule, alert.type, alert.cause, alert.fingerprint) == ("drop", "drop", "answers_drifting", "f1")
+    assert abs(alert.onset - onset) < DAY
+    assert alert.evidence < 1
+    assert alert.baseline.mean == pytest.approx(0.76, abs=0.03)
+    assert alert.current.mean == pytest.approx(0.57, abs=0.05)
+    assert alert.current.interval[0] < alert.current.mean < alert.current.interval[1] < alert.baseline.mean
+    assert alert.details["contributors"][0]["half"] == "committed"
+    assert alert.details["tolerance"]["committed"] >= 0.02
+
+    for _ in range(20):
+        simulation.pass_days(1)
+        happened += simulation.evaluate(watcher)
+    assert happened == ["fired", "resolved"]
+    assert simulation.store.alerts.list_open() == []
+    (over,) = simulation.store.alerts.search()
+    assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
+
+
+def test_another_mix_of_routes_is_not_a_drop(sqlite_simulation: Any) -> None:
+    """Each route is compared with itself."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01)
+    sqlite_simulation.evaluate(watcher)
+    for _ in range(14):
+        sqlite_simulation.add_scores(sqlite_simulation.values(16, mean=0.9, refused=0.02), hours=20, route="easy")
+        sqlite_simulation.add_scores(sqlite_simulation.values(4, mean=0.6, refused=0.02), hours=4, route="hard")
+    sqlite_simulation.evaluate(watcher)
+    happened = []
+    for _ in range(10):
+        sqlite_simulation.add_scores(sqlite_simulation.values(4, mean=0.9, refused=0.02), hours=12, route="easy")
+        sqlite_simulation.add_scores(sqlite_simulation.values(16, mean=0.6, refused=0.02), hours=12, route="hard")
+        happened += sqlite_simulation.evaluate(watcher)
+
+    assert happened == []
+
+
+def test_missing_scores_change_nothing(sqlite_simulation: Any) -> None:
+    """Without scores a detector neither fires nor resolves."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        sqlite_simulation.evaluate(watcher)
+    before = sqlite_simulation.store.detectors.list_states()
+    sqlite_simulation.now += 30 * DAY
+
+    assert sqlite_simulation.evaluate(watcher) == []
+    assert sqlite_simulation.store.detectors.list_states() == before
+    assert len(sqlite_simulation.store.alerts.list_open()) == 1
+
+
+def test_judge_change_resolves_and_starts_learning(sqlite_simulation: Any) -> None:
+    """A new judge never causes an alert."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        sqlite_simulation.evaluate(watcher)
+    assert len(sqlite_simulation.store.alerts.list_open()) == 1
+
+    sqlite_simulation.add_scores(sqlite_simulation.values(19, mean=0.1), fingerprint="f2")
+    assert sqlite_simulation.evaluate(watcher) == []
+    sqlite_simulation.add_scores(sqlite_simulation.values(1, mean=0.1), fingerprint="f2")
+    assert sqlite_simulation.evaluate(watcher) == ["resolved"]
+    assert [alert.resolve_reason for alert in sqlite_simulation.store.alerts.search()] == ["judge_changed"]
+    (learning,) = sqlite_simulation.store.baselines.list_learning()
+    assert (learning.key.fingerprint, learning.reason) == ("f2", "judge_changed")
+    happened = []
+    for _ in range(20):
+        sqlite_simulation.pass_days(1, mean=0.1, fingerprint="f2")
+        happened += sqlite_simulation.evaluate(watcher)
+    assert happened == []
+    assert {one.key.fingerprint: one.status for one in sqlite_simulation.store.baselines.list_versions()} == {
+        "f1": "active",
+        "f2": "active",
+    }
+
+
+def test_occasional_fallback_judge_is_ignored(sqlite_simulation: Any) -> None:
+    """The baseline of the usual judge stays active."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    happened = []
+    for number in range(12):
+        sqlite_simulation.add_scores(sqlite_simulation.values(4, mean=0.2), hours=4, fingerprint="stand-in")
+        sqlite_simulation.add_scores(sqlite_simulation.values(16, mean=0.8 if number < 8 else 0.55), hours=20)
+        happened += sqlite_simulation.evaluate(watcher)
+
+    assert happened == ["fired"]
+    assert sqlite_simulation.store.alerts.list_open()[0].fingerprint == "f1"
+
+
+def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
+    """Reverting a change needs no new learning."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    sqlite_simulation.pass_days(2, fingerprint="f2")
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.pass_days(2)
+    sqlite_simulation.evaluate(watcher)
+    happened = []
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        happened += sqlite_simulation.evaluate(watcher)
+
+    assert happened == ["fired"]
+
+
+def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
+    """In a new version; other routes are not affected."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    (first,) = sqlite_simulation.store.baselines.list_versions()
+    sqlite_simulation.pass_days(1, routes=("ask", "new"))
+    sqlite_simulation.now = sqlite_simulation.now.replace(microsecond=0)
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.now += timedelta(seconds=1)
+    logs = sqlite_simulation.store.detectors.list_states()[0].state["detector"]["streams"]
+    assert [one.reason for one in sqlite_simulation.store.baselines.list_learning()] == ["route_joined"]
+    for _ in range(13):
+        sqlite_simulation.pass_days(1, routes=("new",))
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.pass_days(1, routes=("new",))
+    sqlite_simulation.evaluate(watcher)
+
+    assert statuses(sqlite_simulation.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "active", "route_joined")]
+    (second,) = sqlite_simulation.store.baselines.list_versions()
+    assert second.baseline.routes["ask"] == first.baseline.routes["ask"]
+    assert second.baseline.routes["new"].n >= 30
+    now = {one["route"]: one for one in sqlite_simulation.store.detectors.list_states()[0].state["detector"]["streams"]}
+    assert {one["route"] for one in logs} == {None, "ask"}
+    assert [one for one in logs if one["route"] == "ask"] == [now["ask"]]
+    happened = []
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, routes=("new",), mean=0.6)
+        happened += sqlite_simulation.evaluate(watcher)
+    assert happened[0] == "fired"
+
+
+def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
+    """A drop elsewhere does not fire it."""
+    watcher = sqlite_simulation.new_watcher(Drop(name="only", routes=("a*",)))
+    sqlite_simulation.learn_baseline(watcher, routes=("ask", "buy"))
+    happened = []
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, routes=("buy",), mean=0.4)
+        happened += sqlite_simulation.evaluate(watcher)
+    assert happened == []
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, routes=("ask",), mean=0.4)
+        happened += sqlite_simulation.evaluate(watcher)
+    assert happened == ["fired"]
+    assert [one.baseline.routes.keys() for one in sqlite_simulation.store.baselines.list_versions()] == [{"ask", "buy"}]
+
+
+def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
+    """One tenant's level is not that of all."""
+    watcher = sqlite_simulation.new_watcher(Drop(name="all"), Drop(name="acme", attributes={"tenant": "ac*"}))
+    for day in range(20):
+        for _ in range(4):
+            sqlite_simulation.add_scores(sqlite_simulation.values(3, mean=0.5), hours=3, attributes={"tenant": "acme"})
+            sqlite_simulation.add_scores(
+                sqlite_simulation.values(10, mean=0.85 if day < 16 else 0.5), hours=3, attributes={"tenant": "other"}
+            )
+        sqlite_simulation.evaluate(watcher)
+
+    assert [alert.rule for alert in sqlite_simulation.store.alerts.list_open()] == ["all"]
+    scopes = {one.key.scope: one.baseline.n for one in sqlite_simulation.store.baselines.list_versions()}
+    assert scopes.keys() == {"", '{"tenant": "ac*"}'}
+    assert scopes[""] > 3 * scopes['{"tenant": "ac*"}']
+
+
+def test_manual_resolution_restarts_the_detector(sqlite_simulation: Any) -> None:
+    """It fires again once there is enough evidence."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        sqlite_simulation.evaluate(watcher)
+    (alert,) = sqlite_simulation.store.alerts.list_open()
+    over = replace(alert, state="resolved", resolved_at=sqlite_simulation.now, resolve_reason="by_hand")
+    event = AlertEvent(
+        id="e",
+        alert_id=alert.id,
+        at=sqlite_simulation.now,
+        type="resolved",
+        before="firing",
+        after="resolved",
+        detail={},
+    )
+    assert sqlite_simulation.store.alerts.commit(
+        AlertTransaction(changes=[AlertChange(alert=over, before=alert, event=event)])
+    )
+
+    assert sqlite_simulation.evaluate(watcher) == []
+    happened = []
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        happened += sqlite_simulation.evaluate(watcher)
+    assert happened[0] == "fired"
+
+
+def test_changed_rule_settings_restart_the_detector(sqlite_simulation: Any) -> None:
+    """The alert of the old settings resolves."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    for _ in range(4):
+        sqlite_simulation.pass_days(1, mean=0.5)
+        sqlite_simulation.evaluate(watcher)
+
+    assert sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(min_drop=0.1))) == ["resolved"]
+    assert [alert.resolve_reason for alert in sqlite_simulation.store.alerts.search()] == ["rule_removed"]
+    assert sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(min_drop=0.1))) == []
+
+
+def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
+    """Above a thousand scores per day, by the hash of the exchange."""
+    watcher = sqlite_simulation.new_watcher(learning_period=DAY)
+    sqlite_simulation.add_scores(sqlite_simulation.values(1600), hours=24)
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.now += timedelta(minutes=1)
+    sqlite_simulation.evaluate(watcher)
+    (version,) = sqlite_simulation.store.baselines.list_versions()
+    keep = version.baseline.sampling_rate
+    assert keep == pytest.approx(1000 / 1600, abs=0.01)
+    assert version.baseline.scores_per_day == pytest.approx(1000, rel=0.1)
+    sqlite_simulation.add_scores(sqlite_simulation.values(200), hours=3)
+    arrivals = sqlite_simulation.store.detectors.list_new_scores(500)
+    sqlite_simulation.evaluate(watcher)
+
+    alone = Detector(version.baseline)
+    alone.process(to_batch([one for one in arrivals if is_sampled(one.exchange_id, keep)]))
+    assert sqlite_simulation.store.detectors.list_states()[0].state["detector"] == alone.state()
+
+
+def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
+    """However scores were batched, and whichever process evaluated."""
+    sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher())
+    (version,) = sqlite_simulation.store.baselines.list_versions()
+    for number in range(24):
+        sqlite_simulation.add_scores(
+            sqlite_simulation.values(sqlite_simulation.random.randrange(1, 30), mean=0.8 if number < 12 else 0.68),
+            hours=8,
+        )
+        for _ in range(sqlite_simulation.random.randrange(3)):
+            sqlite_simulation.evaluate(
+                sqlite_simulation.new_watcher(batch=sqlite_simulation.random.choice((1, 7, 2000)))
+            )
+    while sqlite_simulation.store.detectors.list_new_scores(1):
+        sqlite_simulation.evaluate(sqlite_simulation.new_watcher(batch=7))
+
+    baseline = version.baseline
+    past = load_sampled_scores(
+        sqlite_simulation.store, version.key, baseline.until, sqlite_simulation.now + DAY, baseline.sampling_rate
+    )
+    replayed = Detector(baseline)
+    transitions = replayed.process(to_batch(past))
+    (live,) = sqlite_simulation.store.detectors.list_states()
+    assert [transition.state for transition in transitions] == ["firing"]
+    expected, found = replayed.state(), live.state["detector"]
+    assert [one["route"] for one in found["streams"]] == [one["route"] for one in expected["streams"]]
+    assert found["firing"]["onset"] == expected["firing"]["onset"]
+    assert found["firing"]["evidence"] == pytest.approx(expected["firing"]["evidence"], rel=1e-9)
+    assert found["firing"]["recovery"][0] == pytest.approx(expected["firing"]["recovery"][0], rel=1e-9)
+    assert live.seen_at == past[-1].arrived_at
+
+
+def test_one_of_two_concurrent_evaluations_is_written(simulation: Any) -> None:
+    """The other one continues from there."""
+
+    first, second = simulation.new_watcher(), simulation.new_watcher()
+    simulation.learn_baseline(first)
+    simulation.pass_days(1)
+    one, other = first.evaluate(), second.evaluate()
+
+    assert simulation.store.alerts.commit(step_of(one))
+    assert not simulation.store.alerts.commit(step_of(other))
+    assert (second.evaluate().detector_states, second.evaluate().processed_score_ids) == ([], [])

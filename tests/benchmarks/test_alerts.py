@@ -1,0 +1,146 @@
+"""A slice of the alerts benchmark: the production detector on synthetic streams with a fixed seed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from alerts import main
+from streams.bands import median_figure, plain_figure, reported, share_figure
+from streams.cases import Cell
+from streams.figures import Figure
+from streams.measures import Measured, in_all_per_drop, per_drop, premature, quantile, recovery_delay
+from streams.recipe import Change, stream
+from streams.simulate import chosen, simulated, simulated_hourly_rule, tasks
+from streams.tables import cell, line, miss, pages, read, written
+from streams.watched import Outcome, detected, random_of, streamed, watched
+
+SMALL, USUAL = Cell(20, 0.02), Cell(100, 0.01)
+FOLDER = Path(__file__).parents[2]
+
+
+def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
+    """Return values by case and measure."""
+    return {(figure.case, figure.measure): figure.value for figure in figures}
+
+
+def test_quiet_services_stay_quiet_and_drops_are_detected() -> None:
+    """15 services per case: at most one alert without a change; a drop of .10 is detected within two days."""
+    cases = ("null", "mix -.075", "shift .10", "refusal .10", "support .20")
+    found = by_place(simulated(3, USUAL, chosen(USUAL, times=0.05, only=cases)))
+
+    assert found["null", "alerts"] <= 1 / 15
+    assert found["mix -.075", "alerts"] <= 1 / 15
+    for case, hours in (("shift .10", 30), ("refusal .10", 80), ("support .20", 90)):
+        assert found[case, "p7"] >= 0.9
+        assert 4 < found[case, "median"] <= hours
+
+
+def test_one_drop_is_one_alert_that_resolves() -> None:
+    """A drop of 28 days fires once; after one of 15 days the alert resolves within days of the recovery, not before."""
+    found = by_place(simulated(4, USUAL, chosen(USUAL, times=0.1, only=(".07 for 28 d", ".10 for 15 d"))))
+
+    assert found[".07 for 28 d", "found"] == 1
+    assert found[".07 for 28 d", "per drop"] <= 1.15
+    assert found[".10 for 15 d", "premature"] == 0
+    assert found[".10 for 15 d", "per drop"] <= 2.3
+    assert 10 < found[".10 for 15 d", "median"] < 120
+
+
+def test_a_quiet_year_at_20_scores_a_day() -> None:
+    """At most two alerts in six service-years with wander .02."""
+    (figure,) = simulated(5, SMALL, chosen(SMALL, times=0.05, only=("year",)))
+
+    assert (figure.count, figure.value <= 2 / 6) == (6, True)
+
+
+def test_the_hourly_rule_fires_on_most_days() -> None:
+    """Tuned to the same number of false alerts, it detects almost nothing."""
+    cases = ("null", "mix -.038", "mix -.075", "shift .05", "shift .10", ".07 for 15 d")
+    found = by_place(simulated_hourly_rule(6, USUAL, chosen(USUAL, times=0.05, only=cases)))
+
+    assert found["null", "hourly rule: alerts"] > 20
+    assert found["shift .05", "hourly rule, tuned: p7"] <= 0.2
+    assert found[".07 for 15 d", "hourly rule: per drop"] > 100
+
+
+def test_the_batch_size_does_not_change_the_result() -> None:
+    """Batches of one day and of 31 days agree; a service's outcome does not depend on its task."""
+    (case,) = chosen(USUAL, only=(".10 for 15 d",))
+    found = streamed(1, USUAL, case, 7)
+    daily = detected(found, days=case.days)
+
+    assert daily == detected(found, days=case.days, step=31)
+    assert daily[:1] == detected(found, days=case.days, once=True)
+    assert watched(1, USUAL, case, 7) == Outcome(found.onset, found.end, daily)
+    assert [fires for _, fires in daily] == [True, False]
+    assert sorted(n for task in tasks(1, USUAL, [case]) for n in task.numbers) == list(range(case.services))
+
+
+def test_services_differ_and_are_reproducible() -> None:
+    """The random numbers depend on seed, kind, case and number."""
+    places = [
+        (1, USUAL, "null", 0),
+        (2, USUAL, "null", 0),
+        (1, SMALL, "null", 0),
+        (1, USUAL, "year", 0),
+        (1, USUAL, "null", 1),
+    ]
+    drawn = [random_of(*place).random() for place in places]
+
+    assert len(set(drawn)) == len(places)
+    assert drawn == [random_of(*place).random() for place in places]
+    one, two = (stream(random_of(*places[0]), 20, 0.01, days=20, change=Change(shift=0.1)) for _ in range(2))
+    assert (one.values == two.values).all()
+
+
+def test_figures_count_what_their_names_say() -> None:
+    """A drop from hour 100 to 200: fires at 110, resolves at 150, fires at 160, resolves at 230; or never fires."""
+    told = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
+    silent = Outcome(100, 200, ())
+    open_still = Outcome(100, 200, ((120, True),))
+
+    assert per_drop([told, silent]) == Measured(3, 1, 1)
+    assert premature([told, silent, open_still]).value == 0.5
+    assert in_all_per_drop([told, silent]).value == 4
+    assert (recovery_delay([told], 0.5).value, recovery_delay([told, open_still], 0.9).value) == (30, math.inf)
+    assert quantile([1, 2, math.inf], 0.5).value == 2
+
+
+def test_verdicts_compare_figures_with_the_reported_values() -> None:
+    """Shares within .10, medians within 30 %, others below a limit; a better value is not a miss."""
+    place, known = Cell(100, 0.01), reported(Cell(100, 0.01), "shift .05", 0)
+    assert known == 0.81
+    verdicts = [
+        share_figure(place, "shift .05", "p7", Measured(value, 0.03, 150), known).verdict for value in (0.7, 0.71, 0.95)
+    ]
+    assert verdicts == ["missed", "met", "better"]
+    verdicts = [
+        median_figure(place, "shift .05", Measured(value, 3, 150), 100.0).verdict for value in (131, 130, 69, math.inf)
+    ]
+    assert verdicts == ["missed", "met", "better", "missed"]
+    assert median_figure(place, "shift .05", Measured(math.inf, 3, 150), math.inf).verdict == "met"
+    missed = plain_figure(place, ".07 for 28 d", "per drop", Measured(1.25, 0.05, 75), 1.0, 1.15)
+    assert "1.25, limit <= 1.15 (reported 1), 2 standard errors beyond, 75 services" in miss(missed)
+    assert "missed" in line(missed)
+    assert cell({("a", "m"): missed}, ("a", "m")) == "**1.25 (1)**"
+
+
+def test_the_command_prints_writes_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The written file reproduces the tables; the exit code is 1 if a limit was missed."""
+    path = tmp_path / "figures.json"
+    settings = ["--processes", "1", "--cells", "20:.01", "--times", ".05", "--cases", "shift .20", "null"]
+    code, printed = main([*settings, "--json", str(path)]), capsys.readouterr().out
+
+    assert code == ("missed:" in printed)
+    assert written(read(path.read_text())) == path.read_text()
+    assert main(["--tables", str(path)]) == 0
+    assert "|20, .01|" in capsys.readouterr().out
+
+
+def test_the_page_shows_the_stored_figures() -> None:
+    """docs/detector.md contains the tables generated from benchmarks/alerts.json."""
+    kept = read((FOLDER / "benchmarks" / "alerts.json").read_text())
+
+    assert pages(kept) in (FOLDER / "docs" / "detector.md").read_text()

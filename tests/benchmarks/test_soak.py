@@ -1,0 +1,37 @@
+"""A slice of the soak test: the real monitor with a simulated clock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import soak
+from streams.recipe import Change
+
+STEP = timedelta(hours=12)
+
+
+def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
+    """Twelve quiet days, then five bad ones, and a week to recover: one alert, whose beginning is near the drop's."""
+    made = soak.service(5, 60, 14, wander=0.01, change=Change(shift=0.2), lasts=4)
+
+    outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", made, step=STEP)
+
+    (alert,) = outcome.alerts
+    assert outcome.scores == outcome.exchanges == len(made.hours)
+    assert (outcome.events["fired"], outcome.events["resolved"]) == (1, 1)
+    assert (alert.state, alert.resolve_reason) == ("resolved", "recovered")
+    onset = soak.BEGIN + timedelta(hours=made.onset)
+    assert alert.onset is not None
+    assert abs(alert.onset - onset) < timedelta(days=1.5)
+    assert alert.fired_at is not None
+    assert alert.fired_at - onset < timedelta(days=1.5)
+    assert [(one.number, one.status) for one in outcome.versions] == [(1, "active")]
+
+
+def test_quiet_days_are_quiet(tmp_path: Path) -> None:
+    """Two weeks of learning and four days after that raise no alert."""
+    outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", soak.service(3, 40, 4, wander=0.01), step=STEP)
+
+    assert outcome.alerts == []
+    assert [version.status for version in outcome.versions] == ["active"]

@@ -1,0 +1,126 @@
+"""Retired public names: none is left as an identifier, setting, column, metric, command-line option or label."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.packaging.conftest import ROOT
+
+import germane
+from germane.cli.main import group
+from germane.settings import Settings
+from germane.settings.channels import CHANNEL_TYPES
+from germane.settings.nested import Budget
+from germane.settings.retired import RETIRED_FIELDS, RETIRED_RULE_TYPES, RETIRED_SETTINGS
+from germane.settings.rules import RULE_TYPES
+from germane.storage.db.tables import metadata
+
+SOURCES = ROOT / "src" / "germane"
+MIGRATIONS = SOURCES / "storage" / "db" / "migrations"
+CLASSES = {
+    "Allowed", "Attempts", "Crowd", "Desk", "Gathering", "Grant", "Hindsight", "Holder", "Inquiry", "Lane", "Lookout",
+    "Maker", "Manner", "Mark", "Material", "Office", "Orphaned", "Outlook", "Overall", "Part", "Past", "Patience", "Pause",
+    "Post", "Presence", "Prospect", "Pulse", "Reason", "Refusal", "Rehearsed", "Room", "Seals", "Sheet", "Shelf", "Spent",
+    "Teller", "Threads", "Told", "Trouble", "Turn", "Turns", "Visit", "Voice", "Workbench",
+}  # fmt: skip
+FUNCTIONS = {
+    "beat", "consider", "dismiss", "draw_of", "freeze", "give_up_learning", "harmless", "hold", "hushed", "learn_anew",
+    "pass_over", "pick", "record", "say_once", "supersede", "tame",
+}  # fmt: skip
+ATTRIBUTES = {"capture_limit", "false_alarms_per_year", "false_alarms", "max_hold", "noncommittal_votes", "trend_by"}
+TABLES = {"arrival", "mark", "rollup_due"}
+COLUMNS = {"draw", "tries", "w", "ww", "wx", "wxx", "wxy", "wy", "wyy", "wwy", "wwyy", "v", "vv", "vx", "vxx"}
+COMMANDS = {"accept", "dead", "power", "preview", "roll"}
+OPTIONS = {"--grace", "--host-name", "--retry-for", "--until-empty"}
+METRICS = re.compile(
+    r"\brag\.(capture|evaluation)\b|\brag_(capture|evaluation)_|germane_(left_out|spent_today_dollars|score_mean_(lower|upper))\b"
+)
+LABELS = {
+    "At work", "Beside the dearest day", "I know of it", "It is over", "Put off", "Tell nobody for a while", "fell silent",
+    "This is the new normal", "tried in vain", "What judging took", "What waits", "Who says so",
+}  # fmt: skip
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the syntax tree of every module except migrations and the table of former settings."""
+    for path in sorted(SOURCES.rglob("*.py")):
+        if MIGRATIONS not in path.parents and path.name != "retired.py":
+            yield str(path.relative_to(SOURCES)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def commands(group: click.Command, path: str = "germane") -> Iterator[tuple[str, click.Command]]:
+    yield path, group
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from commands(command, f"{path} {name}")
+
+
+def test_no_class_function_or_attribute_has_a_retired_name() -> None:
+    """Whoever greps for the standard term finds the code."""
+    left = []
+    for module, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name in CLASSES:
+                left.append(f"{module}: class {node.name}")
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in FUNCTIONS:
+                left.append(f"{module}: def {node.name}")
+            elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+                left.append(f"{module}: .{node.attr}")
+            elif isinstance(node, ast.arg | ast.keyword) and node.arg in ATTRIBUTES:
+                left.append(f"{module}: {node.arg}=")
+    assert left == []
+
+
+def test_no_setting_has_a_retired_name() -> None:
+    """Former names exist only in the table behind the error message."""
+    fields = {name for model in (*RULE_TYPES.values(), *CHANNEL_TYPES.values(), Budget) for name in model.model_fields}
+
+    assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
+    assert {name for former in RETIRED_FIELDS.values() for name in former} & fields == set()
+    assert RETIRED_RULE_TYPES.keys() & RULE_TYPES.keys() == set()
+
+
+def test_no_table_or_column_has_a_retired_name() -> None:
+    """The schema speaks the same language as the documentation."""
+    assert metadata.tables.keys() & TABLES == set()
+    assert [f"{table}.{column.name}" for table in metadata.tables.values() for column in table.columns
+            if column.name in COLUMNS] == []  # fmt: skip
+
+
+def test_no_command_or_option_has_a_retired_name() -> None:
+    """`--help` lists current names only."""
+    found = dict(commands(group))
+
+    assert [path for path in found if path.split()[-1] in COMMANDS and path != "germane baseline accept"] == []
+    options = {option for command in found.values() for parameter in command.params for option in parameter.opts}
+    assert options & OPTIONS == set()
+
+
+@pytest.mark.parametrize("kind", ["*.py", "*.html", "*.js", "*.json", "*.yaml"])
+def test_no_metric_or_label_has_a_retired_name(kind: str) -> None:
+    """Pages, metrics and dashboards show current names only."""
+    left = []
+    for path in SOURCES.rglob(kind):
+        text = path.read_text(encoding="utf-8")
+        left += [f"{path.relative_to(SOURCES)}: {match[0]}" for match in METRICS.finditer(text)]
+        left += [f"{path.relative_to(SOURCES)}: {label}" for label in LABELS if label in text]
+    assert left == []
+
+
+def test_public_names_are_current() -> None:
+    """`germane.__all__` holds none of the names that the library had before its first release."""
+    assert {"Holder", "Mark", "Reason", "Turn", "hold", "record"} & set(germane.__all__) == set()
+
+
+def test_the_whole_project_is_searched() -> None:
+    """A search that finds no modules proves nothing."""
+    assert len(list(modules())) > 200
+    assert Path(SOURCES / "dashboard").is_dir()

@@ -1,0 +1,81 @@
+"""Built-in scorers are the modules in `germane.scorers.metrics`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import germane
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.testing import FakeJudge
+
+NEW_SCORER = """
+from germane.score import Score
+
+
+class Brevity:
+    name, fingerprint, requires, range = "brevity", "brevity-1", frozenset({"answer"}), (0.0, 1.0)
+
+    def __init__(self, *, limit: int = 10) -> None:
+        self.limit = limit
+
+    async def score(self, exchange):
+        return float(len(exchange.answer) <= self.limit)
+
+
+def build(models, options):
+    return Brevity(**options)
+"""
+SCRIPT = """
+import json, germane
+row = {"question": "Why?", "answer": "Because."}
+settings = {"scorer_options": {"brevity": {"limit": 3}}}
+print(json.dumps([score.value for score in germane.evaluate([row], "brevity", progress=False, **settings).scores]))
+"""
+
+
+def test_every_module_builds_the_scorer_with_its_name() -> None:
+    """The name in settings, the module's name and the scorer's name are the same."""
+    import asyncio
+
+    from germane.scorers import build_scorers
+    from germane.settings import load_settings
+
+    with FakeJudge() as judge:
+        settings = load_settings(service="tests", **judge.settings(), scorers=BUILTIN_SCORER_NAMES)
+        scorer_set = build_scorers(settings)
+        asyncio.run(scorer_set.aclose())
+
+    assert [scorer.name for scorer in scorer_set.scorers] == list(BUILTIN_SCORER_NAMES)
+    assert all(hasattr(import_module(f"germane.scorers.metrics.{name}"), "build") for name in BUILTIN_SCORER_NAMES)
+
+
+def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
+    """A module in `scorers/metrics` can be named in settings, with options, without any other change."""
+    package = tmp_path / "germane"
+    shutil.copytree(Path(germane.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "scorers" / "metrics" / "brevity.py").write_text(NEW_SCORER)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
+
+    completed = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment | {"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout) == [0.0]
+
+
+def test_names_are_known_without_importing_the_scorers() -> None:
+    """A process that only captures checks names, too."""
+    code = "import sys, germane.registry as r; assert 'faithfulness' in r.BUILTIN_SCORER_NAMES; print(*sys.modules)"
+
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert "germane.scorers" not in modules
