@@ -19,11 +19,12 @@ test: $(READY)  ## Run the tests, two files at a time
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
 
-check: $(READY)  ## Run ruff, mypy and the import contracts
+check: $(READY)  ## Run ruff, mypy, the import contracts and the prose check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/prose.py
 
 coverage: $(READY)  ## Run the tests and print uncovered branches
 	-$(BIN)/coverage run $(BIN)/pytest $(ARGS)

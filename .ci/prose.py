@@ -1,7 +1,7 @@
 """Checks the prose of code, documents and templates against lists of banned words and phrases.
 
-Words are checked by codespell with banned-words.txt, phrases by the patterns below, each with its replacement. Identifiers
-are checked by tests/packaging/test_names.py.
+codespell checks words with banned-words.txt. The patterns below are the banned phrases, each with its replacement.
+tests/packaging/test_names.py checks identifiers.
 
     python .ci/prose.py
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PHRASES = {
-    r"\bwho (asks|judges|scores|reads|looks|watches|holds|calls|sends|serves)\b": "name the subject: the judge, the worker",
+    r"\bwho (judges|scores|reads|looks|watches|holds|calls|sends|serves)\b": "name the subject: the judge, the worker",
     r"\bof those that\b": "of the ... that",
     r"\b(is|are|was|were) told\b": "is notified, is reported",
     r"\b(is|are) said (by|of|in)\b": "is set by, is described in",
@@ -46,18 +46,26 @@ PHRASES = {
 }
 """Banned phrases, as regular expressions, with what to write instead."""
 SUFFIXES = {".html", ".js", ".md", ".py", ".toml", ".yaml"}
-EXEMPT = ("docs/pictures/", "src/germane/demo/corpus/", "src/germane/scorers/prompting/prompts/", "src/germane/scorers/refusals/")
+EXEMPT = (
+    ".ci/",
+    "benchmarks/labelled/",
+    "docs/pictures/",
+    "src/germane/demo/corpus/",
+    "src/germane/scorers/prompting/prompts/",
+    "src/germane/scorers/refusals/",
+)
 """Data rather than prose: texts of a made-up application, judge prompts, and phrases that recognize refusals."""
 _PATTERN = re.compile("|".join(f"(?P<p{number}>{phrase})" for number, phrase in enumerate(PHRASES)), re.IGNORECASE)
 
 
 def files() -> list[Path]:
     """Return the tracked files with prose."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [
         ROOT / name
-        for name in listed.stdout.splitlines()
-        if Path(name).suffix in SUFFIXES and not name.startswith((*EXEMPT, ".ci/")) and (ROOT / name).is_file()
+        for name in names
+        if Path(name).suffix in SUFFIXES and not name.startswith(EXEMPT) and (ROOT / name).is_file()
     ]
 
 
@@ -86,11 +94,9 @@ def main() -> int:
         for match in _PATTERN.finditer(line)
     ]
     print(*sorted(violations), sep="\n", end="\n" if violations else "")
-    words = subprocess.run(
-        [sys.executable, "-m", "codespell_lib", "--dictionary", "-", "--dictionary", ".ci/banned-words.txt", *map(str, checked)],
-        cwd=ROOT,
-        check=False,
-    )
+    dictionaries = ["--dictionary", "-", "--dictionary", ".ci/banned-words.txt"]
+    codespell = [sys.executable, "-m", "codespell_lib", *dictionaries, *map(str, checked)]
+    words = subprocess.run(codespell, cwd=ROOT, check=False)
     return int(bool(violations) or words.returncode != 0)
 
 

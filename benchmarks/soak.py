@@ -33,6 +33,7 @@ from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.monitor import Monitor
 from germane.settings import load_settings
 from germane.storage import BaselineVersion, TrackingStore
+from germane.testing import Clock
 
 BEGIN = datetime.fromtimestamp(START, UTC)
 TICK = 0.01
@@ -42,17 +43,6 @@ PATIENCE = 60.0
 """Timeout of one step in real seconds."""
 MOST = 10_000
 """Maximum number of alerts to read."""
-
-
-class Clock:
-    """A clock that is set explicitly."""
-
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> datetime:
-        """Return the current time."""
-        return self.now
 
 
 class Judge:
@@ -97,7 +87,7 @@ class Outcome:
 
 def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
     """Capture, score and evaluate a stream, one clock step at a time."""
-    clock, judge, began = Clock(), Judge(), time.perf_counter()
+    clock, judge, began = Clock(BEGIN), Judge(), time.perf_counter()
     store = TrackingStore(url, clock=clock)
     store.migrate()
     with contextlib.closing(store), _monitored(store, judge, clock) as monitor:

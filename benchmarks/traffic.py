@@ -21,6 +21,7 @@ from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.storage.db.engine import Database
 from germane.storage.db.tables import exchange, scoring_task
+from germane.testing import Clock
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -90,16 +91,6 @@ def _ends(state: str) -> bool:
     return state in {"skipped", "failed"}
 
 
-class Clock:
-    """A clock that is set explicitly."""
-
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 class Instant:
     """An in-process scorer without latency that fails for one exchange in fifty."""
 
@@ -159,7 +150,7 @@ class Replay:
     """Replays a load against the production monitor."""
 
     def __init__(self, load: Load, url: str) -> None:
-        self._load, self._clock = load, Clock()
+        self._load, self._clock = load, Clock(BEGIN)
         self._store, self._database = TrackingStore(url, clock=self._clock), Database(url)
 
     def run(self, minutes: int | None = None) -> Outcome:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from germane.cli.main import SECTIONS, group
+from germane.cli.app import SECTIONS, group
 
 HERE = Path(__file__).parent
 WIDTH = 96

@@ -28,7 +28,7 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, 
 
 from germane.dashboard import DashboardServer, create_app  # noqa: E402
 from germane.settings import Budget, Settings, load_settings  # noqa: E402
-from germane.storage import RequestUsage, JobRuns, WorkerHeartbeat, JobRun, TrackingStore  # noqa: E402
+from germane.storage import JobRun, JobRuns, RequestUsage, TrackingStore, WorkerHeartbeat  # noqa: E402
 
 FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")

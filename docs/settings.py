@@ -8,7 +8,18 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from germane.settings import ENV_PREFIX, AlwaysScore, Budget, ExchangeFilter, Price, Retention, Rule, Settings, WindowRule, rules
+from germane.settings import (
+    ENV_PREFIX,
+    AlwaysScore,
+    Budget,
+    ExchangeFilter,
+    Price,
+    Retention,
+    Rule,
+    Settings,
+    WindowRule,
+    rules,
+)
 from germane.settings.channels import CHANNEL_TYPES, ChannelSettings, HTTPChannel
 
 HEAD = """\
@@ -42,10 +53,18 @@ def page() -> str:
     parts += ["\n## A price\n", "An entry of `prices`. " + str(Price.__doc__) + "\n", _table(Price.model_fields)]
     parts += _channels()
     parts += ["\n## The budget\n", str(Budget.__doc__) + "\n", _table(Budget.model_fields, f"{ENV_PREFIX}BUDGET__")]
-    parts += ["\n## A filter\n", "An entry of `filters`. " + _first_line(ExchangeFilter) + "\n", _table(ExchangeFilter.model_fields)]
+    parts += [
+        "\n## A filter\n",
+        "An entry of `filters`. " + _first_line(ExchangeFilter) + "\n",
+        _table(ExchangeFilter.model_fields),
+    ]
     parts += ["\n## A rule of always_score\n", "An entry of `always_score`. " + _first_line(AlwaysScore) + "\n"]
     parts += [_table(AlwaysScore.model_fields)]
-    parts += ["\n## Retention\n", str(Retention.__doc__) + "\n", _table(Retention.model_fields, f"{ENV_PREFIX}RETENTION__")]
+    parts += [
+        "\n## Retention\n",
+        str(Retention.__doc__) + "\n",
+        _table(Retention.model_fields, f"{ENV_PREFIX}RETENTION__"),
+    ]
     return "\n".join(parts)
 
 
@@ -57,11 +76,14 @@ def _rules() -> list[str]:
         "with one of these types replaces the default rule. See [Alerts](alerts.md).\n"
     )
     parts = ["\n## A rule\n", about, _table(Rule.model_fields)]
-    parts += ["\n`mean_threshold`, `low_score_rate` and `noncommittal_rate` also have:\n", _table(_own(WindowRule, Rule))]
-    for kind, model in rules.RULE_TYPES.items():
+    parts += [
+        "\n`mean_threshold`, `low_score_rate` and `noncommittal_rate` also have:\n",
+        _table(_own(WindowRule, Rule)),
+    ]
+    for type_name, model in rules.RULE_TYPES.items():
         base = WindowRule if issubclass(model, WindowRule) else Rule
-        own = {name: field for name, field in _own(model, base).items() if name not in {"kind", "name"}}
-        parts += [f'\n`kind = "{kind}"`: {_first_line(model)}\n', *([_table(own)] if own else [])]
+        own = {name: field for name, field in _own(model, base).items() if name not in {"type", "name"}}
+        parts += [f'\n`type = "{type_name}"`: {_first_line(model)}\n', *([_table(own)] if own else [])]
     return parts
 
 
@@ -79,12 +101,14 @@ def _channels() -> list[str]:
     """Return the table of all channels, of channels over HTTP, and of each type."""
     common = "An entry of `channels`: `[channels.NAME]`. See [Channels](channels.md)."
     parts = ["\n## A channel\n", common + "\n", _table(ChannelSettings.model_fields)]
-    over_http = {name: field for name, field in HTTPChannel.model_fields.items() if name not in ChannelSettings.model_fields}
+    over_http = {
+        name: field for name, field in HTTPChannel.model_fields.items() if name not in ChannelSettings.model_fields
+    }
     parts += ["\nAll types except `email` also have:\n", _table(over_http)]
-    for kind, model in CHANNEL_TYPES.items():
-        base = {*HTTPChannel.model_fields, "kind"}
+    for type_name, model in CHANNEL_TYPES.items():
+        base = {*HTTPChannel.model_fields, "type"}
         own = {name: field for name, field in model.model_fields.items() if name not in base}
-        parts += [f'\n`kind = "{kind}"`: {_first_line(model)}\n', _table(own)]
+        parts += [f'\n`type = "{type_name}"`: {_first_line(model)}\n', _table(own)]
     return parts
 
 

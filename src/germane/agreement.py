@@ -12,8 +12,8 @@ that are ranked against each other) and ``units`` (independent samples, such as 
     upper_limit(count, of)                               upper confidence limit of a share, even if count is 0
 
 Intervals are percentile bootstrap intervals: units are drawn with replacement, with all their rows. A resample is a row
-of ``weights``, the number of times that each row was drawn. A user-defined statistic takes the arrays that are passed to
-:func:`bootstrap_interval` and ``weights`` of shape (resamples, rows), and returns one number per resample::
+of ``weights``, the number of times that each row was drawn. A user-defined statistic takes the arrays that are passed
+to :func:`bootstrap_interval` and ``weights`` of shape (resamples, rows), and returns one number per resample::
 
     def over_sources(*, labels, scores, groups, weights):
         return sum(pairwise_accuracy(labels[at], scores[at], groups[at], weights=weights[:, at]) for at in masks) / 4

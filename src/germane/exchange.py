@@ -75,7 +75,11 @@ class Exchange:
 
     @classmethod
     def from_texts(
-        cls, question: str | None, answer: str | None = None, contexts: Iterable[str] = (), history: Iterable[Message] = ()
+        cls,
+        question: str | None,
+        answer: str | None = None,
+        contexts: Iterable[str] = (),
+        history: Iterable[Message] = (),
     ) -> Exchange:
         """Return an exchange that no handler had, of these texts: to call a scorer by hand, and in tests of yours."""
         return cls(

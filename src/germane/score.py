@@ -66,7 +66,9 @@ _SKIPPED = frozenset(
         UnscoredReason.EXPIRED,
     }
 )
-_TRANSIENT = frozenset({UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE})
+_TRANSIENT = frozenset(
+    {UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from germane.settings import (
     Settings,
 )
 from germane.storage import AlertStore, AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
+from germane.testing import Clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OFF: tuple[AnyRule, ...] = (
@@ -36,19 +37,6 @@ THRESHOLD_RULE = MeanThreshold(threshold=0.6, window=3600, min_samples=3, recove
 both = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 SCORER = "answer_relevancy"
 Give = Callable[..., list[str]]
-
-
-class Clock:
-    """A clock that tests advance."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_(self, **time: float) -> None:
-        self.now += timedelta(**time)
 
 
 class Person:
@@ -92,7 +80,7 @@ class Person:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture
@@ -150,11 +138,11 @@ def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Pe
     assert fired.message.startswith("answer_relevancy of route ask in shop is below 0.6: mean 0.275 (95 % CI ")
     assert fired.message.endswith(", n = 4) over the last hour.")
 
-    clock.pass_(minutes=5)
+    clock.advance(minutes=5)
     assert person.look() == []
     assert [alert.id for alert in person.store.alerts.list_open()] == [fired.id]
 
-    clock.pass_(hours=1)
+    clock.advance(hours=1)
     give(0.9, 0.8, 0.9)
     resolved = person.alert()
     assert (resolved.id, resolved.state, resolved.fired_at) == (fired.id, "resolved", NOON)
@@ -174,7 +162,7 @@ def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clo
     give(0.1, 0.1, 0.1)
     assert told(person.look()) == [("ask", "firing")]
 
-    clock.pass_(hours=2)
+    clock.advance(hours=2)
     assert person.look() == []
     give(0.9)
     assert person.look() == []
@@ -185,11 +173,11 @@ def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clo
 def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, clock: Clock, again: bool) -> None:
     """Good scores that age out of the window during a quiet period are not news."""
     give(*[0.9] * 40)
-    clock.pass_(minutes=30)
+    clock.advance(minutes=30)
     give(*[0.1] * 5)
     for _ in range(100):
         assert person.look() == []
-        clock.pass_(minutes=1)
+        clock.advance(minutes=1)
         if again:  # a process that begins anew judges by the same window
             person.evaluator.reset()
 
@@ -211,7 +199,7 @@ def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: C
     for _ in range(4):
         give(0.1, route="rare")
         news = person.look()
-        clock.pass_(minutes=59)
+        clock.advance(minutes=59)
     assert told(news) == []
     (alert,) = person.store.alerts.list_open()
     assert (alert.route, alert.window) == ("rare", 2 * 3600)
@@ -225,7 +213,7 @@ def test_mean_within_the_recovery_margin_does_not_flap(person: Person, give: Giv
     assert told(person.look()) == [("ask", "firing")]
 
     for value in (0.62, 0.58, 0.64):
-        clock.pass_(hours=2)
+        clock.advance(hours=2)
         give(*[value] * 20)
         assert person.look() == []
 
@@ -236,13 +224,13 @@ def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, cloc
     give(0.1, 0.1, 0.1)
     assert told(person.look()) == [("ask", "firing")]
     for _ in range(6):
-        clock.pass_(hours=1, minutes=1)
+        clock.advance(hours=1, minutes=1)
         give(0.9, 0.9, 0.9)
         assert person.look() == []
     assert person.store.alerts.list_open()[0].state == "recovering"
-    clock.pass_(hours=1, minutes=1)
+    clock.advance(hours=1, minutes=1)
     assert person.look() == []
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.9, 0.9, 0.9)
     assert told(person.look()) == [("ask", "resolved")]
 
@@ -272,7 +260,7 @@ def test_rule_with_routes_ignores_others(person: Person, give: Give, clock: Cloc
     person.rules(THRESHOLD_RULE.model_copy(update={"routes": ("as*",)}))
     give(0.1, 0.1, 0.1, route="search")
     assert person.look() == []
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.1, 0.1, 0.1, route="ask")
     assert told(person.look()) == [("ask", "firing")]
 
@@ -284,7 +272,7 @@ def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, 
     give(0.1, 0.1, 0.1, attributes={"tenant": "other"})
     give(0.1, 0.1, 0.1)
     assert person.look() == []
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.9, 0.9, 0.9, 0.9, 0.9, attributes={"tenant": "other"})
     give(0.1, 0.1, 0.1, 0.2, attributes={"tenant": "acme"})
     assert person.alert().value == pytest.approx(0.125)
@@ -293,12 +281,12 @@ def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, 
 def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) -> None:
     """A new judge is evaluated by its own scores, once there are enough."""
     give(0.9, 0.9, 0.9, 0.9, fingerprint="old")
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.1, 0.1, fingerprint="new")
     assert person.look() == []
 
     give(0.1, fingerprint="new")
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.1, fingerprint="new")
     alert = person.alert()
     assert alert.current is not None
@@ -308,7 +296,7 @@ def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) ->
 def test_replaced_fingerprint_does_not_fire(person: Person, give: Give, clock: Clock) -> None:
     """Its low scores are history."""
     give(0.1, 0.1, 0.1, fingerprint="old")
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(0.9, fingerprint="new")
     assert person.look() == []
 
@@ -323,7 +311,7 @@ def test_restart_does_not_repeat_notifications(
     after = Person(other_store, clock, settings, owner="another process").rules(THRESHOLD_RULE)
     after.look()
     assert len(person.store.notifications.search()) == 1
-    clock.pass_(hours=2)
+    clock.advance(hours=2)
     give(0.9, 0.9, 0.9)
     resolved = after.alert()
     assert (resolved.key, resolved.state, resolved.fired_at) == (fired.key, "resolved", NOON)
@@ -335,7 +323,7 @@ def test_lost_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> 
     assert person.store.workers.acquire_lease("watcher", "another", ttl=timedelta(minutes=1))
     assert person.evaluator.evaluate() is False
     assert person.store.alerts.search() == []
-    clock.pass_(minutes=2)
+    clock.advance(minutes=2)
     assert told(person.look()) == [("ask", "firing")]
 
 
@@ -365,14 +353,14 @@ def test_failed_commit_is_repeated(url: str, give: Give, clock: Clock, settings:
 
 def test_evidence_of_an_alert_does_not_change(person: Person, give: Give, clock: Clock) -> None:
     """Worst answers, earlier mean and cause stay; numbers are updated."""
-    clock.pass_(hours=-3)
+    clock.advance(hours=-3)
     give(*[0.9] * 30)
-    clock.pass_(hours=3)
+    clock.advance(hours=3)
     give(*[0.1] * 30)
     before = person.alert()
     assert before.baseline is not None
     assert (before.cause, before.baseline.n) == ("answers_drifting", 30)
-    clock.pass_(minutes=5)
+    clock.advance(minutes=5)
     give(*[0.0] * 30)
     assert person.look() == []
     (after,) = person.store.alerts.list_open()
@@ -385,10 +373,10 @@ def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock:
     for _ in range(2):
         give(0.1, 0.1, 0.1)
         assert told(person.look()) == [("ask", "firing")]
-        clock.pass_(hours=2)
+        clock.advance(hours=2)
         give(0.9, 0.9, 0.9)
         assert told(person.look()) == [("ask", "resolved")]
-        clock.pass_(hours=2)
+        clock.advance(hours=2)
 
 
 def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
@@ -403,15 +391,15 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
     """The acknowledgement is an event."""
     give(0.1, 0.1, 0.1)
     alert = person.alert()
-    clock.pass_(hours=23)
+    clock.advance(hours=23)
     assert person.look() == []
-    clock.pass_(hours=1)
+    clock.advance(hours=1)
     assert told(person.look()) == [("ask", "repeated")]
     assert person.look() == []
     after_all = "z"  # of events of one moment the ids say the order
     known = AlertStateMachine(clock.now, lambda: after_all).acknowledge(person.store.alerts.list_open()[0], "ann")
     assert person.store.alerts.commit(AlertTransaction(changes=[known]))
-    clock.pass_(hours=25)
+    clock.advance(hours=25)
     assert person.look() == []
     assert [event.type for event in person.store.alerts.list_events(alert.id)] == ["fired", "repeated", "acknowledged"]
 
@@ -420,7 +408,7 @@ def test_repeated_notification_has_current_numbers(person: Person, give: Give, c
     """In the same notification."""
     give(0.1, 0.1, 0.1)
     person.look()
-    clock.pass_(hours=25)
+    clock.advance(hours=25)
     give(*[0.3] * 20)
     again = person.alert()
     assert again.value == pytest.approx(0.3)
@@ -436,7 +424,7 @@ def test_silenced_alert_is_notified_when_the_silence_ends(person: Person, give: 
     give(0.1, 0.1, 0.1)
     assert person.look() == []
     assert [alert.state for alert in person.store.alerts.list_open()] == ["firing"]
-    clock.pass_(hours=1)
+    clock.advance(hours=1)
     assert told(person.look()) == [("ask", "firing")]
 
 
@@ -445,13 +433,13 @@ def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Cl
     person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
     assert person.look() == []
-    clock.pass_(minutes=1)
+    clock.advance(minutes=1)
     give(*[0.2] * 20)
     alert = person.alert()
     assert alert.type == "low_score_rate"
     assert alert.value == pytest.approx(0.75)
     assert "The share of low answer_relevancy scores of route ask in shop is above 30 %: 75 % (" in alert.message
-    clock.pass_(hours=2)
+    clock.advance(hours=2)
     give(*[0.9] * 20)
     assert told(person.look()) == [("ask", "resolved")]
 
@@ -480,21 +468,21 @@ class TestNoData:
         """After twice the typical gap; the next score resolves it."""
         for _ in range(30):
             give(0.9)
-            clock.pass_(minutes=10)
+            clock.advance(minutes=10)
         assert person.look() == []
         exchanges = []
         for _ in range(5):
             exchanges.append(new_exchange(started_at=clock.now))
             store.exchanges.add(exchanges[-1:])
             store.sampling.assign_tasks([SamplingDecision(exchanges[-1].id, 1.0, "sampled")], {SCORER: "f1"})
-            clock.pass_(minutes=6)
+            clock.advance(minutes=6)
         assert person.look() == []
-        clock.pass_(minutes=1)
+        clock.advance(minutes=1)
         alert = person.alert()
         assert (alert.type, alert.cause, alert.details["waiting"], alert.scorer) == ("no_data", "no_data", 5, SCORER)
         assert "answer_relevancy has scored no answer of service shop since Thu 2026-01-01 17:00 UTC" in alert.message
         assert alert.message.endswith("; 5 answers unscored; the next score usually follows within 10 minutes.")
-        clock.pass_(minutes=2)
+        clock.advance(minutes=2)
         give(0.9)
         assert told(person.look()) == [(None, "resolved")]
 
@@ -506,9 +494,9 @@ class TestNoData:
         store.sampling.assign_tasks(
             [SamplingDecision(one.id, 1.0, "sampled") for one in store.answers.list_exchanges()], {SCORER: "f1"}
         )
-        clock.pass_(hours=2, minutes=1)
+        clock.advance(hours=2, minutes=1)
         assert person.look() == []
-        clock.pass_(minutes=1)
+        clock.advance(minutes=1)
         assert person.alert().message.endswith("; 1 answer unscored.")
 
     def test_backlog_after_a_database_outage_does_not_fire(
@@ -517,13 +505,13 @@ class TestNoData:
         """All answers of an hour arrive at once."""
         for _ in range(30):
             give(0.9)
-            clock.pass_(minutes=10)
-        clock.pass_(hours=1)
+            clock.advance(minutes=10)
+        clock.advance(hours=1)
         came = [new_exchange(started_at=clock.now - timedelta(minutes=minutes)) for minutes in range(60)]
         store.exchanges.add(came)
         store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in came], {SCORER: "f1"})
         assert person.look() == []
-        clock.pass_(seconds=30)
+        clock.advance(seconds=30)
         give(0.9)
         assert person.look() == []
         assert [alert.resolve_reason for alert in store.alerts.search()] == ["passed"]
@@ -532,9 +520,9 @@ class TestNoData:
         """Nor does the first question of the morning."""
         for _ in range(30):
             give(0.9)
-            clock.pass_(minutes=10)
+            clock.advance(minutes=10)
         for _ in range(10):
-            clock.pass_(hours=1)
+            clock.advance(hours=1)
             assert person.look() == []
         give(0.9)
         assert person.look() == []
@@ -545,7 +533,7 @@ class TestNoData:
         """They were not selected for scoring."""
         give(0.9)
         for _ in range(10):
-            clock.pass_(minutes=30)
+            clock.advance(minutes=30)
             exchange = new_exchange(started_at=clock.now)
             store.exchanges.add([exchange])
             store.sampling.assign_tasks(
@@ -567,13 +555,13 @@ class TestScorerError:
         give(*[0.9] * 20)
         give(*[None] * 10)
         assert person.look() == []
-        clock.pass_(minutes=2)
+        clock.advance(minutes=2)
         alert = person.alert()
         assert (alert.type, alert.cause) == ("scorer_error", "judge_broken")
         assert alert.value == pytest.approx(1 / 3)
         assert "mostly because the judge is unreachable (judge_unreachable)" in alert.message
         assert "this says nothing about the answers" in alert.message
-        clock.pass_(hours=2)
+        clock.advance(hours=2)
         give(*[0.9] * 30)
         over = person.alert()
         assert over.state == "resolved"
@@ -593,17 +581,17 @@ class TestScorerError:
         until = clock.now + timedelta(hours=1)
         store.queue.postpone_tasks("me", tasks, until=until, reason=UnscoredReason.JUDGE_REJECTED, error="HTTP 401")
         person.look()
-        clock.pass_(minutes=2)
+        clock.advance(minutes=2)
         assert person.alert().details["reason"] == "judge_rejected"
 
     def test_few_failures_do_not_fire(self, person: Person, give: Give, clock: Clock) -> None:
         """Below the share, or with too few attempts."""
         give(*[None] * 10)
         person.look()
-        clock.pass_(minutes=2)
+        clock.advance(minutes=2)
         assert person.look() == []
         give(*[0.9] * 90)
-        clock.pass_(minutes=2)
+        clock.advance(minutes=2)
         assert person.look() == []
 
 
@@ -615,9 +603,9 @@ def test_budget_exhausted_early_fires(person: Person, clock: Clock) -> None:
     person.store.quota.reserve_budget(budget, [RequestUsage(requests=10)])
     other = Person(person.store, clock, person._settings, owner="me").rules(BudgetExhausted(), budget=hourly)
     assert other.look() == person.look() == []
-    clock.pass_(minutes=16)
+    clock.advance(minutes=16)
     alert = person.alert()
     assert (alert.cause, dict(alert.labels)) == ("budget", {})
     assert "The budget is exhausted until Fri 2026-01-02 00:00 UTC (10 of 10 requests used" in alert.message
-    clock.pass_(hours=12)
+    clock.advance(hours=12)
     assert told(person.look()) == [(None, "resolved")]

@@ -67,18 +67,18 @@ def test_the_page_holds_figures_and_no_row(folder: Path, judge: FakeJudge) -> No
 def test_rendering_asks_nothing_and_says_the_same(folder: Path, judge: FakeJudge) -> None:
     """All comes from what was kept, also with the judge away."""
     asked = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
-    count = len(judge.chats)
+    count = len(judge.chat_requests)
     assert asked == run(folder, "--render", "--runs", "1")
-    assert count == len(judge.chats) > 0
+    assert count == len(judge.chat_requests) > 0
 
 
 def test_an_interrupted_run_goes_on(folder: Path, judge: FakeJudge) -> None:
     """No request of the first run is made again."""
     given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     run(folder, *given, "--sample", "4")
-    first = len(judge.chats)
+    first = len(judge.chat_requests)
     run(folder, *given)
-    seen = [json.dumps(request.body["messages"]) for request in judge.chats]
+    seen = [json.dumps(request.body["messages"]) for request in judge.chat_requests]
     assert first < len(seen) == len(set(seen))
 
 
@@ -104,7 +104,7 @@ def test_a_plan_is_printed_without_a_request(
         == 0
     )
     assert "20 rows   20 requests" in capsys.readouterr().out
-    assert not judge.chats
+    assert not judge.chat_requests
 
 
 def test_scores_that_rows_carry_of_another_library_are_shown(folder: Path) -> None:

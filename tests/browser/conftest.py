@@ -15,7 +15,9 @@ from tests.browser.servers import Site, served
 from tests.browser.visitor import Visitor, visiting
 from tests.conftest import PostgreSQL
 from tests.dashboard.conftest import Original, week_on_postgresql, week_on_sqlite
-from tests.dashboard.http_server import Clock
+from tests.dashboard.http_server import NOW
+
+from germane.testing import Clock
 
 __all__ = ["week_on_postgresql", "week_on_sqlite"]
 BOTH = ["sqlite", "postgresql"]
@@ -51,7 +53,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module", params=BOTH)
 def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
     """A week on show, in which no test writes."""
-    with _copy(request, alone) as (url, original), served(url, original.seeded, Clock()) as running:
+    with _copy(request, alone) as (url, original), served(url, original.seeded, Clock(NOW)) as running:
         yield running
 
 
@@ -59,7 +61,7 @@ def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
 def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
     """The same where the kind of the database makes no difference."""
     original: Original = request.getfixturevalue("week_on_sqlite")
-    with served(f"sqlite:///{original.place}", original.seeded, Clock()) as running:
+    with served(f"sqlite:///{original.place}", original.seeded, Clock(NOW)) as running:
         yield running
 
 
@@ -68,7 +70,7 @@ def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator
     """Serves a week that is this test's own, to be written into; takes what ``create_app`` takes."""
     with ExitStack() as opened:
         url, original = opened.enter_context(_copy(request, tmp_path))
-        yield lambda **given: opened.enter_context(served(url, original.seeded, Clock(), **given))
+        yield lambda **given: opened.enter_context(served(url, original.seeded, Clock(NOW), **given))
 
 
 @contextmanager

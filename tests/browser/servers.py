@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tests.dashboard.http_server import Clock
 from tests.dashboard.seeding import SEARCH, Seeded
 
 from germane.dashboard import create_app
 from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
 from germane.storage import TrackingStore
+from germane.testing import Clock
 
 SCREENS: Sequence[str] = (
     "/",

@@ -17,10 +17,11 @@ from tests.browser.servers import Site, served
 from tests.browser.visitor import NARROW, WIDE, Visitor
 from tests.conftest import PostgreSQL, migrated_file
 from tests.dashboard.hostile import ROUTES, TEXTS, hostile
-from tests.dashboard.http_server import Clock
+from tests.dashboard.http_server import NOW
 from tests.dashboard.seeding import Seeded
 
 from germane.storage import TrackingStore
+from germane.testing import Clock
 
 Visits = Callable[..., Visitor]
 _PLACES = "all => all.map((one) => one.href)"
@@ -31,7 +32,7 @@ on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 @pytest.fixture(scope="module", params=BOTH)
 def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> Iterator[Site]:
     """A database of either kind in which nothing means well, on show."""
-    clock = Clock()
+    clock = Clock(NOW)
     url = _empty(request, alone, tmp_path_factory)
     with closing(TrackingStore(url, clock=clock)) as store:
         store.migrate()

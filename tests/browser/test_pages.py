@@ -10,8 +10,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.servers import REFUSALS, SCREENS, Site, served
 from tests.browser.visitor import NARROW, Visitor
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import TOKEN, Clock
+from tests.dashboard.http_server import TOKEN
 from tests.dashboard.seeding import NOW, Seeded
+
+from germane.testing import Clock
 
 Visits = Callable[..., Visitor]
 NAVIGATION = ("Overview", "Answers", "Alerts", "Worker")
@@ -85,7 +87,7 @@ def test_times_are_the_visitors(visitor: Visits, one_site: Site) -> None:
 def test_who_begins_sees_the_first_steps(visitor: Visits, alone: Any, tmp_path_factory: Any) -> None:
     """Over an empty database each address of the first page is that of the first steps."""
     file = migrated_file(tmp_path_factory.getbasetemp())
-    with served(f"sqlite:///{file}", Seeded(NOW, []), Clock()) as empty:
+    with served(f"sqlite:///{file}", Seeded(NOW, []), Clock(NOW)) as empty:
         page = visitor(empty).look(empty.url())
         expect(page.get_by_role("heading", level=1)).to_have_text("First steps")
         expect(page.get_by_text("0 exchanges received")).to_be_visible()

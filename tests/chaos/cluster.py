@@ -18,8 +18,7 @@ from audit import answers_held_by
 from fork_server import ForkServer
 
 from germane.storage import TrackingStore
-from germane.testing import FakeJudge, Fault
-from germane.testing.judge_request import Request
+from germane.testing import FakeJudge, Fault, JudgeRequest
 
 WAIT_TIMEOUT = 180.0
 """Seconds after which waiting fails."""
@@ -41,24 +40,24 @@ class RecordingJudge(FakeJudge):
     """A judge that records which answers it is judging."""
 
     def __init__(self, *, latency: float = 0.3, embedding_latency: float = 0.02) -> None:
-        self.in_flight: Counter[str] = Counter()
+        self.answers_in_flight: Counter[str] = Counter()
         self._in_flight_lock = threading.Lock()
         super().__init__(latency=latency, embedding_latency=embedding_latency)
 
     @contextmanager
-    def serving(self, request: Request) -> Iterator[Fault | None]:
+    def track_request(self, request: JudgeRequest) -> Iterator[Fault | None]:
         """Count a chat request while it is in progress."""
         is_chat = int(request.path.endswith("/chat/completions"))
-        self._count(request.answer, is_chat)
+        self._count_answer(request.answer, is_chat)
         try:
-            with super().serving(request) as fault:
+            with super().track_request(request) as fault:
                 yield fault
         finally:
-            self._count(request.answer, -is_chat)
+            self._count_answer(request.answer, -is_chat)
 
-    def _count(self, answer: str, change: int) -> None:
+    def _count_answer(self, answer: str, change: int) -> None:
         with self._in_flight_lock:
-            self.in_flight[answer] += change
+            self.answers_in_flight[answer] += change
 
 
 @dataclass
@@ -114,7 +113,7 @@ class Cluster:
     def kill(self, process: ClusterProcess) -> None:
         """Kill a process, record what it held, and start another in its place."""
         self._fork_server.kill(process.pid)
-        in_flight = {answer for answer, count in self.judge.in_flight.copy().items() if count > 0}
+        in_flight = {answer for answer, count in self.judge.answers_in_flight.copy().items() if count > 0}
         held = answers_held_by(self.url, process.pid) if process.role == "worker" else ()
         self.kills.append(Kill(process.role, held, len(in_flight & set(held))))
         process.pid, process.started = self._start(process.role, process.number), time.monotonic()

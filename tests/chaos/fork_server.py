@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 PRELOADED_MODULES = (
-    "germane.cli.main", "germane.cli.commands.worker", "germane.cli.worker", "openai", "psycopg", "apscheduler", "sqlmodel",
+    "germane.cli.app", "germane.cli.commands.worker", "germane.cli.worker", "openai", "psycopg", "apscheduler", "sqlmodel",
     "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite", "opentelemetry.sdk.trace",
     "apscheduler.schedulers.asyncio", "alembic.command", "capture_app",
 )  # fmt: skip

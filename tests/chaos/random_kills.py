@@ -63,7 +63,7 @@ def _choose_victim(cluster: Cluster, chance: random.Random) -> ClusterProcess:
 def _measure(cluster: Cluster, audit: DatabaseAudit) -> dict[str, object]:
     workers = [kill for kill in cluster.kills if kill.role == "worker"]
     held, in_flight = sum(len(kill.held) for kill in workers), sum(kill.in_flight for kill in workers)
-    requests, scored = len(cluster.judge.chats), audit.outcomes["scored", ""]
+    requests, scored = len(cluster.judge.chat_requests), audit.outcomes["scored", ""]
     return {
         "kills of workers, of applications": f"{len(workers)}, {len(cluster.kills) - len(workers)}",
         "kills of workers that held tasks": sum(bool(kill.held) for kill in workers),
@@ -81,7 +81,7 @@ def _excess_requests(cluster: Cluster, audit: DatabaseAudit) -> Iterator[str]:
 
     A request without a body came from a process that was killed while sending it.
     """
-    requested = Counter(request.answer for request in cluster.judge.chats if request.body)
+    requested = Counter(request.answer for request in cluster.judge.chat_requests if request.body)
     allowed = Counter(task.answer for task in audit.tasks if task.answer)
     allowed.update(answer for kill in cluster.kills for answer in kill.held)
     for answer, count in (requested - allowed).items():

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from audit import DatabaseAudit
@@ -18,6 +18,7 @@ from germane.monitor import Monitor
 from germane.score import UnscoredReason
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
+from germane.testing import Clock
 
 Until = Callable[..., None]
 Told = Callable[[], list[str]]
@@ -27,16 +28,6 @@ LEASE = 4.0
 """Seconds; a fourth of it lies between two signs of life, by which a clock that was set back is noticed."""
 POLL_INTERVAL = 0.01
 """Seconds; shorter than a setting may be, as each minute of a test takes one."""
-
-
-class Clock:
-    """Time that passes when it is logged to."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 class Scorer:
@@ -91,7 +82,9 @@ class World:
     @contextmanager
     def monitored(self, lease: float = LEASE) -> Iterator[Monitor]:
         """Run a monitor, as a process of its own would."""
-        settings = load_settings(concurrency=CONCURRENCY, task_lease=lease, service="shop").model_copy(update={"poll_interval": POLL_INTERVAL})
+        settings = load_settings(concurrency=CONCURRENCY, task_lease=lease, service="shop").model_copy(
+            update={"poll_interval": POLL_INTERVAL}
+        )
         monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
         monitor.start()
         try:
@@ -132,7 +125,9 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
             world.add()
             world.clock.now += MINUTE
         before, world.scorer.away = Counter(world.scorer.asked), False
-        assert sum(before.values()) <= 2 * CONCURRENCY + 60  # those in flight when it went, and a probe a minute at most
+        assert (
+            sum(before.values()) <= 2 * CONCURRENCY + 60
+        )  # those in flight when it went, and a probe a minute at most
         asked = len(world.scorer.asked)
         for _ in range(15):
             world.clock.now += MINUTE

@@ -92,7 +92,7 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
     store.close()
     audit = DatabaseAudit(away.url)
     assert (len(audit.exchanges), audit.violations(set())) == (60, [])
-    assert len(judge.chats) == 60
+    assert len(judge.chat_requests) == 60
     assert_said_once(logged())
 
 

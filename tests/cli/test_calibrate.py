@@ -92,7 +92,7 @@ def test_few_exchanges_are_not_enough_for_floors(call: Call, judge: FakeJudge, s
 
     assert ended.code == 5
     assert "not enough data (n=49 exchanges with different questions, need 50)" in ended.out
-    assert (store.labels.list_calibrations(), judge.embeddings) == ([], [])
+    assert (store.labels.list_calibrations(), judge.embedding_requests) == ([], [])
 
 
 def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
@@ -283,7 +283,7 @@ def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, t
     content = call("calibrate", "--file", str(path), *chosen, "--json").content
 
     assert "noncommittal" in {one["metric"] for one in content["agreement"]}
-    assert judge.chats == []
+    assert judge.chat_requests == []
     assert call("calibrate", *chosen).code == 2
 
 

@@ -63,7 +63,7 @@ def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) ->
     assert ended.code == 0
     assert ended.out == f"hook: {hook.url}/***\ndelivered, status 200\n"
     (alert,) = hook.posts[0].json["alerts"]
-    assert alert["message"] == "This is a test of the channel hook. Nothing is wrong."
+    assert alert["message"] == "This is a test of channel hook. No action is needed."
     assert (alert["rule"], alert["state"]) == ("test", "firing")
 
 
@@ -84,10 +84,10 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
     assert refused.content == {
         "schema_version": 1,
         "channel": "hook",
-        "where": f"{hook.url}/***",
-        "taken": False,
+        "destination": f"{hook.url}/***",
+        "delivered": False,
         "status": 403,
-        "problem": "status 403",
+        "error": "status 403",
     }
     monkeypatch.delenv("HOOK_URL")
     absent = call("alerts", "test", "hook")

@@ -49,8 +49,8 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
     ("statement", "about", "said"),
     [
         ("UPDATE tally SET count = count + 1 WHERE outcome = 'seen'", "counts rollups", "4 seen, but 3 scored"),
-        ("UPDATE rollup SET sum_wy = sum_wy + 1 WHERE span = 3600", "rollups", "is another than its rows"),
-        ("DELETE FROM rollup WHERE span = 3600", "rollups", "is another than its rows"),
+        ("UPDATE rollup SET sum_wy = sum_wy + 1 WHERE span = 3600", "rollups", "does not match its rows"),
+        ("DELETE FROM rollup WHERE span = 3600", "rollups", "does not match its rows"),
         ("DROP INDEX {index}", "tables", "index {index} of score is missing"),
         ("DROP VIEW answers", "tables", "view answers is missing"),
     ],

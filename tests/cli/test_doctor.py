@@ -108,7 +108,7 @@ def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -
 def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> None:
     """It may write as much as for scoring. An empty reply is not reported as a rejected key."""
     assert about(call("doctor", "--json"), "judge")["level"] == "ok"
-    assert judge.chats[0].body["max_tokens"] >= 500
+    assert judge.chat_requests[0].body["max_tokens"] >= 500
     judge.outage = Fault("thinking")
 
     finding = about(call("doctor", "--json"), "judge")

@@ -16,7 +16,7 @@ import click
 import pytest
 from tests.dashboard.seeding import seed
 
-from germane.cli.main import SECTIONS, group
+from germane.cli.app import SECTIONS, group
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]

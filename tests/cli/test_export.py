@@ -46,18 +46,31 @@ def full(database_url: str) -> Iterator[TrackingStore]:
     """A database of either kind with one of everything in it."""
     with closing(TrackingStore(database_url)) as store:
         store.migrate()
-        write(store, [0.9, 0.2, UnscoredReason.JUDGE_TIMEOUT], details={"questions": [{"text": NASTY, "similarity": 0.5}]})
+        write(
+            store, [0.9, 0.2, UnscoredReason.JUDGE_TIMEOUT], details={"questions": [{"text": NASTY, "similarity": 0.5}]}
+        )
         write(store, [0.4], fingerprint="f2", route="docs", embedder="mini", contexts=(Context(NASTY, "c1", 0.7),))
-        write(store, [0.7], scorer="faithfulness", history=(Message("user", "Hello"),), attributes={"tenant": "ä", "n": 3})
+        write(
+            store, [0.7], scorer="faithfulness", history=(Message("user", "Hello"),), attributes={"tenant": "ä", "n": 3}
+        )
         (labelled, skipped, waiting, _) = exchanges = [an_exchange(question=NASTY, route="docs") for _ in range(4)]
         store.exchanges.add(exchanges)
-        store.sampling.assign_tasks([SamplingDecision(labelled.id, 0.25, "sampled"), SamplingDecision(waiting.id, 0.5, "sampled")], {"late": "f1"})
-        store.sampling.assign_tasks([SamplingDecision(skipped.id, 0.25, "not_sampled", {"late": UnscoredReason.NOT_SAMPLED})], {"late": "f1"})
+        store.sampling.assign_tasks(
+            [SamplingDecision(labelled.id, 0.25, "sampled"), SamplingDecision(waiting.id, 0.5, "sampled")],
+            {"late": "f1"},
+        )
+        store.sampling.assign_tasks(
+            [SamplingDecision(skipped.id, 0.25, "not_sampled", {"late": UnscoredReason.NOT_SAMPLED})], {"late": "f1"}
+        )
         now = datetime.now(UTC)
         store.exchanges.record_scores([RecordedScore(exchange_id=labelled.id, name="mine", value=0.5, recorded_at=now)])
-        store.labels.add_feedback([Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)])
+        store.labels.add_feedback(
+            [Feedback(id="l1", exchange_id=labelled.id, score=0.0, comment=NASTY, created_at=now)]
+        )
         store.exchanges.count_dropped({("shop", "ask"): 7}, ["answer_relevancy"])
-        store.trends.add_markers([Marker(id="m1", name=NASTY, service="shop", at=now, attributes={"by": NASTY, "n": [1]})])
+        store.trends.add_markers(
+            [Marker(id="m1", name=NASTY, service="shop", at=now, attributes={"by": NASTY, "n": [1]})]
+        )
         yield store
 
 
@@ -110,11 +123,15 @@ def test_import_restores_an_export_once(
     assert again.out == home.out == "exchanges read: 9, new: 0; new tasks: 0\n"
     with closing(TrackingStore(url)) as other:
         assert told(other) == told(full)
-        assert [one.seen for one in other.trends.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"] == [10]
+        assert [
+            one.seen for one in other.trends.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"
+        ] == [10]
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_counts_are_consistent_after_an_import(call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path) -> None:
+def test_counts_are_consistent_after_an_import(
+    call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
+) -> None:
     """For every route and scorer, seen = scored + skipped + failed + pending."""
     call("export", str(tmp_path / "all.jsonl"), "--database", database_url)
     call("import", str(tmp_path / "all.jsonl"), "--database", url)
@@ -169,7 +186,9 @@ def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
     assert sorted(found) == sorted(exchange.id for exchange in exchanges)
 
 
-def test_invalid_line_is_reported_with_its_number(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_invalid_line_is_reported_with_its_number(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path
+) -> None:
     """The import stops there, unless invalid lines are skipped. A fixed file imports completely."""
     write(store, [0.1, 0.2, 0.3])
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
@@ -276,7 +295,9 @@ def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:
 
     dropped = {("answer_relevancy", "ask"): 7}
     assert (restored.exchanges, restored.tasks) == (9, 9)
-    assert seen == {key: one.seen - dropped.get(key, 0) for one in full.trends.coverage() for key in [(one.scorer, one.route)]}
+    assert seen == {
+        key: one.seen - dropped.get(key, 0) for one in full.trends.coverage() for key in [(one.scorer, one.route)]
+    }
 
 
 def test_import_does_not_change_existing_exchanges(store: TrackingStore) -> None:

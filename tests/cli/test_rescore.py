@@ -19,7 +19,7 @@ from germane.storage import TrackingStore, WorkerHeartbeat
 Call = Callable[..., Any]
 Scored = Callable[..., list[Exchange]]
 LEASE = timedelta(minutes=1)
-NOTHING = {"ready": 0, "waiting": 0, "erased": 0, "left_out": 0, "unknown": 0}
+NOTHING = {"ready": 0, "waiting": 0, "erased": 0, "not_sampled": 0, "unknown": 0}
 
 
 @pytest.fixture(autouse=True)

@@ -114,7 +114,7 @@ def test_equal_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
     assert "Worst 90 of 90 low or failed" in shown
     assert shown.partition("Worst")[2].count("reason    not sent: the judge rejected 20 requests in a row") == 1
     assert "more rows" in shown
-    assert report.partition("## Worst 90 of 90")[2].count("not asked") == 1
+    assert report.partition("## Worst 90 of 90")[2].count("not sent") == 1
 
 
 def test_score_json_is_one_object(call: Call, judge: FakeJudge) -> None:
@@ -145,8 +145,8 @@ def test_judge_and_embedder_can_be_given(call: Call, judge: FakeJudge) -> None:
     """They override the settings."""
     call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
 
-    assert {request.body["model"] for request in judge.chats} == {"other"}
-    assert {request.body["model"] for request in judge.embeddings} == {"other-embedder"}
+    assert {request.body["model"] for request in judge.chat_requests} == {"other"}
+    assert {request.body["model"] for request in judge.embedding_requests} == {"other-embedder"}
 
 
 def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
@@ -155,7 +155,7 @@ def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
     for _ in range(2):
         assert call("score", file, "--cache", "scores.db").code == 0
 
-    assert len(judge.chats) == 5
+    assert len(judge.chat_requests) == 5
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
     ("options", "said"),
     [
         ([], "rows.jsonl, line 2 has no column question or user_input"),
-        (["--limit", "1", "--scorer", "relevance"], "there is no scorer 'relevance'"),
-        (["--limit", "1", "--columns", "qestion=q"], "knows no qestion"),
+        (["--limit", "1", "--scorer", "relevance"], "unknown scorer 'relevance'"),
+        (["--limit", "1", "--columns", "qestion=q"], "unknown columns qestion"),
         (["--limit", "1", "--fail-under", "nan"], "min_mean is nan"),
         (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is not a score cache"),
     ],

@@ -116,7 +116,7 @@ def test_once_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingSt
 
     assert ended.code == 0
     assert states(store) == (5, 1, 0)
-    assert len(judge.chats) == 5
+    assert len(judge.chat_requests) == 5
 
 
 def test_worker_ignores_the_capture_role(
@@ -202,7 +202,7 @@ def test_shutdown_leaves_no_task_in_progress(
     done, pending, running = states(store)
     assert (done + pending, running) == (100, 0)
     assert 0 < done < 100
-    assert len(judge.chats) == done
+    assert len(judge.chat_requests) == done
 
 
 def test_second_signal_ends_the_worker_immediately(
@@ -212,7 +212,7 @@ def test_second_signal_ends_the_worker_immediately(
     judge.latency = 300
     captured(store, make, 2)
     worker = start("--shutdown-timeout", "600")
-    until(lambda: judge.chats)
+    until(lambda: judge.chat_requests)
     worker.send_signal(signal.SIGTERM)
     until(lambda: signal.SIGTERM not in _caught(worker.pid))
     worker.send_signal(signal.SIGTERM)
@@ -234,7 +234,7 @@ def test_shutdown_timeout_releases_tasks(
     judge.latency = 300
     captured(store, make, 2)
     worker = start("--shutdown-timeout", "3")
-    until(lambda: judge.chats)
+    until(lambda: judge.chat_requests)
     worker.send_signal(signal.SIGTERM)
 
     assert worker.wait(60) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,29 +17,16 @@ from germane.dashboard.web.urls import page_route
 from germane.insights.context import InsightContext
 from germane.settings import load_settings
 from germane.storage import TrackingStore
+from germane.testing import Clock
 
 TOKEN = "correct-horse-battery-staple"
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 PAGE = {"Accept": "text/html"}
 
 
-class Clock:
-    """Time that passes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **span: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(**span)
-
-
 def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
     """Return a dashboard with the page_route ``/written``; what was written stands in ``app.state.written``."""
-    app = create_app(load_settings(database="sqlite://"), store=store, **{"now": Clock(), **given})
+    app = create_app(load_settings(database="sqlite://"), store=store, **{"now": Clock(NOW), **given})
     app.state.written = []
 
     def written(request: Request, context: InsightContext) -> Response:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import NOW, PAGE, TOKEN, Clock, a_dashboard, knocking
+from tests.dashboard.http_server import NOW, PAGE, TOKEN, a_dashboard, knocking
 from tests.dashboard.populated import send
 
 import germane.dashboard.auth.signing as module
@@ -21,6 +21,7 @@ from germane.dashboard.auth.signing import Signer
 from germane.dashboard.web.urls import is_local_path
 from germane.settings import load_settings
 from germane.storage import TrackingStore
+from germane.testing import Clock
 
 SESSION = "germane_session"
 
@@ -95,7 +96,7 @@ def test_a_cookie_that_was_not_made_here_admits_nobody(store: TrackingStore, coo
 
 def test_a_cookie_ends_after_a_week(store: TrackingStore) -> None:
     """Then the token is asked for again; nobody can make it last longer."""
-    clock = Clock()
+    clock = Clock(NOW)
     page = entered(knocking(a_dashboard(store, token=TOKEN, now=clock)))
     clock.advance(days=7, seconds=-1)
     assert page.get("/written").status_code == 200
@@ -150,7 +151,7 @@ def test_nobody_is_led_elsewhere_after_signing_in(store: TrackingStore, onward: 
 
 def test_wrong_tokens_are_bounded(store: TrackingStore) -> None:
     """Ten a minute from one address, by form or by header; then not even the right one counts, for a while."""
-    clock = Clock()
+    clock = Clock(NOW)
     app = a_dashboard(store, token=TOKEN, now=clock)
     page, other = knocking(app), knocking(app, "10.0.0.1", "10.0.0.7")
     inside = entered(knocking(app))
@@ -169,7 +170,7 @@ def test_wrong_tokens_are_bounded(store: TrackingStore) -> None:
 
 def test_wrong_tokens_from_many_addresses_are_bounded_together() -> None:
     """Who has many addresses has no more tries than a hundred a minute, and fills no memory."""
-    clock = Clock()
+    clock = Clock(NOW)
     attempts = LoginThrottle(clock)
     for number in range(MAX_FAILURES):
         assert attempts.seconds_to_wait(f"10.0.{number}.1") == 0

@@ -82,7 +82,7 @@ def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
 
 def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
     """Press Ctrl-C once answers are scored, and return how the demo ended."""
-    while len(judge.chats) < 3:  # the first is the trial
+    while len(judge.chat_requests) < 3:  # the first is the trial
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)
     demo.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from tests.dashboard.seeding import NOW, seed
 from tests.docs.blocks import BLOCKS, ROOT, Block, commands, of
 
-from germane.cli.main import group
+from germane.cli.app import group
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.storage.db.engine import Database

@@ -47,7 +47,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], st
 def _latest(receiver: OTLPReceiver) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for metric in receiver.metrics:
-        points = found.setdefault(metric.name, {"unit": metric.unit, "kind": metric.kind})
+        points = found.setdefault(metric.name, {"unit": metric.unit, "kind": metric.type})
         for point in metric.points:
             points[tuple(sorted(point.attributes.items()))] = point.value
     return found

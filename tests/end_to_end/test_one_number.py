@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 from tests.dashboard.scrape import Scraped, scraped
 
 from germane import sanitize
-from germane.cli.main import group
+from germane.cli.app import group
 from germane.dashboard import create_app
 from germane.exchange import Exchange
 from germane.insights.formatting import format_count as counted

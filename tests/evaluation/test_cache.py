@@ -1,4 +1,4 @@
-"""Scores kept in a file: what ends a run costs nothing that was paid for."""
+"""Scores cached in a file: an interrupted run loses nothing that was paid for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def judge() -> Iterator[FakeJudge]:
 
 def asked(judge: FakeJudge) -> Counter[str]:
     """Return how often each answer was asked about; marks around it are random."""
-    return Counter(re.findall(r"Item \d+ by card", str(request.body["messages"]))[-1] for request in judge.chats)
+    return Counter(re.findall(r"Item \d+ by card", str(request.body["messages"]))[-1] for request in judge.chat_requests)
 
 
 def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluation:
@@ -57,26 +57,26 @@ def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluatio
     return germane.evaluate(rows, cache="scores.db", **judge.settings(), **options)
 
 
-def test_a_second_run_asks_nothing(judge: FakeJudge) -> None:
-    """And says the same, details and fingerprints included; it cost nothing."""
+def test_second_run_sends_no_request(judge: FakeJudge) -> None:
+    """Its scores are the same, including details and fingerprints, and it costs nothing."""
     judge.model = "fake-judge-2026"
     first, second = (germane.evaluate(ROWS, cache="scores.db", **judge.settings()) for _ in range(2))
 
-    assert len(judge.chats) == len(ROWS)
+    assert len(judge.chat_requests) == len(ROWS)
     assert second.scores == first.scores
     assert {score.judge for score in second.scores} == {"fake-judge-2026"}
     assert (first.tokens or 0) > 0
     assert (second.tokens, second.cost) == (None, None)
 
 
-def test_a_killed_run_goes_on_where_it_was(judge: FakeJudge, until: Callable[..., None]) -> None:
-    """SIGKILL halfway: of all that was answered nothing is asked again, and the result is that of one run."""
+def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> None:
+    """After SIGKILL, no answered request is repeated, and the result equals that of one run."""
     hanging = 3
     judge.faults.extend([*[None] * 5, *[Fault("hang")] * hanging])
     settings = {**judge.settings(), "concurrency": hanging, "scorers": ["answer_relevancy"]}
     arguments = [sys.executable, "-c", RUN, json.dumps(ROWS), json.dumps(settings)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env=dict(os.environ))
-    until(lambda: len(judge.chats) >= 5 + hanging and stored() >= 5)
+    until(lambda: len(judge.chat_requests) >= 5 + hanging and stored() >= 5)
     process.send_signal(signal.SIGKILL)
     assert process.communicate()[0] == b""
     before = asked(judge)
@@ -119,8 +119,8 @@ def until() -> Callable[..., None]:
     return wait
 
 
-def test_an_interrupted_run_keeps_what_is_done(told: Any) -> None:
-    """Ctrl-C goes through, and the cache holds the rows before it."""
+def test_interrupted_run_keeps_finished_rows(told: Any) -> None:
+    """KeyboardInterrupt is passed on, and the cache holds the finished rows."""
 
     class Interrupted(type(told)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -138,8 +138,8 @@ def test_an_interrupted_run_keeps_what_is_done(told: Any) -> None:
     assert told.seen == []
 
 
-def test_failures_are_asked_again(judge: FakeJudge) -> None:
-    """What a judge could not do tonight it may tomorrow; what is skipped stays skipped."""
+def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
+    """A later run tries them again; skipped scores are cached."""
     judge.outage = Fault("refusal")
     rows = [ROWS[0], {"question": "How?", "answer": ""}]
     first = run(judge, rows)
@@ -152,21 +152,21 @@ def test_failures_are_asked_again(judge: FakeJudge) -> None:
 
 @pytest.mark.parametrize("cache", [None, "scores.db"])
 def test_equal_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None:
-    """With a cache and without; each row has its score, and the run's cost counts it once."""
+    """With and without a cache. Each row has its score, and the cost counts once."""
     rows = [{**ROWS[0], "id": number, "label": number} for number in range(20)] + ROWS[1:3]
     once = germane.evaluate(ROWS[:3], **judge.settings())
     judge.requests.clear()
 
     evaluation = germane.evaluate(rows, cache=cache, concurrency=4, **judge.settings())
 
-    assert len(judge.chats) == 3
+    assert len(judge.chat_requests) == 3
     assert len(evaluation.scores) == 22
     assert [row.exchange.id for row in evaluation.rows[:20]] == [str(number) for number in range(20)]
     assert evaluation.tokens == once.tokens
 
 
-def test_a_scorer_of_yours_may_look_at_any_column(told: Any) -> None:
-    """Rows that differ only in a reference are two pieces of work for it."""
+def test_user_defined_scorers_see_all_columns(told: Any) -> None:
+    """Rows that differ only in a reference are scored separately."""
 
     class Matches(type(told)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -177,27 +177,27 @@ def test_a_scorer_of_yours_may_look_at_any_column(told: Any) -> None:
     assert [score.value for score in germane.evaluate(rows, [Matches()]).scores] == [1.0, 0.0, 1.0]
 
 
-def test_another_configuration_is_other_work(judge: FakeJudge) -> None:
-    """The fingerprint is part of the key."""
+def test_configuration_is_part_of_the_key(judge: FakeJudge) -> None:
+    """The key includes the fingerprint."""
     run(judge, ROWS[:1])
-    run(judge, ROWS[:1], questions=2)
+    run(judge, ROWS[:1], generated_questions=2)
 
-    assert len(judge.chats) == 2
+    assert len(judge.chat_requests) == 2
 
 
 @pytest.mark.parametrize(
     "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
 )
-def test_all_that_a_scorer_sees_is_part_of_the_key(judge: FakeJudge, change: dict[str, Any]) -> None:
-    """A changed row is another one."""
+def test_all_inputs_are_part_of_the_key(judge: FakeJudge, change: dict[str, Any]) -> None:
+    """A changed row is scored again."""
     evaluation = run(judge, [ROWS[0], ROWS[0] | change])
 
     assert len(evaluation.rows) == 2
     assert stored() == 2
 
 
-def test_a_score_comes_back_as_it_was() -> None:
-    """All its fields; of its details what JSON can hold."""
+def test_scores_survive_a_round_trip() -> None:
+    """All fields, and the part of the details that JSON can hold."""
     score = Score(
         scorer="told", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
         details={"list": [1, {"a": None}]}, judge="j", embedder="e", input_tokens=1, output_tokens=2, cost=0.5,
@@ -210,8 +210,8 @@ def test_a_score_comes_back_as_it_was() -> None:
         assert cache.find_score(CacheKey("told", "told-2", "c")) is None
 
 
-def test_details_may_hold_anything() -> None:
-    """A scorer of yours is at least what it likes; the cache is at least what JSON can."""
+def test_details_may_hold_any_object() -> None:
+    """The cache stores what JSON can represent."""
     details = {
         "nan": float("nan"),
         "set": {1},
@@ -227,16 +227,16 @@ def test_details_may_hold_anything() -> None:
     assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": "b''"}
 
 
-def test_a_row_that_cannot_be_read_is_no_score() -> None:
-    """It is asked again."""
+def test_unreadable_entries_are_ignored() -> None:
+    """The row is scored again."""
     with ScoreCache("scores.db") as cache:
         for spoilt in ("{", "[]", "{}", '{"scorer": "told"}'):
             cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('told', 'told-1', 'c', ?)", (spoilt,))
             assert cache.find_score(WORK) is None
 
 
-def test_a_cache_of_another_version_is_refused() -> None:
-    """With what to do; it is not touched."""
+def test_cache_of_another_version_is_rejected() -> None:
+    """The error has the fix, and the file does not change."""
     ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")
     connection.execute("PRAGMA user_version = 99")
@@ -246,29 +246,29 @@ def test_a_cache_of_another_version_is_refused() -> None:
         ScoreCache("scores.db")
 
 
-def test_another_database_is_refused_and_left_alone() -> None:
-    """The database of exchanges, for one, named by mistake."""
+def test_other_databases_are_rejected_unchanged() -> None:
+    """Such as the tracking database, named by mistake."""
     connection = sqlite3.connect("other.db")
     connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     before = Path("other.db").read_bytes()
 
-    with pytest.raises(UsageError, match=r"other\.db is a database of another program; name another file$"):
+    with pytest.raises(UsageError, match=r"other\.db is a database of another program; use another file$"):
         ScoreCache("other.db")
     assert Path("other.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(("path", "said"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")])
-def test_what_is_no_cache_is_refused(path: str, said: str) -> None:
-    """Whatever file was named by mistake, before anything is asked."""
+def test_other_files_are_rejected(path: str, said: str) -> None:
+    """Before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
     with pytest.raises(UsageError, match=f"the cache {path} {said}"):
         ScoreCache(path)
 
 
-def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The scores that were paid for are returned all the same."""
+def test_unwritable_cache_warns_once(told: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The run returns its scores anyway."""
     cache = ScoreCache("scores.db")
     cache._connection.execute("DROP TABLE score")
     for number in range(3):
@@ -279,8 +279,8 @@ def test_a_cache_that_can_no_longer_be_written_is_told_of_once(told: Any, caplog
     assert "scores.db cannot be written" in message
 
 
-def test_many_may_make_one_cache_at_once() -> None:
-    """Whoever comes first makes it; the others find it, and all keep what they have."""
+def test_processes_can_create_a_cache_concurrently() -> None:
+    """One of them creates the table, and no score is lost."""
 
     def save_score(number: int) -> None:
         gate.wait()
@@ -290,13 +290,13 @@ def test_many_may_make_one_cache_at_once() -> None:
     for _ in range(10):
         gate = threading.Barrier(6)
         with ThreadPoolExecutor(6) as threads:
-            list(threads.map(keep, range(6)))
+            list(threads.map(save_score, range(6)))
         assert stored() == 6
         Path("scores.db").unlink()
 
 
-def test_two_runs_may_share_a_cache(told: Any) -> None:
-    """Each sees what the other has kept."""
+def test_two_runs_can_share_a_cache(told: Any) -> None:
+    """Each sees the other's scores."""
     with ScoreCache("scores.db") as one, ScoreCache("scores.db") as other:
         one.save_score(WORK, Score(scorer="told", fingerprint="f", value=0.25))
         found = other.find_score(WORK)
@@ -305,8 +305,8 @@ def test_two_runs_may_share_a_cache(told: Any) -> None:
     assert found.value == 0.25
 
 
-def test_no_more_rows_are_at_work_than_allowed(told: Any) -> None:
-    """Thousands of rows make no thousands of tasks."""
+def test_rows_are_scored_with_limited_concurrency(told: Any) -> None:
+    """Thousands of rows do not create thousands of tasks."""
     most = 0
 
     class Counting(type(told)):  # type: ignore[misc]  # the fixture's class

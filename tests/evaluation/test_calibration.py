@@ -1,4 +1,4 @@
-"""evaluate labels by a calibrated scale when it is given one."""
+"""Labels from calibrated values in `evaluate`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CALIBRATION = Calibration(
 )
 
 
-def test_labels_go_by_the_calibrated_value(bare: Path) -> None:
-    """A cosine of .8 above a floor of .6 is .5; without calibration the same value is 'mostly_relevant'. A cache is at least both."""
+def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
+    """A cosine of .8 above a floor of .6 is .5. Cached scores do not depend on calibrations."""
     runs = [
         germane.evaluate(ROWS, QuestionAnswerSimilarity(FakeEmbedder(VECTORS)), cache=bare / "cache", **given)
         for given in ({}, {"calibration": [CALIBRATION]}, {})
@@ -39,8 +39,8 @@ def test_labels_go_by_the_calibrated_value(bare: Path) -> None:
     assert len({score.fingerprint for score in scores}) == 1
 
 
-def test_low_is_what_the_calibrated_label_says(bare: Path) -> None:
-    """A cosine of .62 just above a floor of .6 is low, in the summary as everywhere else."""
+def test_calibrated_label_determines_low_scores(bare: Path) -> None:
+    """A cosine of .62 just above a floor of .6 is low, also in the summary."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder({**VECTORS, "far": (0.62, (1 - 0.62**2) ** 0.5)}))
     shares = [
         summary.estimate and summary.estimate.low_share

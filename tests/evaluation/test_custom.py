@@ -1,4 +1,4 @@
-"""Scorers of one's own over a data set."""
+"""User-defined scorers in `evaluate`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ async def calm(exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize("function", [brevity, calm])
-def test_what_has_no_value_has_a_reason(function: Any) -> None:
-    """What raises, lies outside the range or is no number never becomes one, nor part of the mean."""
+def test_invalid_results_have_a_reason(function: Any) -> None:
+    """Exceptions, values outside the range and non-numbers are neither scores nor part of the mean."""
     evaluation = germane.evaluate(ROWS, [function])
 
     (summary,) = evaluation.summary()
@@ -43,8 +43,8 @@ def test_what_has_no_value_has_a_reason(function: Any) -> None:
     assert (summary.scorer, summary.estimate and summary.estimate.mean) == (function.__name__, 0.5)
 
 
-def test_functions_names_and_scorers_stand_side_by_side() -> None:
-    """A function that was not declared is named after itself; one alone needs no list."""
+def test_functions_names_and_scorers_can_be_mixed() -> None:
+    """An undeclared function has its own name; a single one needs no list."""
 
     @germane.scorer(name="politeness", requires={"answer"})
     def tone(exchange: Exchange) -> float:
@@ -61,13 +61,13 @@ def test_functions_names_and_scorers_stand_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([3], "3 is no scorer: it has no name"),
-        (3, "3 is no scorer"),
+        ([3], "3 is not a scorer: it has no name"),
+        (3, "3 is not a scorer"),
         ([brevity, brevity], "each scorer needs a unique name: brevity, brevity"),
-        ([lambda exchange: 0.5], "'<lambda>' invalid scorer name"),
+        ([lambda exchange: 0.5], "invalid scorer name '<lambda>'"),
     ],
 )
-def test_what_is_no_scorer_is_told(given: Any, told: str) -> None:
+def test_invalid_scorers_are_rejected(given: Any, told: str) -> None:
     """Before any row is scored."""
     with pytest.raises(UsageError, match=told):
         germane.evaluate(ROWS, given)

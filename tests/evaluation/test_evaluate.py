@@ -1,4 +1,4 @@
-"""The same scorers over a data set."""
+"""Scoring data sets with `evaluate`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read(row: Mapping[str, Any], **options: Any) -> Exchange:
 
 
 def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
-    """One call, with settings as for `germane.start`."""
+    """In one call, with the same settings as `germane.start`."""
     evaluation = germane.evaluate([ROW, ROW | {"answer": "By card."}], **judge.settings())
 
     (summary,) = evaluation.summary()
@@ -72,11 +72,11 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
     assert (summary.scorer, summary.rows, summary.reasons) == ("answer_relevancy", 2, {})
     assert summary.estimate is not None
     assert summary.estimate.n == 2
-    assert len(judge.chats) == 2
+    assert len(judge.chat_requests) == 2
 
 
-def test_a_csv_file_is_read_as_it_is(judge: FakeJudge) -> None:
-    """Rows of `csv.DictReader`; contexts are a JSON list in their cell."""
+def test_rows_of_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
+    """Contexts are a JSON list in a cell."""
     file = io.StringIO('question,answer,contexts\nHow?,"By card.","[""one"", ""two""]"\n')
     scorer = Length()
 
@@ -100,33 +100,33 @@ def test_a_csv_file_is_read_as_it_is(judge: FakeJudge) -> None:
         ([1, "two", None], ["two"]),
     ],
 )
-def test_contexts_are_read_in_many_forms(cell: Any, texts: list[str]) -> None:
-    """A list, a JSON list, or one text; an empty cell of a frame is none."""
+def test_contexts_can_be_lists_json_or_text(cell: Any, texts: list[str]) -> None:
+    """An empty cell of a data frame holds no contexts."""
     assert [context.text for context in read(ROW | {"answer": "By card.", "contexts": cell}).contexts] == texts
 
 
 @pytest.mark.parametrize(("cell", "text"), [(42, "42"), (0.5, "0.5"), (float("nan"), None), (True, None), ([], None)])
-def test_a_number_is_text(cell: Any, text: str | None) -> None:
-    """As in what a handler returns: a frame makes numbers of a column that holds nothing else."""
+def test_numbers_are_accepted_as_text(cell: Any, text: str | None) -> None:
+    """Data frames convert columns of numbers."""
     assert read(ROW | {"question": cell}).question == text
 
 
-def test_one_scorer_may_be_named_alone(judge: FakeJudge) -> None:
-    """A name is not taken for a list of letters."""
+def test_single_scorer_needs_no_list(judge: FakeJudge) -> None:
+    """A name is not treated as a sequence of letters."""
     (summary,) = germane.evaluate([ROW], "question_answer_similarity", **judge.settings()).summary()
 
     assert summary.scorer == "question_answer_similarity"
 
 
-def test_the_names_of_ragas_are_taken() -> None:
-    """A data set made for it needs no change."""
+def test_column_names_of_ragas_are_accepted() -> None:
+    """Data sets for Ragas need no change."""
     exchange = read({"user_input": "How?", "response": "By card.", "retrieved_contexts": ["one"]})
 
     assert (exchange.question, exchange.answer, exchange.contexts[0].text) == ("How?", "By card.", "one")
 
 
-def test_other_names_are_mapped() -> None:
-    """`columns` says which of yours is which; the others keep their names."""
+def test_columns_can_be_mapped() -> None:
+    """`columns` maps names; other columns keep their names."""
     exchange = read({"q": "How?", "response": "By card."}, columns={"question": "q"})
 
     assert (exchange.question, exchange.answer) == ("How?", "By card.")
@@ -143,16 +143,16 @@ class Frame:
         return [{"question": "How?", "answer": "By card."}, {"question": float("nan"), "answer": "By cash."}]
 
 
-def test_a_frame_is_read_by_its_rows() -> None:
-    """A cell that is not a number is a text that is not there."""
+def test_data_frames_are_accepted() -> None:
+    """A missing value is a missing text."""
     scorer = Length()
     germane.evaluate(Frame(), [scorer])
 
     assert [exchange.question for exchange in scorer.seen] == ["How?", None]
 
 
-def test_order_is_kept_and_concurrency_bounded() -> None:
-    """Scores stand in the order of the rows, however long each takes."""
+def test_order_is_kept_and_concurrency_limited() -> None:
+    """Scores are in row order, however long each takes."""
     scorer = Length()
     rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
 
@@ -164,7 +164,7 @@ def test_order_is_kept_and_concurrency_bounded() -> None:
 
 
 def test_failures_are_counted_and_not_averaged() -> None:
-    """What has no score has a reason, and no part in the mean."""
+    """Rows without a score have a reason and are not part of the mean."""
     answers = ["x" * 50, "fail", "raise", "x" * 200, None, "x" * 70]
 
     (summary,) = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [Length()]).summary()
@@ -176,8 +176,8 @@ def test_failures_are_counted_and_not_averaged() -> None:
     assert summary.estimate.mean == pytest.approx(0.6)
 
 
-def test_without_any_score_there_is_no_mean(judge: FakeJudge) -> None:
-    """A judge that is away gives no number."""
+def test_unreachable_judge_gives_no_mean(judge: FakeJudge) -> None:
+    """Only reasons."""
     judge.outage = Fault("status", status=503)
 
     (summary,) = germane.evaluate([ROW], retry_timeout=0, **judge.settings()).summary()
@@ -185,14 +185,14 @@ def test_without_any_score_there_is_no_mean(judge: FakeJudge) -> None:
     assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
 
 
-def test_no_rows_are_no_error(judge: FakeJudge) -> None:
-    """An empty data set has an empty evaluation."""
+def test_empty_data_set_gives_empty_evaluation(judge: FakeJudge) -> None:
+    """It is not an error."""
     evaluation = germane.evaluate([], **judge.settings())
 
     assert (evaluation.rows, evaluation.summary()) == ((), [])
 
 
-def test_scores_stand_under_their_scorers_name() -> None:
+def test_scores_have_their_scorers_name() -> None:
     """Whatever name a scorer writes into its scores."""
 
     class Misnamed(Length):
@@ -204,8 +204,8 @@ def test_scores_stand_under_their_scorers_name() -> None:
     assert (summary.scorer, summary.rows) == ("length", 2)
 
 
-def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody is told of a judge that was not asked for."""
+def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) -> None:
+    """There is no warning about a missing judge."""
     caplog.set_level(logging.INFO)
     germane.evaluate([ROW], [Length()])
 
@@ -218,15 +218,15 @@ def test_only_the_users_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) 
         ({"rows": [{"question": "How?"}]}, "row 0 has no column answer or response; its columns are question"),
         ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input"),
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
-        ({"rows": [ROW], "columns": {"quesion": "q"}}, "knows no quesion"),
+        ({"rows": [ROW], "columns": {"quesion": "q"}}, "unknown columns quesion"),
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
         ({"rows": {"question": ["How?"]}}, "rows is one mapping: pass a list of mappings"),
-        ({"rows": 7}, "rows is a int: give mappings"),
+        ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
 )
-def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> None:
-    """Before anything is asked of a judge."""
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any], said: str) -> None:
+    """Before any request is sent."""
     with pytest.raises(UsageError, match=said):
         germane.evaluate(**{"scorers": [Length()], **arguments})
 
@@ -234,19 +234,19 @@ def test_what_cannot_be_read_is_told(arguments: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; there are answer_relevancy"),
+        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known are answer_quality"),
         ({"scorers": []}, "name at least one scorer"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],
 )
-def test_wrong_settings_are_told(arguments: dict[str, Any], said: str) -> None:
-    """As by `germane.start`."""
+def test_invalid_settings_are_rejected(arguments: dict[str, Any], said: str) -> None:
+    """With the same errors as `germane.start`."""
     with pytest.raises(SettingsError, match=said):
         germane.evaluate([ROW], **arguments)
 
 
-def test_a_running_loop_awaits_instead() -> None:
-    """In a notebook `evaluate` says what to write, and `aevaluate` works."""
+def test_running_event_loop_requires_aevaluate() -> None:
+    """In a notebook, `evaluate` names `aevaluate`, which works."""
 
     async def notebook() -> germane.Evaluation:
         with pytest.raises(UsageError, match="await germane"):
@@ -256,8 +256,8 @@ def test_a_running_loop_awaits_instead() -> None:
     assert len(asyncio.run(notebook()).rows) == 1
 
 
-def test_the_judges_calls_are_no_exchanges(judge: FakeJudge) -> None:
-    """A scorer may use what is observed in production."""
+def test_judge_requests_are_not_captured(judge: FakeJudge) -> None:
+    """Scorers may call functions that are observed in production."""
     from germane.testing import collect
 
     class Observed(Length):
@@ -275,13 +275,13 @@ def test_the_judges_calls_are_no_exchanges(judge: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0, 0.98], [1.0] * 3 + [0.0], [-1.0, -0.99, -1.0], [0.99, 0.2]])
-def test_an_interval_stays_within_what_a_score_can_be(values: list[float]) -> None:
-    """No page shows that a mean might be 1.02."""
+def test_intervals_stay_within_the_range_of_scores(values: list[float]) -> None:
+    """No interval exceeds 1."""
     zeros, total, squares = values.count(0.0), sum(values), sum(value * value for value in values)
     n = len(values)
     found = estimate_mean(
-        WeightedSums(n=n, n_zero=zeros, sum_w=n, sum_w_zero=zeros, sum_w2=n, sum_w2_zero=zeros, sum_wy=total, sum_wy2=squares, sum_w2y=total,
-             sum_w2y2=squares, sum_w_low=0, sum_w_noncommittal=0)
+        WeightedSums(n=n, n_zero=zeros, sum_w=n, sum_w_zero=zeros, sum_w2=n, sum_w2_zero=zeros, sum_wy=total,
+                     sum_wy2=squares, sum_w2y=total, sum_w2y2=squares, sum_w_low=0, sum_w_noncommittal=0)
     )  # fmt: skip
 
     assert found.interval is not None

@@ -1,4 +1,4 @@
-"""Data sets in files: what is read, and what a bad one is told."""
+"""Data sets in files, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(path: Path, told: Any, **options: Any) -> list[Exchange]:
 
 
 def test_json_lines_are_read(file: File, told: Any) -> None:
-    """With a mark at the start, Windows line ends and empty lines, as editors leave them."""
+    """With a byte order mark, Windows line ends and empty lines."""
     path = file("rows.jsonl", b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n{LINE}".encode())
 
     evaluation = germane.evaluate(path, [told])
@@ -39,15 +39,15 @@ def test_json_lines_are_read(file: File, told: Any) -> None:
     assert [context.text for context in evaluation.rows[0].exchange.contexts] == ["one", "two"]
 
 
-def test_a_list_of_objects_is_read(file: File, told: Any) -> None:
+def test_json_lists_are_read(file: File, told: Any) -> None:
     """A JSON file holds one list."""
     (exchange,) = read(file("rows.json", f"[{LINE}]"), told)
 
     assert (exchange.question, exchange.answer) == ("How?", "0.5")
 
 
-def test_a_line_may_be_long(file: File, told: Any) -> None:
-    """Megabytes in one row, with characters that end a line elsewhere."""
+def test_lines_may_be_long(file: File, told: Any) -> None:
+    """Megabytes in one row, with other characters that end lines."""
     text = "x\u2028y\x85" * 500_000
 
     (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), told)
@@ -57,7 +57,7 @@ def test_a_line_may_be_long(file: File, told: Any) -> None:
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
 def test_csv_is_read(file: File, told: Any, name: str, separator: str) -> None:
-    """Commas, or what spread sheets write in their place; line ends in quotes; contexts are JSON in a cell."""
+    """With commas or other delimiters, quoted line breaks, and contexts as JSON."""
     cells = ('"Two\r\nlines?"', "0.5", '"[""one"", ""two""]"')
     path = file(name, "\ufeff" + separator.join(("question", "answer", "contexts")) + "\r\n" + separator.join(cells))
 
@@ -67,8 +67,8 @@ def test_csv_is_read(file: File, told: Any, name: str, separator: str) -> None:
     assert [context.text for context in exchange.contexts] == ["one", "two"]
 
 
-def test_a_csv_field_may_be_longer_than_the_modules_limit(file: File, told: Any) -> None:
-    """And the limit, which holds for the whole process, is as before."""
+def test_long_csv_fields_are_read(file: File, told: Any) -> None:
+    """The csv module's global limit does not change."""
     before = csv.field_size_limit()
 
     (exchange,) = read(file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n"), told)
@@ -78,7 +78,7 @@ def test_a_csv_field_may_be_longer_than_the_modules_limit(file: File, told: Any)
 
 
 def test_parquet_is_read(bare: Path, told: Any) -> None:
-    """Through pandas; contexts come as arrays."""
+    """Through pandas; contexts are arrays."""
     pd.DataFrame({"question": ["How?", "Why?"], "answer": ["0.5", None], "contexts": [["one", "two"], []]}).to_parquet(
         "rows.parquet"
     )
@@ -99,35 +99,35 @@ def test_parquet_is_read(bare: Path, told: Any) -> None:
         ("a.jsonl", '{"question": "How?", "answer": {"text": "x"}}', "line 1 has a dict as its answer, not text"),
         ("a.jsonl", LINE.encode() + b"\n\xff\xfe{}", "line 2 is not UTF-8: byte 66 of the file is 0xff; save the file"),
         ("a.jsonl", b"\xef\xbb\xbf\xff", "line 1 is not UTF-8: byte 3 of the file"),
-        ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* JSON lines end in"),
+        ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* JSON lines need"),
         ("a.json", LINE, "^a.json holds a dict, not a list"),
         ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
         ("a.csv", "", "^a.csv is empty: its first line must name the columns"),
         ("a.csv", "question,answer,answer\n", "duplicate columns 'answer'"),
-        ("a.csv", "question,answer\nHow?,Well, so\n", "^a.csv, line 2 has 3 fields, and the header 2: put fields"),
-        ("a.csv", 'question,answer\nHow?,"Well\n', "^a.csv, line 2 is not CSV: unexpected end of data; a field that"),
+        ("a.csv", "question,answer\nHow?,Well, so\n", "^a.csv, line 2 has 3 fields, but the header has 2: quote"),
+        ("a.csv", 'question,answer\nHow?,"Well\n', "^a.csv, line 2 is not CSV: unexpected end of data; quote"),
         ("a.csv", 'question,answer\nHow?,"Well" so\n', "^a.csv, line 2 is not CSV"),
         ("a.csv", b"question,answer\nHow?,caf\xe9\n", "^a.csv, line 2 is not UTF-8: byte 24 of the file is 0xe9"),
         ("a.parquet", "PAR2", "^a.parquet is not a Parquet file"),
         ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_told_where_and_why(file: File, told: Any, name: str, content: str | bytes, said: str) -> None:
-    """File, line and fix, before anything is scored."""
+def test_errors_name_file_line_and_fix(file: File, told: Any, name: str, content: str | bytes, said: str) -> None:
+    """Before any row is scored."""
     with pytest.raises(UsageError, match=said):
         read(file(name, content), told)
     assert told.seen == []
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "absent.csv", "absent.parquet"])
-def test_a_file_that_is_not_there_is_told(bare: Path, told: Any, name: str) -> None:
-    """Whoever would read it."""
+def test_missing_file_is_an_error(bare: Path, told: Any, name: str) -> None:
+    """The error names the file."""
     with pytest.raises(UsageError, match=f"^{name} cannot be read: No such file"):
         read(Path(name), told)
 
 
-def test_parquet_without_pandas_says_what_to_install(bare: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extra, by its name."""
+def test_parquet_without_pandas_names_the_extra(bare: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command to install it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):
@@ -136,8 +136,8 @@ def test_parquet_without_pandas_says_what_to_install(bare: Path, told: Any, monk
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=st.text(), context=st.text(min_size=1))
-def test_what_the_csv_module_writes_is_read_back(file: File, question: str, context: str) -> None:
-    """Whatever the texts hold, except halves of surrogate pairs, which no file can."""
+def test_csv_survives_a_round_trip(file: File, question: str, context: str) -> None:
+    """For any text except lone surrogates, which no file can hold."""
     question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
     from germane.evaluation.files import read_file_records
 

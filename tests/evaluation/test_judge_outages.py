@@ -1,4 +1,4 @@
-"""A judge that is away, slow or busy is waited for, within limits."""
+"""Retries of an unreachable, slow or busy judge."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def judge() -> Iterator[FakeJudge]:
 @pytest.mark.parametrize(
     "failure", [AWAY, BUSY_NOW, ScoringError(UnscoredReason.JUDGE_TIMEOUT, "no reply within 60 s")]
 )
-def test_a_passing_trouble_costs_no_row_its_score(failure: ScoringError) -> None:
-    """However many failures there are, if the judge comes back in time."""
+def test_temporary_failures_cost_no_score(failure: ScoringError) -> None:
+    """However many there are, if the judge recovers in time."""
     scorer = Scripted(*[failure] * 14)
     scores = ask(scorer, *"abcdefgh")
 
@@ -84,16 +84,16 @@ def test_a_passing_trouble_costs_no_row_its_score(failure: ScoringError) -> None
     assert len(scorer.asked) == 14 + 8
 
 
-def test_one_row_tries_for_all() -> None:
-    """While a scorer pauses, nobody hammers its judge: the others stand in line."""
+def test_one_row_probes_a_paused_judge() -> None:
+    """The other rows wait."""
     scorer = Scripted(*[AWAY] * 14)
     ask(scorer, *"abcdefghij")
 
     assert scorer.most_at_work_in_trouble == 1
 
 
-def test_a_server_is_left_alone_for_as_long_as_it_asks() -> None:
-    """By all rows together, from its first refusal on."""
+def test_retry_after_applies_to_all_rows() -> None:
+    """From the first rejection."""
     scorer = Scripted(ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
     began = time.monotonic()
     scores = ask(scorer, "a", "b")
@@ -102,8 +102,8 @@ def test_a_server_is_left_alone_for_as_long_as_it_asks() -> None:
     assert [score.value for score in scores] == [1.0, 1.0]
 
 
-def test_a_dead_judge_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
-    """Once nothing has come for so long: the rest is not asked, and one sentence says why."""
+def test_run_gives_up_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
+    """The remaining rows fail without a request, and one warning says why."""
     answers = [str(number) for number in range(50)]
     scorer = Scripted(always=dict.fromkeys(answers, AWAY))
     with caplog.at_level(logging.WARNING, "germane.evaluation"):
@@ -119,8 +119,8 @@ def test_a_dead_judge_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_longer_pause_than_a_run_waits_ends_it_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A server that wants an hour is not asked for a score again, and it is said why."""
+def test_too_long_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    """The warning says why."""
     scorer = Scripted(
         always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
     )
@@ -138,8 +138,8 @@ def test_a_longer_pause_than_a_run_waits_ends_it_at_once(caplog: pytest.LogCaptu
         (ScoringError(UnscoredReason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
     ],
 )
-def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> None:
-    """The judge's or the embedder's: no row waits for it, and most rows are not asked about at all."""
+def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
+    """For judge and embedder. Most rows are not sent."""
     answers = [str(number) for number in range(2 * MAX_REJECTIONS)]
     scorer = Scripted(always=dict.fromkeys(answers, failure))
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
@@ -156,8 +156,8 @@ def test_a_refused_key_ends_the_run_soon(failure: ScoringError, whose: str) -> N
 
 
 @pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_PATIENCE_FACTOR)])
-def test_a_row_that_only_fails_does_not_hold_up_the_run(failure: ScoringError, patience: float) -> None:
-    """While others are scored, its own patience ends."""
+def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, patience: float) -> None:
+    """Its retries end while other rows are scored."""
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:
@@ -174,8 +174,8 @@ def test_a_row_that_only_fails_does_not_hold_up_the_run(failure: ScoringError, p
     assert (score.reason, score.explanation) == (failure.reason, str(failure))
 
 
-def test_without_patience_nothing_is_asked_twice() -> None:
-    """And a few failures do not end the run."""
+def test_without_patience_nothing_is_retried() -> None:
+    """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
     scores = ask(scorer, "a", "b", "c", patience=0)
 
@@ -186,18 +186,18 @@ def test_without_patience_nothing_is_asked_twice() -> None:
 @pytest.mark.parametrize(
     ("fault", "times"), [(Fault("status", status=503), 5), (Fault("status", status=429, retry_after=1.2), 2)]
 )
-def test_a_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int) -> None:
-    """Over real HTTP: each row has its score, and beside what was refused each was asked once."""
+def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int) -> None:
+    """Over HTTP. Each row gets its score, and only rejected requests are repeated."""
     judge.faults.extend([fault] * times)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(20)]
     evaluation = germane.evaluate(rows, "intent_match", concurrency=2, **judge.settings())
 
     assert [score.state for score in evaluation.scores] == ["scored"] * 20
-    assert len(judge.chats) == 20 + times
+    assert len(judge.chat_requests) == 20 + times
 
 
-def test_how_long_a_run_waits_can_be_said(judge: FakeJudge) -> None:
-    """As an argument it may be any time."""
+def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
+    """The argument can exceed the default."""
     judge.outage = Fault("status", status=503)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(50)]
     evaluation = germane.evaluate(rows, "intent_match", retry_timeout=0.5, **judge.settings())
@@ -208,20 +208,20 @@ def test_how_long_a_run_waits_can_be_said(judge: FakeJudge) -> None:
     )
 
 
-def test_a_judge_that_rejects_all_is_not_asked_for_ever(judge: FakeJudge) -> None:
-    """A wrong key does not mend itself: the rest fails for the same reason, and says that it was not asked."""
+def test_run_gives_up_a_judge_that_rejects_everything(judge: FakeJudge) -> None:
+    """The remaining rows fail for the same reason without a request."""
     judge.outage = Fault("status", status=401)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(200)]
 
     evaluation = germane.evaluate(rows, concurrency=2, **judge.settings())
 
     assert {score.reason for score in evaluation.scores} == {UnscoredReason.JUDGE_REJECTED}
-    assert len(judge.chats) < 2 * MAX_REJECTIONS
+    assert len(judge.chat_requests) < 2 * MAX_REJECTIONS
     assert (evaluation.scores[-1].explanation or "").startswith("not sent: ")
 
 
-def test_some_rejections_do_not_end_a_run(judge: FakeJudge) -> None:
-    """One may be about its row alone."""
+def test_few_rejections_do_not_end_the_run(judge: FakeJudge) -> None:
+    """A rejection may concern a single row."""
     judge.faults.extend([Fault("status", status=404), None] * 30)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]
 

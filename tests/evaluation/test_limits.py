@@ -1,4 +1,4 @@
-"""Scoring a data set is at least to the limits of the settings."""
+"""Rate limits in `evaluate`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import germane
 from germane.testing import FakeJudge
 
 
-def test_a_limit_holds_for_a_data_set(bare: Path) -> None:
-    """Requests start evenly, all rows are scored, each with its cost, and no database comes into being."""
+def test_rate_limits_apply_to_data_sets(bare: Path) -> None:
+    """Requests are spread evenly, all rows are scored, and no database is created."""
     rows = [{"question": "How long is the warranty?", "answer": f"The warranty is {n} years."} for n in range(12)]
     with FakeJudge() as judge:
         settings = {**judge.settings(), "prices": {"fake-judge": {"input": 1, "output": 1}}}

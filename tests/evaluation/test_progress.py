@@ -1,4 +1,4 @@
-"""How far a run is, for a person who looks."""
+"""Progress of a run."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
     return stream.getvalue()
 
 
-def test_nothing_is_shown_where_nobody_looks() -> None:
-    """Piped or in a job, unless it is asked for."""
+def test_progress_is_hidden_without_terminal() -> None:
+    """Unless it is requested."""
     assert shown(io.StringIO(), None) == ""
     assert shown(Terminal(), False) == ""
     assert shown(io.StringIO(), True, rows=0) == ""
 
 
-def test_plain_lines_name_rate_cost_and_time_left() -> None:
-    """A line for each tenth, not for each row."""
+def test_lines_show_rate_cost_and_remaining_time() -> None:
+    """One line per tenth of the rows."""
     lines = shown(io.StringIO(), True).splitlines()
 
     assert len(lines) == 10
@@ -61,13 +61,13 @@ def test_plain_lines_name_rate_cost_and_time_left() -> None:
     assert "left" not in lines[-1]
 
 
-def test_a_few_rows_have_a_line_each() -> None:
+def test_few_rows_get_one_line_each() -> None:
     """Never more lines than rows."""
     assert len(shown(io.StringIO(), True, rows=3).splitlines()) == 3
 
 
-def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the count, the rate and the cost; it is gone when the run is over."""
+def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With count, rate and cost. It disappears at the end."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -77,10 +77,10 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rows/s, $0.2000" in written
 
 
-def test_evaluate_shows_progress_on_stderr(
+def test_progress_is_written_to_stderr(
     capsys: pytest.CaptureFixture[str], evaluated: Callable[..., germane.Evaluation]
 ) -> None:
-    """stdout is the caller's."""
+    """stdout belongs to the caller."""
     evaluated(["0.5"] * 3, progress=True)
     asked = capsys.readouterr()
     evaluated(["0.5"] * 3)

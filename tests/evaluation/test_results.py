@@ -1,4 +1,4 @@
-"""What an evaluation says: problems, thresholds, reports, a frame."""
+"""Results of an evaluation: problems, thresholds, reports and data frames."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class ByFingerprint:
         return Score(scorer=self.name, fingerprint=fingerprint, value=float(value))
 
 
-def test_the_two_rows_of_the_super_bowl_become_a_frame() -> None:
-    """The example of Ragas' documentation, as it stands there."""
+def test_example_of_ragas_works() -> None:
+    """The example from Ragas' documentation."""
     with FakeJudge(questions=lambda answer: ["When was the first super bowl?"]) as judge:
         frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
 
@@ -73,16 +73,16 @@ def test_the_two_rows_of_the_super_bowl_become_a_frame() -> None:
     assert list(frame.columns[:4]) == ["id", "question", "answer", "contexts"]
 
 
-def test_a_frame_goes_in_and_comes_out() -> None:
-    """As with Ragas: the same frame, with scores beside the columns."""
+def test_frame_gets_score_columns() -> None:
+    """The result is the same data frame with scores."""
     with FakeJudge() as judge:
         frame = germane.evaluate(pd.DataFrame(SUPER_BOWL), "question_answer_similarity", **judge.settings()).to_pandas()
 
     assert frame["question_answer_similarity"].between(0, 1).all()
 
 
-def test_a_frame_has_nan_and_a_reason_where_there_is_no_score(evaluated: Evaluated) -> None:
-    """Numbers stay numbers: the mean of the column is that of the summary."""
+def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
+    """The column's mean equals the summary's."""
     evaluation = evaluated(["0.25", "none", "0.75", None])
     frame = evaluation.to_pandas()
 
@@ -92,8 +92,8 @@ def test_a_frame_has_nan_and_a_reason_where_there_is_no_score(evaluated: Evaluat
     assert frame["told_reason"].dropna().tolist() == ["unparsable", "missing_input"]
 
 
-def test_a_frame_keeps_your_columns(told: Any) -> None:
-    """A scorer's own column wins over one of yours of that name."""
+def test_frame_keeps_other_columns(told: Any) -> None:
+    """A scorer's column overrides another column with its name."""
     rows = [{"question": "How?", "answer": "0.5", "label": 1, "told": 0.1}]
 
     frame = germane.evaluate(rows, [told]).to_pandas()
@@ -102,16 +102,16 @@ def test_a_frame_keeps_your_columns(told: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [[], ["none"]])
-def test_a_frame_without_scores_is_one(evaluated: Evaluated, answers: list[object]) -> None:
-    """Of no rows, and of rows that all failed."""
+def test_frame_without_scores_has_its_columns(evaluated: Evaluated, answers: list[object]) -> None:
+    """Without rows, and if all rows failed."""
     frame = evaluated(answers).to_pandas()
 
     assert len(frame) == len(answers)
     assert {"question", "answer"} <= set(frame.columns)
 
 
-def test_without_pandas_a_frame_says_what_to_install(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra, by its name."""
+def test_frame_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command to install it."""
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
 
@@ -120,20 +120,20 @@ def test_without_pandas_a_frame_says_what_to_install(evaluated: Evaluated, monke
 
 
 def test_problems_are_low_scores_then_failures(evaluated: Evaluated) -> None:
-    """Worst first; what is skipped is no failure, and a score at the threshold is not low."""
+    """Lowest first. Skipped scores and scores at the threshold are not problems."""
     problems = evaluated(["0.4", "x", "0.5", "0.1", None, "y"]).problems()
 
     assert [problem.score.value for problem in problems] == [0.1, 0.4, None, None]
     assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
-def test_the_threshold_of_problems_is_yours(evaluated: Evaluated) -> None:
-    """Everything under it."""
+def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
+    """All scores below it are problems."""
     assert [problem.score.value for problem in evaluated(["0.4", "0.6", "0.9"]).problems(0.7)] == [0.4, 0.6]
 
 
-def test_scores_of_two_fingerprints_are_not_averaged() -> None:
-    """Each has its own mean; coverage is of the scorer."""
+def test_different_fingerprints_are_not_averaged() -> None:
+    """Each has its own mean; the coverage is that of the scorer."""
     answers = ["0.2 old"] * 2 + ["0.8 new"] * 3 + [""]
     evaluation = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [ByFingerprint()])
 
@@ -158,18 +158,18 @@ def test_scores_of_two_fingerprints_are_not_averaged() -> None:
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
     ],
 )
-def test_a_mean_is_checked_once_there_are_20_scores(
+def test_means_are_checked_from_20_scores(
     evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, said: str
 ) -> None:
-    """A mean under the threshold breaks it, however wide its interval; fewer scores decide nothing."""
+    """A mean below the threshold fails, regardless of its interval."""
     check = evaluated(answers).check(min_mean=least)
 
     assert (check.passed, check.failed) == (passed, broken)
     assert said in str(check)
 
 
-def test_coverage_is_checked_by_itself(evaluated: Evaluated) -> None:
-    """Of rows, not of scores: what failed and what was skipped both lack one."""
+def test_coverage_is_checked_independently(evaluated: Evaluated) -> None:
+    """Failed and skipped rows both lack a score."""
     evaluation = evaluated(["0.8"] * 27 + ["x", "y", None])
 
     assert evaluation.check(min_coverage=0.9).passed
@@ -178,29 +178,29 @@ def test_coverage_is_checked_by_itself(evaluated: Evaluated) -> None:
     assert "27 of 30 rows scored, below 95.0% (2 unparsable, 1 missing_input)" in str(check)
 
 
-def test_a_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
-    """Silence is no data, never well."""
+def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
+    """No data is not success."""
     check = evaluated([]).check(min_mean=0.5)
 
     assert (check.passed, check.has_min_samples, str(check)) == (False, False, "There are no rows.")
 
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
-def test_coverage_is_a_share(evaluated: Evaluated, share: float) -> None:
-    """Whoever writes 90 means .9."""
+def test_coverage_threshold_must_be_a_share(evaluated: Evaluated, share: float) -> None:
+    """90 is an error; .9 is meant."""
     with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
         evaluated([]).check(min_coverage=share)
 
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf")])
-def test_a_threshold_is_a_number(evaluated: Evaluated, mean: float) -> None:
-    """Nothing is below NaN: such a check would always pass."""
+def test_mean_threshold_must_be_finite(evaluated: Evaluated, mean: float) -> None:
+    """A check against NaN would always pass."""
     with pytest.raises(UsageError, match=r"min_mean is .*: it must be a finite number"):
         evaluated([]).check(min_mean=mean)
 
 
-def test_a_report_in_markdown_escapes_what_it_shows(told: Any) -> None:
-    """Each row of a table is one line of the same number of cells, and nothing in it is a link, an image or a tag."""
+def test_markdown_report_escapes_texts(told: Any) -> None:
+    """Table rows have equal numbers of cells, and contain no links, images or tags."""
     report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("markdown")
 
     shown = [line for line in report.splitlines() if "alert" in line]
@@ -208,16 +208,16 @@ def test_a_report_in_markdown_escapes_what_it_shows(told: Any) -> None:
     assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", "".join(shown))
 
 
-def test_a_report_says_why_scores_are_missing(evaluated: Evaluated) -> None:
-    """In the words that were given most often."""
+def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
+    """With the most frequent explanation."""
     report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
 
     assert "| told | 3 | unparsable | no number in two |" in report
     assert "| told | 1 | missing\\_input | there is no answer |" in report
 
 
-def test_a_notebook_shows_the_report(evaluated: Evaluated) -> None:
-    """And a prompt a line, however many rows there are."""
+def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
+    """The repr is one line."""
     evaluation = evaluated(["0.5"] * 30)
 
     assert repr(evaluation) == "Evaluation(30 rows, scored by told)"
@@ -244,8 +244,8 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_a_report_in_html_escapes_what_it_shows(told: Any) -> None:
-    """It is complete, loads nothing, and holds no script whatever the answers hold."""
+def test_html_report_escapes_texts(told: Any) -> None:
+    """It is self-contained and has no script, whatever the answers hold."""
     page = Tags()
     page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("html"))
 
@@ -256,8 +256,8 @@ def test_a_report_in_html_escapes_what_it_shows(told: Any) -> None:
     assert "default-src 'none'" in germane.evaluate([], [told]).report("html")
 
 
-def test_a_report_in_json_is_one_object(told: Any) -> None:
-    """With every row and all that is known of its scores; a number that JSON lacks is null."""
+def test_json_report_is_one_object(told: Any) -> None:
+    """With every row and all fields of its scores. NaN becomes null."""
 
     class Odd(type(told)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -273,23 +273,23 @@ def test_a_report_in_json_is_one_object(told: Any) -> None:
     assert report["summary"][0]["n"] == 1
 
 
-def test_a_report_shows_the_mean_of_enough_scores_only(evaluated: Evaluated) -> None:
-    """Fewer than 20 are not enough data."""
+def test_report_shows_means_from_20_scores(evaluated: Evaluated) -> None:
+    """Fewer are not enough data."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
     assert "| told | 20 | 0.500 |" in enough
     assert "| told | 18 | - | not enough data (need 20) |" in few
 
 
-def test_an_unknown_report_is_refused(evaluated: Evaluated) -> None:
-    """With those that there are."""
-    with pytest.raises(UsageError, match="no report 'pdf'; there are markdown, json, html"):
+def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:
+    """The error lists the known formats."""
+    with pytest.raises(UsageError, match="unknown report format 'pdf'; known are markdown, json, html"):
         evaluated([]).report("pdf")
 
 
 @given(st.text())
-def test_nothing_in_markdown_is_markdown(text: str) -> None:
-    """One line without control characters, and every mark of Markdown in it is escaped."""
+def test_markdown_is_escaped(text: str) -> None:
+    """The text is one line without control characters or active Markdown."""
     shown = sanitize.markdown(text)
 
     assert shown.isprintable() or "\u200b" in shown or "\u200d" in shown

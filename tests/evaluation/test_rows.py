@@ -1,4 +1,4 @@
-"""Rows of many shapes, read as exchanges."""
+"""Rows of many forms, converted to exchanges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(row: Any, told: Any, **options: Any) -> Exchange:
 
 
 def test_other_columns_become_attributes(told: Any) -> None:
-    """Those that hold a plain value: a label of an evaluation file comes through."""
+    """If they hold plain values, such as labels."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
     exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, told)
@@ -39,7 +39,7 @@ def test_other_columns_become_attributes(told: Any) -> None:
 
 
 def test_id_route_and_model_are_used(told: Any) -> None:
-    """Where they are there; a row without has an id of its own, and the route evaluate."""
+    """Rows without them get a new id and the route `evaluate`."""
     named = read({**ROW, "id": 7, "route": "support", "model": "m"}, told)
     other = read(ROW, told)
 
@@ -57,21 +57,21 @@ def test_id_route_and_model_are_used(told: Any) -> None:
         ["Do you sell shoes?", "Yes.", None],
     ],
 )
-def test_earlier_turns_come_in_many_forms(told: Any, history: Any) -> None:
-    """Objects with role and text, strings with or without a role, and both as JSON in a cell."""
+def test_history_can_be_objects_strings_or_json(told: Any, history: Any) -> None:
+    """Strings may start with a role."""
     assert read({**ROW, "history": history}, told).history == HISTORY
 
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
-def test_the_last_question_of_a_conversation_is_asked(told: Any, talk: Any) -> None:
-    """Ragas is at least a conversation where the question stands; the rest is history."""
+def test_last_question_of_a_conversation_is_the_question(told: Any, talk: Any) -> None:
+    """Ragas stores the conversation in the question's column; the rest is history."""
     exchange = read({"user_input": talk, "response": "0.5"}, told)
 
     assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
 
 
-def test_what_follows_the_last_question_is_its_answer(told: Any) -> None:
-    """Where no column holds one; it is never shown as history."""
+def test_reply_to_the_last_question_is_the_answer(told: Any) -> None:
+    """If no column holds an answer. It is never part of the history."""
     reply = {"role": "assistant", "content": "1.0"}
 
     assert read({"user_input": [*TALK, reply]}, told).answer == "1.0"
@@ -79,8 +79,8 @@ def test_what_follows_the_last_question_is_its_answer(told: Any) -> None:
     assert read({"user_input": [*TALK, reply]}, told).history == HISTORY
 
 
-def test_a_sample_of_ragas_is_a_row(told: Any) -> None:
-    """Its samples are pydantic models, whatever is not set left out."""
+def test_ragas_samples_are_rows(told: Any) -> None:
+    """They are pydantic models; unset fields are left out."""
 
     class Sample:
         def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def test_a_sample_of_ragas_is_a_row(told: Any) -> None:
     assert read(Sample(), told).contexts == (Context("one"),)
 
 
-def test_columns_reach_into_objects(told: Any) -> None:
-    """A dotted name; the labelled data is at least earlier turns in its meta."""
+def test_dotted_columns_refer_to_nested_objects(told: Any) -> None:
+    """Such as earlier messages in `meta`."""
     row = {"meta": {"q": {"text": "How?"}, "history": ["user: Do you sell shoes?", "agent: Yes."]}, "answer": "0.5"}
 
     exchange = read(row, told, columns={"question": "meta.q.text"})
@@ -109,8 +109,8 @@ def test_columns_reach_into_objects(told: Any) -> None:
         ("\ud800", (Context("\ufffd"),)),
     ],
 )
-def test_contexts_are_texts_or_objects_with_one(told: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """And lists as Python prints them, which is what a frame writes into a CSV file."""
+def test_contexts_can_be_texts_or_objects(told: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
+    """Also lists in Python syntax, which data frames write to CSV."""
     assert read({**ROW, "contexts": cell}, told).contexts == contexts
 
 
@@ -123,14 +123,14 @@ def test_contexts_are_texts_or_objects_with_one(told: Any, cell: Any, contexts: 
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
-def test_a_bad_row_is_told_where_and_why(told: Any, row: Any, said: str) -> None:
-    """Rather than read as something that it does not say."""
+def test_errors_name_the_row_and_the_cause(told: Any, row: Any, said: str) -> None:
+    """Invalid rows are not interpreted as something else."""
     with pytest.raises(UsageError, match=said):
         read(row, told)
 
 
-def test_a_frame_of_pandas_is_read(told: Any) -> None:
-    """Numbers are texts, and what is missing is missing."""
+def test_pandas_frames_are_read(told: Any) -> None:
+    """Numbers become texts, and missing values stay missing."""
     frame = pd.DataFrame({"question": ["How?", None], "answer": [0.5, float("nan")], "label": [1, 0]})
 
     first, second = (row.exchange for row in germane.evaluate(frame, [told]).rows)
@@ -148,17 +148,17 @@ class Dataset:
         return iter([ROW, ROW])
 
 
-def test_a_data_set_of_hugging_face_is_read(told: Any) -> None:
-    """It gives its rows one by one."""
+def test_hugging_face_data_sets_are_read(told: Any) -> None:
+    """They are iterables of rows."""
     assert len(germane.evaluate(Dataset(), [told]).rows) == 2
 
 
-def test_splits_are_refused_with_their_names(told: Any) -> None:
-    """What is loaded without naming a split is a mapping of data sets."""
+def test_splits_are_rejected_by_name(told: Any) -> None:
+    """Loading without a split gives a mapping of data sets."""
     with pytest.raises(UsageError, match=r"splits train, test: pass one, such as rows\['train'\]"):
         germane.evaluate({"train": Dataset(), "test": Dataset()}, [told])
 
 
-def test_only_the_first_rows_are_read_with_a_limit(told: Any) -> None:
-    """What comes behind them may even be wrong."""
+def test_limit_reads_only_the_first_rows(told: Any) -> None:
+    """Later rows may be invalid."""
     assert len(germane.evaluate([ROW, ROW, "wrong"], [told], limit=2).rows) == 2

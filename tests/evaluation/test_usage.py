@@ -1,4 +1,4 @@
-"""What a run took, and how many rows are at work."""
+"""Usage of a run, and its concurrency."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def judge() -> Iterator[FakeJudge]:
         yield running
 
 
-def test_a_run_counts_its_requests_and_tokens(judge: FakeJudge) -> None:
-    """Those of judge and embedder, as their server tells them."""
+def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
+    """Of judge and embedder, as the server reports them."""
     evaluation = germane.evaluate(ROWS, **judge.settings())
 
     assert evaluation.usage.requests == len(judge.requests)
@@ -33,8 +33,8 @@ def test_a_run_counts_its_requests_and_tokens(judge: FakeJudge) -> None:
     assert evaluation.seconds > 0
 
 
-def test_what_failed_is_paid_for_too(judge: FakeJudge) -> None:
-    """A reply that cannot be read has cost its tokens."""
+def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
+    """An unreadable reply costs its tokens."""
     judge.outage = Fault("empty")
 
     evaluation = germane.evaluate(ROWS[:1], **judge.settings())
@@ -43,8 +43,8 @@ def test_what_failed_is_paid_for_too(judge: FakeJudge) -> None:
     assert evaluation.usage.requests == len(judge.requests) > 0
 
 
-def test_what_a_scorer_of_yours_tells_is_counted(judge: FakeJudge) -> None:
-    """Beside that of the judge; equal rows count once."""
+def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
+    """In addition to the judge's. Equal rows count once."""
 
     class Paid:
         name = "paid"
@@ -63,9 +63,9 @@ def test_what_a_scorer_of_yours_tells_is_counted(judge: FakeJudge) -> None:
     assert (both.cost, both.usage.input_tokens) == (0.25, judged + 10)
 
 
-def test_the_judge_gets_no_more_requests_than_it_may(judge: FakeJudge) -> None:
-    """However many rows are at work."""
+def test_judge_concurrency_is_limited(judge: FakeJudge) -> None:
+    """However many rows are being scored."""
     judge.latency = 0.01
     germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())
 
-    assert judge.most_in_flight <= 2 * 3  # three of the judge, and embeddings beside them
+    assert judge.max_in_flight <= 2 * 3  # three of the judge, and embeddings beside them

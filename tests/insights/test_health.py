@@ -14,26 +14,17 @@ from germane.insights.health import HealthSummary, load_health
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, Settings
 from germane.storage import RequestUsage, SamplingDecision, TrackingStore, WorkerHeartbeat
+from germane.testing import Clock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCORERS = {"answer_relevancy": "f1"}
 LEASE = timedelta(seconds=60)
 
 
-class Clock:
-    """Time that passes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
     """A clock that shows noon."""
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture

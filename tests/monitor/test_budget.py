@@ -39,7 +39,7 @@ from germane.storage import (
     exhausted_until,
     format_amount,
 )
-from germane.testing import FakeJudge, Fault
+from germane.testing import Clock, FakeJudge, Fault
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRICES = {"fake-judge": {"input": 1_000.0, "output": 2_000.0}}
@@ -48,7 +48,7 @@ import json, os, signal, sys, threading
 import openai, psycopg
 from germane.monitor import Monitor, shared_rate_limiter
 from germane.monitor.loop.backoff import Backoff
-from germane.scorers import build
+from germane.scorers import build_scorers
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 
@@ -56,7 +56,7 @@ def work(settings):
     done = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: done.set())
     store = TrackingStore(settings.database)
-    scorer_set = build(settings, limiter=shared_rate_limiter(settings, store))
+    scorer_set = build_scorers(settings, rate_limiter=shared_rate_limiter(settings, store))
     monitor = Monitor(
         store, scorer_set.scorers, settings, attach=lambda *_: None, close=scorer_set.aclose,
         cancel_judge_requests=scorer_set.stop_waiting, backoff=Backoff(0.05, 0.2),
@@ -182,7 +182,7 @@ def test_processes_send_exactly_the_request_budget(
     until(lambda: store.answers.counts().pending == store.answers.counts().running == 0, timeout=90)
     workers.stop()
 
-    assert (len(judge.chats), store.quota.load_usage().requests) == (calls, calls)
+    assert (len(judge.chat_requests), store.quota.load_usage().requests) == (calls, calls)
     seen, scored, skipped, failed, pending = told(store)
     assert (seen, scored + skipped["budget"], list(skipped), failed, pending) == (80, 80, ["budget"], {}, 0)
     assert 0 < scored < calls
@@ -195,16 +195,16 @@ def test_reservations_of_a_killed_process_stay_spent(
     settings = settings_for(judge, url, requests_per_day=20) | {"concurrency": 2}
     assigned(settings, 60)
     first = work(1, settings)
-    until(lambda: len(judge.chats) > 4)
+    until(lambda: len(judge.chat_requests) > 4)
     first.kill()
-    before, sent = store.quota.load_usage().requests, len(judge.chats)
+    before, sent = store.quota.load_usage().requests, len(judge.chat_requests)
     assert sent <= before <= 20
 
     second = work(1, settings)
     until(lambda: store.answers.counts().pending == 0)
     second.stop()
     assert store.quota.load_usage().requests == 20
-    assert 20 - (before - sent) <= len(judge.chats) <= 20
+    assert 20 - (before - sent) <= len(judge.chat_requests) <= 20
 
 
 def test_exchanges_beyond_the_budget_are_skipped_without_retry(
@@ -217,7 +217,7 @@ def test_exchanges_beyond_the_budget_are_skipped_without_retry(
 
     _, scored, skipped, failed, pending = told(store)
     assert (scored + skipped["budget"], failed, pending) == (12, {}, 0)
-    assert len(judge.chats) == 5
+    assert len(judge.chat_requests) == 5
     assert monitor.status().judge_problem is None
     assert re.fullmatch(r"the budget is spent until ....-..-.. 00:00 UTC", str(monitor.status().budget_problem))
     assert all(score.value is not None or score.reason is UnscoredReason.BUDGET for score in attached.scores)
@@ -238,7 +238,7 @@ def test_always_score_rules_are_subject_to_the_budget(
     until(lambda: store.answers.counts().skipped + store.answers.counts().done == 7)
 
     _, scored, skipped, failed, pending = told(store)
-    assert (scored + skipped["budget"], failed, pending, len(judge.chats)) == (7, {}, 0, 4)
+    assert (scored + skipped["budget"], failed, pending, len(judge.chat_requests)) == (7, {}, 0, 4)
 
 
 def test_a_partly_covered_exchange_is_skipped_entirely(
@@ -252,7 +252,7 @@ def test_a_partly_covered_exchange_is_skipped_entirely(
     until(lambda: store.answers.counts().pending == store.answers.counts().running == 0)
 
     assert told(store) == (1, 0, {"budget": 1}, {}, 0)
-    assert len(judge.chats) == 2
+    assert len(judge.chat_requests) == 2
 
 
 @pytest.mark.parametrize("kind", ["tokens_per_day", "usd_per_day"])
@@ -287,33 +287,23 @@ def test_token_and_dollar_budgets_are_exceeded_by_requests_in_flight_only(
     spent = store.quota.load_usage()
     assert (spent.tokens if kind == "tokens_per_day" else spent.usd) == pytest.approx(sum(taken), abs=1e-6)
     assert limit - max(taken) <= sum(taken) <= limit + 2 * flight * max(taken)
-    assert len(taken) == spent.requests == len(judge.chats)
-
-
-class Clocked:
-    """A store's clock that is turned by hand."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
+    assert len(taken) == spent.requests == len(judge.chat_requests)
 
 
 @pytest.fixture
-def clock() -> Clocked:
-    return Clocked()
+def clock() -> Clock:
+    return Clock(NOON)
 
 
 @pytest.fixture
-def clocked(url: str, clock: Clocked) -> Iterator[TrackingStore]:
+def clocked(url: str, clock: Clock) -> Iterator[TrackingStore]:
     store = TrackingStore(url, clock=clock)
     yield store
     store.close()
 
 
 def test_exhaustion_and_recovery_are_logged_once_each(
-    clocked: TrackingStore, clock: Clocked, caplog: pytest.LogCaptureFixture
+    clocked: TrackingStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However many requests are rejected, also if the budget is exhausted again in the next hour."""
     caplog.set_level(logging.INFO)
@@ -554,7 +544,7 @@ def test_every_reservation_is_used_or_refunded(
     assert store.quota.load_usage().tokens == pytest.approx(sum(sent), abs=1e-6)
 
 
-def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clocked) -> None:
+def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
     """The budget says nothing about the judge, so the next request is the probe."""
 
     def without(reason: UnscoredReason) -> Score:

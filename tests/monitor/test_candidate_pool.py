@@ -24,19 +24,12 @@ from germane.monitor.sampling.sampler import Sampler
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget
 from germane.storage import RequestUsage, TrackingStore
+from germane.testing import Clock
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 LEASE_TTL = timedelta(seconds=30)
 PICKED = {"uniform", "route_floor", "suspicion"}
 numbers = count()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = DAY
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 class Plain:
@@ -84,7 +77,7 @@ class Process:
         self.store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(1)] * len(claims))
         return len(claims)
 
-    def told(self) -> dict[str, tuple[str | None, float | None]]:
+    def decisions(self) -> dict[str, tuple[str | None, float | None]]:
         """Return the sampling reason and probability of each exchange, by trace id."""
         query = "SELECT trace_id, sampling_reason, sampling_probability FROM exchange"
         with self.store._database.read() as connection:
@@ -101,7 +94,7 @@ class Process:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(DAY)
 
 
 @pytest.fixture
@@ -143,7 +136,9 @@ class SlowEligibilityChecker(EligibilityChecker):
 def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
     """The lease is renewed during a long sampling run: otherwise two processes would keep starting over."""
     other = TrackingStore(url, clock=clock)
-    eligibility = SlowEligibilityChecker(clock, lambda: taken.append(other.workers.acquire_lease("sampler", "other", ttl=LEASE_TTL)))
+    eligibility = SlowEligibilityChecker(
+        clock, lambda: taken.append(other.workers.acquire_lease("sampler", "other", ttl=LEASE_TTL))
+    )
     slow, taken = process(Budget(requests_per_day=24), eligibility=eligibility), list[bool]()
     add(slow, new_exchange, 9)
 
@@ -177,7 +172,7 @@ def test_a_day_of_intervals_uses_exactly_its_budget(process: Any, new_exchange: 
     assert picked == [2] * 23
     assert one.reasons().keys() - PICKED == {"not_sampled"}
     assert one.reasons()["not_sampled"] == 20 * 23 - 46
-    assert one.store.quota.load_usage().selected == one.store.quota.load_usage().calls == 46
+    assert one.store.quota.load_usage().selected == one.store.quota.load_usage().requests == 46
     (covered,) = {(route.seen, route.scored + sum(route.skipped.values())) for route in one.store.trends.coverage()[:1]}
     assert covered[0] == covered[1]
     assert one.store.answers.counts().pending == 0

@@ -7,8 +7,7 @@ from typing import Any
 
 from germane.monitor import Monitor
 from germane.storage import TrackingStore
-from germane.testing import FakeJudge, Fault
-from germane.testing.judge import Request
+from germane.testing import FakeJudge, Fault, JudgeRequest
 
 
 def test_a_transient_failure_of_a_part_is_retried(
@@ -33,7 +32,7 @@ def test_an_unparsable_part_is_omitted_and_marked(
 ) -> None:
     """The weights of the rest are renormalized at once."""
 
-    def mumble(request: Request) -> str | None:
+    def mumble(request: JudgeRequest) -> str | None:
         return "well" if "intent" in request.text else None
 
     judge.first_token = {"4": 1.0}

@@ -138,7 +138,7 @@ def test_a_scoring_process_is_registered_while_it_runs(
 ) -> None:
     """From its start, with its details; the row is deleted when it stops."""
     monitor = start(store, [Waiting()], settings=settings(concurrency=3))
-    until(store.workers)
+    until(store.workers.list_workers)
     (worker,) = store.workers.list_workers()
 
     assert (worker.service, worker.scorers, worker.in_flight, worker.problem) == ("shop", {"waiting": "f1"}, 0, None)

@@ -55,10 +55,10 @@ def test_a_rejected_key_pauses_the_scorer(
     store.exchanges.add([new_exchange() for _ in range(30)])
     monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(initial=0.2, maximum=60))
     until(lambda: monitor.status().judge_problem)
-    until(lambda: len(judge.chats) >= 4)
+    until(lambda: len(judge.chat_requests) >= 4)
 
     assert "judge_rejected" in str(monitor.status().judge_problem)
-    assert len(judge.chats) < 10
+    assert len(judge.chat_requests) < 10
     assert store.answers.counts().failed == 0
 
     judge.outage = None
@@ -79,7 +79,7 @@ def test_tasks_of_a_rejected_key_fail_after_the_retry_timeout(
 
     until(lambda: store.answers.counts().failed_reasons == {UnscoredReason.JUDGE_REJECTED: 1})
 
-    assert len(judge.chats) > 1
+    assert len(judge.chat_requests) > 1
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_rejected_embedder_key_pauses_the_scorer(
     assert store.answers.counts().failed == 0
     judge.embedding_faults.clear()
     until(lambda: store.answers.counts().done == 20)
-    assert len(judge.embeddings) < 40
+    assert len(judge.embedding_requests) < 40
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_transient_failures_are_retried_until_the_retry_timeout(
 
     until(lambda: store.answers.counts().failed_reasons == {reason: 1})
 
-    assert len(judge.chats) > 1
+    assert len(judge.chat_requests) > 1
     with store._database.read() as connection:
         assert connection.exec_driver_sql("SELECT claims FROM scoring_task").scalar_one() == 1
 

@@ -300,7 +300,7 @@ def test_scoring_under_a_rate_limit_is_slow_and_complete(
     until(lambda: store.answers.counts().done == 15)
 
     assert time.monotonic() - began > 1.2
-    assert len(judge.chats) <= (time.monotonic() - began) * 10 * 1.05 + 2
+    assert len(judge.chat_requests) <= (time.monotonic() - began) * 10 * 1.05 + 2
     assert (store.answers.counts().failed, store.answers.counts().pending) == (0, 0)
     scores = [found.score for found in store.answers.worst(limit=99)]
     assert all(score.cost and score.input_tokens for score in scores)

@@ -23,7 +23,7 @@ from hypothesis import strategies as some
 from germane.exchange import Exchange, new_exchange_id
 from germane.monitor.sampling.proxy_scores import CpuBudget, ProxyScorer, build_proxy_scorer, proxy_uniform
 from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build_scorers
-from germane.scorers.local.similarity import _finish
+from germane.scorers.local.similarity import _block_at_exit
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
@@ -179,7 +179,7 @@ def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pyte
     assert [one.value for one in proxy.score_sample([new_exchange()]).values()] == [None]
     assert proxy.score_sample([new_exchange()]) == {}
     [warning] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
-    assert re.fullmatch(r"proxy scores are disabled: MemoryError at test_proxy\.py:\d+", warning)
+    assert re.fullmatch(r"proxy scores are disabled: MemoryError at test_proxy_scores\.py:\d+", warning)
 
 
 @needs_local
@@ -228,16 +228,16 @@ def test_no_call_starts_after_the_program_ends(new_exchange: Make) -> None:
     asking.start()
     while not hasty.begun:
         asking.join(0.001)
-    _finish(similarity._door, similarity._lock, os.getpid())
+    _block_at_exit(similarity._exit_lock, similarity._lock, os.getpid())
     begun = hasty.begun
     asking.join(0.2)
 
-    assert similarity._door.locked()
+    assert similarity._exit_lock.locked()
     assert similarity._lock.locked()
     assert asking.is_alive()
     assert hasty.begun == begun
     enough.set()
-    similarity._door.release()
+    similarity._exit_lock.release()
     similarity._lock.release()
     asking.join()
 

@@ -16,6 +16,7 @@ from germane.monitor import Monitor
 from germane.monitor.jobs.retention import RetentionJob, RetentionSchedule
 from germane.settings import Retention
 from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
+from germane.testing import Clock
 
 Make = Callable[..., Exchange]
 Until = Callable[..., None]
@@ -24,20 +25,10 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAYS_30 = Retention(text_days=30, score_days=400)
 
 
-class Clock:
-    """A clock that the test advances."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
     """A clock that shows noon."""
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture
@@ -53,8 +44,8 @@ def make_job(store: TrackingStore, owner: str, clock: Clock, retention: Retentio
 def run(*jobs: RetentionJob) -> None:
     async def one_after_the_other() -> None:
         for job in jobs:
-            await each.run()
-            each.close()
+            await job.run()
+            job.close()
 
     asyncio.run(one_after_the_other())
 
@@ -87,7 +78,7 @@ def test_retention_runs_without_a_scorer(
 def test_a_fast_clock_deletes_nothing_early(store: TrackingStore, old: Make, clock: Clock) -> None:
     """The database's clock counts too: a host that is a year ahead deletes nothing."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
-    ahead = Clock()
+    ahead = Clock(NOON)
     ahead.now += timedelta(days=365)
     timed.exchanges.add([old(1), old(31)])
 
@@ -195,7 +186,7 @@ def test_an_exceeded_maximum_size_is_logged_once(
 
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
-    assert told[0].endswith("and what is left is too young to go")
+    assert told[0].endswith("and the rest is too recent to delete")
     assert told[1] == "the database is within retention.max_size again"
     assert has_text(store) == [True]
 

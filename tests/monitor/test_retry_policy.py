@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -11,21 +11,9 @@ from germane.monitor.scoring import retry_policy
 from germane.monitor.scoring.circuit_breaker import MAX_REJECTIONS, CircuitBreaker
 from germane.monitor.scoring.retry_policy import RetryPolicy
 from germane.score import Score, UnscoredReason
+from germane.testing import Clock
 
 MINUTE = timedelta(minutes=1)
-
-
-class Clock:
-    """A clock that the test advances."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, time: timedelta) -> None:
-        self.now += time
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Counting:
     def __init__(self) -> None:
         self.count = 0
 
-    def ticks(self) -> Mapping[str, PeriodicJob]:
+    def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         return {"count": self._tick}
 
     async def _tick(self) -> None:

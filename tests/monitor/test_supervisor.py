@@ -238,7 +238,7 @@ def test_stop_does_not_wait_for_a_hanging_channel(
 
     assert not monitor.stop(0.3)
     until(lambda: not monitor.status().running)
-    assert "left for later: callback" in caplog.text
+    assert "stopped before these channels had sent everything: callback" in caplog.text
     (posted,) = store.notifications.search(channel="callback")
     assert posted.status == "waiting"
     assert store.notifications.due_channels(["callback"]) == {"callback"}
@@ -412,7 +412,7 @@ def test_a_failing_job_continues(
 
     lines = [record.getMessage() for record in caplog.records if "'save'" in record.getMessage()]
     assert [line.split(" ")[2:4] for line in lines] == [["'save'", "fails:"], ["'save'", "works"]]
-    assert "KeyError at test_background.py" in caplog.text
+    assert "KeyError at test_supervisor.py" in caplog.text
     assert "text of a user" not in caplog.text
 
 

@@ -65,7 +65,7 @@ def test_importing_germane_is_cheap() -> None:
 
 def test_pages_load_nothing_that_only_scoring_needs() -> None:
     """`germane serve` begins quickly and stays small: no tracing, no judge, no vectors, no migrations."""
-    begin = "import germane.cli.main, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
+    begin = "import germane.cli.app, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
     loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()

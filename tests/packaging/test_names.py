@@ -12,7 +12,7 @@ import pytest
 from tests.packaging.conftest import ROOT
 
 import germane
-from germane.cli.main import group
+from germane.cli.app import group
 from germane.settings import Settings
 from germane.settings.channels import CHANNEL_TYPES
 from germane.settings.nested import Budget
@@ -24,13 +24,13 @@ SOURCES = ROOT / "src" / "germane"
 MIGRATIONS = SOURCES / "storage" / "db" / "migrations"
 CLASSES = {
     "Allowed", "Attempts", "Crowd", "Desk", "Gathering", "Grant", "Hindsight", "Holder", "Inquiry", "Lane", "Lookout",
-    "Maker", "Manner", "Mark", "Material", "Office", "Orphaned", "Outlook", "Overall", "Part", "Past", "Patience", "Pause",
-    "Post", "Presence", "Prospect", "Pulse", "Reason", "Refusal", "Rehearsed", "Room", "Seals", "Sheet", "Shelf", "Spent",
-    "Teller", "Threads", "Told", "Trouble", "Turn", "Turns", "Visit", "Voice", "Workbench",
+    "Maker", "Manner", "Mark", "Material", "Office", "Orphaned", "Outlook", "Overall", "Part", "Past", "Patience",
+    "Pause", "Post", "Presence", "Prospect", "Pulse", "Reason", "Refusal", "Rehearsed", "Room", "Seals", "Sheet",
+    "Shelf", "Spent", "Teller", "Threads", "Told", "Trouble", "Turn", "Turns", "Voice", "Workbench",
 }  # fmt: skip
 FUNCTIONS = {
-    "beat", "consider", "dismiss", "draw_of", "freeze", "give_up_learning", "harmless", "hold", "hushed", "learn_anew",
-    "pass_over", "pick", "record", "say_once", "supersede", "tame",
+    "beat", "consider", "dismiss", "draw_of", "freeze", "give_up_learning", "harmless", "hold", "hushed",
+    "learn_anew", "pass_over", "pick", "record", "say_once", "supersede", "tame",
 }  # fmt: skip
 ATTRIBUTES = {"capture_limit", "false_alarms_per_year", "false_alarms", "max_hold", "noncommittal_votes", "trend_by"}
 TABLES = {"arrival", "mark", "rollup_due"}
@@ -41,8 +41,8 @@ METRICS = re.compile(
     r"\brag\.(capture|evaluation)\b|\brag_(capture|evaluation)_|germane_(left_out|spent_today_dollars|score_mean_(lower|upper))\b"
 )
 LABELS = {
-    "At work", "Beside the dearest day", "I know of it", "It is over", "Put off", "Tell nobody for a while", "fell silent",
-    "This is the new normal", "tried in vain", "What judging took", "What waits", "Who says so",
+    "At work", "Beside the dearest day", "I know of it", "It is over", "Put off", "Tell nobody for a while",
+    "fell silent", "This is the new normal", "tried in vain", "What judging took", "What waits", "Who says so",
 }  # fmt: skip
 
 

@@ -30,4 +30,4 @@ def test_every_call_is_stored_or_counted(database: str, query: Query, warnings: 
     assert all(draw <= probability for draw, probability in rows)
     assert min(probability for _, probability in rows) < 1
     [warning] = warnings()
-    assert "more than 60 exchanges a minute" in warning
+    assert "more than 60 exchanges per minute" in warning

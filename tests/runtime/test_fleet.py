@@ -89,7 +89,7 @@ def store(url: str) -> Iterator[TrackingStore]:
 
 def asked(judge: FakeJudge) -> list[int]:
     """Return how often the judge was asked for each exchange that it was asked for."""
-    return sorted(set(Counter(str(request.body["messages"]) for request in judge.chats).values()))
+    return sorted(set(Counter(str(request.body["messages"]) for request in judge.chat_requests).values()))
 
 
 def test_concurrent_applications_score_each_exchange_once(
@@ -101,7 +101,7 @@ def test_concurrent_applications_score_each_exchange_once(
 
     assert processes.communicate("...", timeout=100) == ("[0, 0, 0]\n", "")
     assert (store.answers.counts().captured, store.answers.counts().scores) == (120, 120)
-    assert (len(judge.chats), asked(judge)) == (120, [1])
+    assert (len(judge.chat_requests), asked(judge)) == (120, [1])
     (covered,) = [one for one in store.trends.coverage() if one.scorer]
     assert (covered.seen, covered.scored, covered.pending) == (120, 120, 0)
 
@@ -117,7 +117,7 @@ def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, ju
         assert (store.answers.counts().captured, store.answers.counts().running) == (captured, 0)
         start_and_drain(judge, database)
         assert (store.answers.counts().done, store.answers.counts().scores) == (captured, captured)
-    assert (len(judge.chats), asked(judge)) == (captured, [1])
+    assert (len(judge.chat_requests), asked(judge)) == (captured, [1])
 
 
 def test_spawned_servers_stop_with_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:

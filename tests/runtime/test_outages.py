@@ -98,7 +98,7 @@ def test_a_rejected_key_is_logged_once(
     (warning,) = warnings()
     assert "judge_rejected" in warning
     assert "sk-secret" not in warning
-    assert len(judge.chats) < 25
+    assert len(judge.chat_requests) < 25
 
     judge.outage = None
     germane.start(**judge.settings(), database=database, poll_interval=0.05)

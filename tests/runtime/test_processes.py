@@ -152,7 +152,7 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert query("SELECT count(*), count(DISTINCT question) FROM exchange") == [(30, 30)]
     assert query("SELECT count(*) FROM score") == [30]
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
-    asked = Counter(str(request.body["messages"]) for request in judge.chats)
+    asked = Counter(str(request.body["messages"]) for request in judge.chat_requests)
     assert sum(asked.values()) == 30
 
 

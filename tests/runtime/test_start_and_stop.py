@@ -60,7 +60,7 @@ def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query
     assert germane.stop(drain_timeout=60)
 
     assert query("SELECT count(*) FROM score") == [20]
-    assert judge.chats  # equal answers may share a request
+    assert judge.chat_requests  # equal answers may share a request
 
 
 def test_stop_without_start_is_no_error() -> None:
@@ -273,7 +273,7 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
     judge.latency = 3600.0
     germane.start(**judge.settings(), database=database, poll_interval=0.05, judge_timeout=1800.0)
     ask_all(1)
-    until(lambda: judge.chats)
+    until(lambda: judge.chat_requests)
 
     ask_all(150)
 

@@ -189,7 +189,7 @@ def ratings_and_verdicts(request: Any) -> dict[str, Any]:
     if "ratings" in properties:
         return {"ratings": [5 if "Guido" in each else 1 for each in request.text.split("Passage ")[1:]]}
     if "claims" in properties:
-        right = "Guido" in request.between("answer")
+        right = "Guido" in request.section("answer")
         quoted = "Guido van Rossum created Python" if right else ""
         verdict = "SUPPORTED" if right else "NOT_SUPPORTED"
         return {"claims": [{"claim": 1, "source_sentence": quoted, "verdict": verdict}]}

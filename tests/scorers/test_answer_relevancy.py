@@ -92,8 +92,8 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
 
     (score,) = bench.score()
 
-    assert len(bench.fake.chats) == 1
-    assert bench.fake.chats[0].body.get("n", 1) == count
+    assert len(bench.fake.chat_requests) == 1
+    assert bench.fake.chat_requests[0].body.get("n", 1) == count
     assert len(score.details["questions"]) == score.details["requested"] == score.details["usable"] == count
 
 
@@ -102,7 +102,7 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
     [
         ({"generated_questions": 0}, "generated_questions must be from 1 to 10, not 0"),
         ({"generated_questions": 11}, "generated_questions must be from 1 to 10, not 11"),
-        ({"form": "prose"}, "form must be 'instructions' or 'few_shot', not 'prose'"),
+        ({"prompt_style": "prose"}, "prompt_style must be 'instructions' or 'few_shot', not 'prose'"),
         ({"similarity": "taste"}, "similarity must be 'embedding' or 'judge', not 'taste'"),
         ({"embedder": None}, "similarity 'embedding' needs an embedder"),
     ],
@@ -117,23 +117,23 @@ def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: 
     """The questions are written from the answer alone."""
     bench.score(exchange("Which pier has the zebra?", "Boats leave from pier four."))
 
-    assert "Boats leave from pier four." in prompt_of(bench.fake.chats[0])
-    assert "zebra" not in prompt_of(bench.fake.chats[0])
+    assert "Boats leave from pier four." in prompt_of(bench.fake.chat_requests[0])
+    assert "zebra" not in prompt_of(bench.fake.chat_requests[0])
 
 
 def test_question_and_generated_questions_go_out_in_one_embedding_request(bench: Any) -> None:
     """One request carries all four texts."""
     bench.score()
 
-    assert [len(request.body["input"]) for request in bench.fake.embeddings] == [4]
+    assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [4]
 
 
 def test_a_question_asked_again_is_not_embedded_again(bench: Any, exchange: Make) -> None:
     """The vector of a question is remembered."""
     bench.score(exchange(), exchange())
 
-    assert ASKED in bench.fake.embeddings[0].body["input"]
-    assert ASKED not in bench.fake.embeddings[1].body["input"]
+    assert ASKED in bench.fake.embedding_requests[0].body["input"]
+    assert ASKED not in bench.fake.embedding_requests[1].body["input"]
 
 
 # Servers that ignore n
@@ -141,12 +141,12 @@ def test_a_question_asked_again_is_not_embedded_again(bench: Any, exchange: Make
 
 def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
     """The first time a second request brings the list; afterwards one request brings all."""
-    bench.fake.honours_n = False
+    bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS
 
     first, second = bench.score(exchange(), exchange())
 
-    assert len(bench.fake.chats) == 3
+    assert len(bench.fake.chat_requests) == 3
     assert (first.details["requests"], second.details["requests"]) == (2, 1)
     assert (first.details["asked"], second.details["asked"]) == ("list", "list")
     assert first.fingerprint == second.fingerprint
@@ -156,7 +156,7 @@ def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, ex
 
 def test_a_short_list_is_topped_up_once(bench: Any, exchange: Make) -> None:
     """A judge that writes too few questions twice is not asked a third time."""
-    bench.fake.honours_n = False
+    bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS[:1]
 
     _, second = bench.score(exchange(), exchange())
@@ -193,7 +193,7 @@ def test_one_malformed_choice_costs_one_question(bench: Any) -> None:
 
     assert score.state == "scored"
     assert (score.details["requested"], score.details["usable"]) == (3, 2)
-    assert len(bench.fake.chats) == 1
+    assert len(bench.fake.chat_requests) == 1
 
 
 @pytest.mark.parametrize("useless", [" ?", "???", "Pier four.", "12?", "\u200b?"])
@@ -204,10 +204,10 @@ def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -
     (score,) = bench.score()
 
     assert (score.value, score.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
-    assert bench.fake.embeddings == []
+    assert bench.fake.embedding_requests == []
 
 
-@pytest.mark.parametrize("habit", ["honoured", "ignored", "refused"])
+@pytest.mark.parametrize("habit", ["supported", "ignored", "rejected"])
 def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, habit: Any) -> None:
     """The form of the reply changes nothing about the score."""
     bench.options["judge_detects_refusals"] = True
@@ -223,11 +223,11 @@ def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, ha
 def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
     """The refusal is remembered: two requests for the first exchange, one for the next."""
     bench.options["judge_detects_refusals"] = True
-    bench.fake.response_format = "refused"
+    bench.fake.response_format = "rejected"
 
     bench.score(exchange(), exchange())
 
-    sent = ["response_format" in request.body for request in bench.fake.chats]
+    sent = ["response_format" in request.body for request in bench.fake.chat_requests]
     assert sent == [True, False, False]
 
 
@@ -251,7 +251,7 @@ def test_hostile_answers_are_data(bench: Any, exchange: Make, answer: str) -> No
     (score,) = bench.score(exchange(answer=answer))
 
     assert score.state == "scored"
-    told = bench.fake.chats[0].body["messages"][-1]["content"]
+    told = bench.fake.chat_requests[0].body["messages"][-1]["content"]
     fence = told.splitlines()[0].removeprefix("<answer-").removesuffix(">")
     assert len(fence) == 8
     assert told.count(f"</answer-{fence}>") == 1
@@ -262,7 +262,7 @@ def test_each_answer_has_its_own_fence(bench: Any, exchange: Make) -> None:
     """A mark that was seen once closes nothing in another answer; of equal answers the requests are equal."""
     bench.score(exchange(), exchange(), exchange(answer="It leaves at nine from pier four."))
 
-    first, again, other = (request.body["messages"] for request in bench.fake.chats)
+    first, again, other = (request.body["messages"] for request in bench.fake.chat_requests)
     assert first == again
     assert first[-1]["content"].splitlines()[0] != other[-1]["content"].splitlines()[0]
 
@@ -273,7 +273,7 @@ def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make)
 
     assert score.state == "scored"
     assert score.details["cut"] == {"answer": {"shown": 16_000, "of": 1_056_000}}
-    assert len(prompt_of(bench.fake.chats[0])) < 18_000
+    assert len(prompt_of(bench.fake.chat_requests[0])) < 18_000
 
 
 # The form for the smallest models
@@ -281,12 +281,12 @@ def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make)
 
 def test_few_shot_shows_examples_and_asks_for_a_line(bench: Any) -> None:
     """Four examples as turns, no schema, no vote, one line."""
-    bench.options["form"] = "few_shot"
+    bench.options["prompt_style"] = "few_shot"
     bench.fake.questions = lambda answer: QUESTIONS
 
     (score,) = bench.score()
 
-    body = bench.fake.chats[0].body
+    body = bench.fake.chat_requests[0].body
     roles = [message["role"] for message in body["messages"]]
     assert roles == ["system", *["user", "assistant"] * 4, "user"]
     assert body["messages"][-1]["content"] == "The ferry leaves from pier four, behind the fish market."
@@ -309,7 +309,7 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 def test_the_fingerprint_is_stable() -> None:
     """Scores of one fingerprint are averaged: when this changes, so must the version or the prompt."""
     assert scorer().fingerprint == "2d0eececb40a"
-    assert scorer(form="few_shot").fingerprint == "ec67b9a5586a"
+    assert scorer(prompt_style="few_shot").fingerprint == "ec67b9a5586a"
 
 
 def test_every_part_changes_the_fingerprint() -> None:
@@ -319,7 +319,7 @@ def test_every_part_changes_the_fingerprint() -> None:
         scorer(judge="judge-2"),
         scorer(embedder="embedder-2"),
         scorer(generated_questions=4),
-        scorer(form="few_shot"),
+        scorer(prompt_style="few_shot"),
         scorer(judge_detects_refusals=True),
         scorer(similarity="judge"),
         scorer(remove_question_echo=False),

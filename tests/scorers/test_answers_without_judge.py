@@ -32,10 +32,10 @@ def test_a_noncommittal_answer_is_zero_and_is_shown_to_nobody(bench: Any, exchan
     assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
 
 
-@pytest.mark.parametrize("honours_n", [True, False])
-def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange: Make, honours_n: bool) -> None:
+@pytest.mark.parametrize("supports_n", [True, False])
+def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange: Make, supports_n: bool) -> None:
     """Whichever comes first, both are of one fingerprint, in one process and after a restart."""
-    bench.fake.honours_n = honours_n
+    bench.fake.supports_n = supports_n
     refusal = exchange(answer="I don't know.")
 
     scores = [*bench.score(refusal, exchange()), *bench.score(exchange(), refusal)]
@@ -46,7 +46,7 @@ def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange
 def test_choices_and_lists_are_of_two_fingerprints(bench: Any) -> None:
     """Questions of one list differ more from one another than those of N choices."""
     (choices,) = bench.score()
-    bench.fake.honours_n = False
+    bench.fake.supports_n = False
     (listed,) = bench.score()
 
     assert choices.fingerprint != listed.fingerprint
@@ -60,8 +60,8 @@ def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
 
     assert score.label != "noncommittal"
     assert [each["noncommittal"] for each in score.details["questions"]] == [None, None, None]
-    assert "noncommittal" not in prompt_of(bench.fake.chats[0])
-    assert "response_format" not in bench.fake.chats[0].body
+    assert "noncommittal" not in prompt_of(bench.fake.chat_requests[0])
+    assert "response_format" not in bench.fake.chat_requests[0].body
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Mak
     """Repeating the question in the answer does not help it."""
     bench.score(exchange(answer=f"{ASKED} {ASKED.upper()} Bananas are rich in potassium."))
 
-    assert "ferry" not in prompt_of(bench.fake.chats[0]).lower()
-    assert "Bananas are rich in potassium." in prompt_of(bench.fake.chats[0])
+    assert "ferry" not in prompt_of(bench.fake.chat_requests[0]).lower()
+    assert "Bananas are rich in potassium." in prompt_of(bench.fake.chat_requests[0])
 
 
 def test_copies_may_stay(bench: Any, exchange: Make) -> None:
@@ -109,5 +109,5 @@ def test_copies_may_stay(bench: Any, exchange: Make) -> None:
 
     (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))
 
-    assert "ferry" in prompt_of(bench.fake.chats[0])
+    assert "ferry" in prompt_of(bench.fake.chat_requests[0])
     assert "copies_removed" not in score.details

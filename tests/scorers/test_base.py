@@ -1,4 +1,4 @@
-"""The small parts: fingerprint, prompt, texts and vectors."""
+"""Fingerprints, prompts, texts and vectors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from germane.scorers.base.vectors import mean_pairwise_cosine, normalize_rows
 from germane.scorers.prompting.template import Prompt, load_prompt
 
 
-def test_a_fingerprint_never_changes_by_itself() -> None:
-    """Equal in every process and release: stored scores are compared by it."""
+def test_fingerprints_are_stable() -> None:
+    """Equal in every process and release, because stored scores are grouped by them."""
     made = fingerprint(
         scorer="s", version="1", parameters={"b": [1, 2], "a": 0.5}, prompt="Frage: {q}ü", judge="j", embedder=None
     )
@@ -25,8 +25,8 @@ def test_a_fingerprint_never_changes_by_itself() -> None:
     assert len(made) == 12
 
 
-def test_the_order_of_parameters_is_no_difference() -> None:
-    """Only names and values count."""
+def test_order_of_parameters_does_not_matter() -> None:
+    """Only names and values do."""
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
 
     assert fingerprint(scorer="s", version="1", parameters=one) == fingerprint(
@@ -37,8 +37,8 @@ def test_the_order_of_parameters_is_no_difference() -> None:
 @pytest.mark.parametrize(
     "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
 )
-def test_prompts_come_with_the_package(name: str) -> None:
-    """Each has a version, begins with the system's turn and has a place for the answer."""
+def test_prompts_are_packaged(name: str) -> None:
+    """Each has a version, starts with a system message, and has a placeholder for the answer."""
     prompt = load_prompt(name)
 
     assert prompt.version.isdigit()
@@ -46,8 +46,8 @@ def test_prompts_come_with_the_package(name: str) -> None:
     assert "{answer}" in prompt.messages[-1].content
 
 
-def test_what_is_filled_in_is_not_searched_for_places() -> None:
-    """An answer may hold the names of places itself."""
+def test_filled_values_are_not_templates() -> None:
+    """An answer may contain placeholder names."""
     prompt = Prompt(version="1", messages=(Message("user", "{fence} {answer} {other}"),), text="")
 
     (turn,) = prompt.fill(fence="f", answer="{fence} {answer}")
@@ -56,41 +56,41 @@ def test_what_is_filled_in_is_not_searched_for_places() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
-def test_what_cannot_be_seen_is_blank(text: str) -> None:
+def test_invisible_text_is_blank(text: str) -> None:
     """White space, control and zero-width characters."""
     assert is_blank(text)
 
 
 @pytest.mark.parametrize("text", ["a", "?", "7", "👍", " € "])
-def test_what_can_be_seen_is_not_blank(text: str) -> None:
-    """Letters, numbers, marks and symbols."""
+def test_visible_text_is_not_blank(text: str) -> None:
+    """Letters, numbers, punctuation and symbols."""
     assert not is_blank(text)
     assert not is_blank("\u200b" * 200 + text), "however late it comes"
 
 
-def test_cleaned_text_is_valid_everywhere() -> None:
-    """No control characters, no halves of surrogate pairs; lines and tabs stay."""
+def test_control_characters_are_removed() -> None:
+    """And lone surrogates. Line breaks and tabs stay."""
     assert strip_control_characters("a\x00b\ud800c\n\td\x9f") == "a b c\n\td "
     json.dumps(strip_control_characters("\udfff")).encode()
     strip_control_characters("\ud83d x \udfff").encode()
 
 
 @pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
-def test_a_cut_keeps_whole_characters_within_the_limit(text: str) -> None:
-    """At most so many bytes, and always the beginning."""
+def test_truncation_keeps_whole_characters(text: str) -> None:
+    """The result is a prefix within the limit of bytes."""
     for limit in range(8):
         kept = truncate_utf8(text, limit)
         assert len(kept.encode()) <= limit
         assert text.encode("utf-8", "replace").startswith(kept.encode())
 
 
-def test_a_shortened_text_says_so() -> None:
-    """An ellipsis stands for the rest."""
+def test_shortened_text_ends_in_an_ellipsis() -> None:
+    """Within the limit of characters."""
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd", 3) == "ab…"
 
 
-def test_rows_are_brought_to_length_one() -> None:
+def test_rows_are_normalized() -> None:
     """Exactly, in double precision."""
     assert normalize_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
 
@@ -100,14 +100,14 @@ def test_rows_are_brought_to_length_one() -> None:
     [[[1.0]], [[1.0], [0.0]], [[1.0], [float("nan")]], [[1.0], [float("inf")]], [[1.0], [1.0, 2.0]], [["a"], ["b"]],
      [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
 )  # fmt: skip
-def test_rows_that_are_no_vectors_are_refused(rows: object) -> None:
-    """Wrong count, zero, not finite, uneven, no numbers, empty."""
+def test_invalid_vectors_are_rejected(rows: object) -> None:
+    """Wrong count, zero, not finite, different dimensions, not numbers, empty."""
     with pytest.raises(ScoringError, match="the embedder returned"):
         normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
 
 
-def test_diversity_is_the_mean_over_pairs() -> None:
-    """Of one question there is none."""
+def test_mean_pairwise_cosine_is_over_all_pairs() -> None:
+    """It is None for a single row."""
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
     assert mean_pairwise_cosine(rows) == pytest.approx(1 / 3)

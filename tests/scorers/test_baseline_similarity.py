@@ -1,4 +1,4 @@
-"""A floor is the mean cosine of texts of different exchanges, and of nothing else."""
+"""Calibration from texts of different exchanges."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def cosines_of(rows: list[list[float]]) -> UnrelatedPairs:
     return UnrelatedPairs("question_answer_similarity", "question and answer", "mini", np.array(rows))
 
 
-def test_an_exchange_makes_no_pair_with_itself() -> None:
-    """Of three exchanges six pairs count: .1 to .6 have the mean .35, whatever each has with its own answer."""
+def test_pairs_of_one_exchange_are_excluded() -> None:
+    """Of three exchanges, six pairs count: .1 to .6 have the mean .35."""
     found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
     assert found.floor == pytest.approx(0.35, abs=1e-9)
@@ -35,8 +35,8 @@ def test_an_exchange_makes_no_pair_with_itself() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_a_resample_has_the_mean_of_its_pairs(drawn: list[int]) -> None:
-    """The same as writing each exchange down as often as it was drawn; copies of one make no pair."""
+def test_resampled_mean_equals_mean_of_repeated_exchanges(drawn: list[int]) -> None:
+    """Copies of one exchange form no pair."""
     rows = np.random.default_rng(0).random((4, 4))
     copies = [place for place, count in enumerate(drawn) for _ in range(count)]
     pairs = [rows[first, second] for first, second in product(copies, copies) if first != second]
@@ -44,20 +44,20 @@ def test_a_resample_has_the_mean_of_its_pairs(drawn: list[int]) -> None:
     assert found[0] == pytest.approx(np.mean(pairs) if pairs else float("nan"), nan_ok=True)
 
 
-def test_equal_texts_everywhere_cannot_be_calibrated() -> None:
-    """A floor of 1 leaves no scale."""
+def test_floor_of_one_is_an_error() -> None:
+    """It leaves no scale."""
     with pytest.raises(ValueError, match="less than 1"):
         cosines_of([[1.0] * 3] * 3).to_calibration(NOW)
 
 
-def test_each_question_counts_once_and_only_with_an_answer(exchange: Make) -> None:
-    """White space and case make no other question."""
+def test_questions_are_counted_once_and_need_an_answer(exchange: Make) -> None:
+    """White space and case are ignored."""
     given = [exchange("Where?", "Here."), exchange(" where? ", "There."), exchange("When?", " "), exchange(None, "So.")]
     assert distinct_exchanges(given) == given[:1]
 
 
-def test_texts_are_compared_across_exchanges(exchange: Make) -> None:
-    """Fifty exchanges with contexts give a floor for each scorer of cosines; 49 with contexts none for those."""
+def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
+    """Fifty exchanges with contexts suffice; 49 give none for contexts."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
     found = asyncio.run(measure_unrelated_pairs(given, FakeEmbedder(dimension=2048)))
 
@@ -73,8 +73,8 @@ def test_texts_are_compared_across_exchanges(exchange: Make) -> None:
     assert len(asyncio.run(measure_unrelated_pairs(given, FakeEmbedder()))) == 2
 
 
-def test_under_fifty_nothing_is_embedded(exchange: Make) -> None:
-    """It would cost, and say nothing."""
+def test_fewer_than_fifty_exchanges_are_not_embedded(exchange: Make) -> None:
+    """It would cost money and have no result."""
     embedder = FakeEmbedder()
     assert asyncio.run(measure_unrelated_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
     assert embedder.calls == []

@@ -1,4 +1,4 @@
-"""Bands follow the calibrated value; the value that was found stays what it is."""
+"""Labels of calibrated scores."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ FLOORS = {(HALF.embedder, HALF.scorer): HALF}
 RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", embedder="mini", details={"kept": 1})
 
 
-def test_the_label_goes_by_the_calibrated_value() -> None:
-    """.75 above a floor of .5 is .5: partly. The raw value, its fingerprint and its details stay."""
+def test_label_comes_from_the_calibrated_value() -> None:
+    """.75 above a floor of .5 is .5. Value, fingerprint and details stay."""
     assert apply_calibration(RAW, FLOORS) == replace(
         RAW, label="partly_relevant", details={"kept": 1, "calibrated": 0.5}
     )
 
 
-def test_a_score_under_the_floor_is_off_at_zero() -> None:
-    """Never less than 0, never more than 1."""
+def test_score_below_the_floor_is_irrelevant() -> None:
+    """Calibrated values lie from 0 to 1."""
     found = apply_calibration(replace(RAW, value=0.2), FLOORS)
     assert (found.value, found.label, found.details["calibrated"]) == (0.2, "irrelevant", 0.0)
 
 
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
-def test_a_calibrated_label_is_the_band_of_what_the_details_say(floor: float, value: float) -> None:
-    """Whatever floor and value: 0 to 1, and never higher for a lower value."""
+def test_label_is_the_band_of_the_value_in_details(floor: float, value: float) -> None:
+    """For any floor and value, and monotonically."""
     found = apply_calibration(replace(RAW, value=value), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
     lower = apply_calibration(replace(RAW, value=-1.0), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
     assert found.value == value
@@ -59,19 +59,19 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("score", OTHERS, ids=["another embedder", "no embedder", "no cosine", "no value"])
-def test_what_a_calibration_is_not_of_stays_as_it_is(score: Score) -> None:
-    """Another embedder's scale is another scale."""
+def test_calibration_of_another_embedder_is_ignored(score: Score) -> None:
+    """Its scale differs."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 
 
-def test_a_label_that_is_no_band_is_kept() -> None:
-    """A refusal stays a refusal."""
+def test_labels_other_than_bands_are_kept() -> None:
+    """Such as noncommittal."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 
 
-def test_a_wrapped_scorer_is_the_scorer_but_for_its_labels(exchange: Callable[..., Exchange]) -> None:
-    """Its name, needs, range and fingerprint are those of before; floors that come later count from then on."""
+def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
+    """Calibrations that are added later apply to later scores."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder())
     floors: dict[tuple[str, str], Calibration] = {}
     wrapped = with_calibrated_labels(scorer, floors)
@@ -89,8 +89,8 @@ def test_a_wrapped_scorer_is_the_scorer_but_for_its_labels(exchange: Callable[..
     assert after.details["calibrated"] == pytest.approx((after.value + 0.5) / 1.5, abs=1e-9)
 
 
-def test_only_cosines_are_wrapped() -> None:
-    """A judge's rating has no floor; without calibrations nothing is."""
+def test_only_cosine_scorers_are_wrapped() -> None:
+    """And only with calibrations."""
 
     class Rating:
         name = "faithfulness"

@@ -1,4 +1,4 @@
-"""Many exchanges ask one judge: so many at a time, the same thing once, and all of it counted."""
+"""Coalescing, concurrency and metering of judge requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Oracle:
             raise
         if self.error is not None:
             raise self.error
-        return Reply((messages[-1].text,) * n, input_tokens=7, output_tokens=3, model="oracle-1", cost=self.cost)
+        return Reply((messages[-1].content,) * n, input_tokens=7, output_tokens=3, model="oracle-1", cost=self.cost)
 
 
 def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]]) -> tuple[list[Any], UsageMeter]:
@@ -81,8 +81,8 @@ def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]
     return asyncio.run(ask_all())
 
 
-def test_equal_requests_in_flight_are_one() -> None:
-    """Everyone has the texts; tokens and cost are with one of them, and 0 with the others."""
+def test_equal_concurrent_requests_are_sent_once() -> None:
+    """One caller gets tokens and cost, the others 0."""
     oracle = Oracle()
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED, n=3, temperature=0.7)] * 3)
@@ -95,8 +95,8 @@ def test_equal_requests_in_flight_are_one() -> None:
     assert meter == UsageMeter(requests=1, input_tokens=7, output_tokens=3, cost=0.5)
 
 
-def test_what_a_server_does_not_tell_is_not_told_as_nothing() -> None:
-    """A shared reply of unknown cost is of unknown cost to all."""
+def test_unknown_cost_stays_unknown() -> None:
+    """For all callers of a coalesced request."""
     replies, meter = together(Oracle(cost=None), *[lambda judge: judge.ask(ASKED)] * 2)
 
     assert [reply.cost for reply in replies] == [None, None]
@@ -114,7 +114,7 @@ def test_what_a_server_does_not_tell_is_not_told_as_nothing() -> None:
         {"top_tokens": 5},
     ],
 )
-def test_requests_that_differ_in_anything_are_two(options: dict[str, Any]) -> None:
+def test_different_requests_are_not_coalesced(options: dict[str, Any]) -> None:
     """Any option may change the reply."""
     oracle = Oracle()
 
@@ -123,8 +123,8 @@ def test_requests_that_differ_in_anything_are_two(options: dict[str, Any]) -> No
     assert oracle.asked == 2
 
 
-def test_a_request_that_is_over_is_asked_again() -> None:
-    """Only what is under way is shared: a judge at a temperature may say something else the next time."""
+def test_finished_requests_are_not_reused() -> None:
+    """The next reply may differ at a positive temperature."""
     oracle = Oracle()
     oracle.gate.set()
 
@@ -138,8 +138,8 @@ def test_a_request_that_is_over_is_asked_again() -> None:
     assert oracle.asked == 2
 
 
-def test_a_failure_is_shared_too() -> None:
-    """With its reason; whoever asks later asks anew."""
+def test_failures_are_shared() -> None:
+    """Later callers send a new request."""
     oracle = Oracle(error=ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED)] * 2)
@@ -149,8 +149,8 @@ def test_a_failure_is_shared_too() -> None:
 
 
 @pytest.mark.parametrize("hasty", [0, 1])
-def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
-    """Neither the one who asked first nor one who joined; what the reply took is with whoever has it."""
+def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
+    """Whether it came first or joined."""
     oracle = Oracle()
 
     async def stop_waiting() -> list[Any]:
@@ -170,8 +170,8 @@ def test_whoever_gives_up_harms_no_other(hasty: int) -> None:
     assert oracle.asked == 1
 
 
-def test_a_request_that_nobody_waits_for_is_given_up() -> None:
-    """And asked anew by whoever comes then."""
+def test_request_without_callers_is_cancelled() -> None:
+    """The next caller sends a new one."""
     oracle = Oracle()
 
     async def stop_waiting() -> Reply:
@@ -190,8 +190,8 @@ def test_a_request_that_nobody_waits_for_is_given_up() -> None:
     assert oracle.asked == 2
 
 
-def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
-    """What an ended loop left behind is asked anew."""
+def test_coalescing_judge_can_change_event_loops() -> None:
+    """Requests of an ended loop are sent again."""
     oracle = Oracle()
     judge = CoalescingJudge(oracle)
 
@@ -209,8 +209,8 @@ def test_a_shared_judge_may_serve_one_event_loop_after_another() -> None:
 
 
 @pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
-def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
-    """Or a judge that is away would be asked for one exchange after another."""
+def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
+    """An unreachable judge is not asked once per exchange."""
     fake.outage, fake.latency = outage, 0.05
 
     async def identify_all() -> list[Any]:
@@ -226,15 +226,15 @@ def test_many_who_ask_who_the_judge_is_ask_once(fake: FakeJudge, server: ModelSe
     assert len(fake.requests) == 1
 
 
-def test_slots_are_free_again_in_the_next_event_loop() -> None:
-    """However the last one ended; no more are ever taken than there are."""
+def test_slots_are_free_in_the_next_event_loop() -> None:
+    """However the previous loop ended."""
     slots = RequestSlots(2)
     most, inside = 0, 0
     numbers: set[int] = set()
 
     async def work() -> None:
         nonlocal most, inside
-        async with slots.one() as number:
+        async with slots.acquire() as number:
             numbers.add(number)
             inside += 1
             most = max(most, inside)
@@ -272,29 +272,29 @@ def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
     return asyncio.run(ask_all())
 
 
-def test_waiting_for_a_slot_does_not_count_for_the_time_out(fake: FakeJudge, server: ModelServer) -> None:
-    """Ten requests of a second, two at a time, with four seconds for each: all have their reply."""
+def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, server: ModelServer) -> None:
+    """Ten requests of one second, two at a time, with a timeout of four seconds."""
     fake.latency = 1.0
 
     replies = ask_at_once(dataclasses.replace(server, timeout=4.0), 10, concurrency=2)
 
     assert [type(reply) for reply in replies] == [Reply] * 10
-    assert fake.most_in_flight == 2
+    assert fake.max_in_flight == 2
 
 
-def test_requests_that_wait_heed_what_the_server_says(fake: FakeJudge, server: ModelServer) -> None:
-    """It asks to be left alone: those that have not been made are not made, and know for how long."""
+def test_waiting_requests_respect_retry_after(fake: FakeJudge, server: ModelServer) -> None:
+    """They fail with the remaining time and are not sent."""
     fake.outage = Fault("status", status=429, retry_after=30)
 
     errors = ask_at_once(server, 8, concurrency=2)
 
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
     assert {error.reason for error in errors} == {UnscoredReason.JUDGE_RATE_LIMITED}
     assert all(25 < error.retry_after <= 30 for error in errors)
 
 
-def test_requests_made_after_that_are_made(fake: FakeJudge, server: ModelServer) -> None:
-    """Whoever asks then has decided to: a probe must reach the server."""
+def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: ModelServer) -> None:
+    """Otherwise no probe would reach the server."""
     fake.faults.append(Fault("status", status=429, retry_after=30))
 
     async def ask_twice() -> Reply:
@@ -309,8 +309,8 @@ def test_requests_made_after_that_are_made(fake: FakeJudge, server: ModelServer)
     assert asyncio.run(ask_twice()).texts
 
 
-def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -> None:
-    """Requests with and without a reply, and tokens as the server tells them."""
+def test_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -> None:
+    """Requests with and without a reply, and the tokens that the server reports."""
     fake.faults.extend([None, Fault("status", status=503)])
     meter = UsageMeter()
 
@@ -331,6 +331,6 @@ def test_the_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServe
     assert (meter.embedding_requests, meter.embedding_tokens) == (1, 3)
 
 
-def test_scorers_of_ones_own_do_not_keep_to_the_judges_slots() -> None:
-    """Whoever runs them must."""
+def test_user_defined_scorers_do_not_limit_concurrency() -> None:
+    """Their caller must."""
     assert not uses_coalescing_judge(object())

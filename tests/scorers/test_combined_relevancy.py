@@ -247,7 +247,7 @@ def test_the_settings_wire_the_shared_parts(exchange: Make, fake: FakeJudge) -> 
     assert list(parts) == list(WEIGHTS)
     assert combined.value == pytest.approx(sum(WEIGHTS[name] * value for name, value in values.items()), abs=1e-9)
     assert parts[COVERAGE]["fingerprint"] == coverage.fingerprint
-    assert len([request for request in fake.chats if "sub_questions" in request.text]) == 1
+    assert len([request for request in fake.chat_requests if "sub_questions" in request.text]) == 1
 
 
 @pytest.mark.usefixtures("bare")
@@ -255,7 +255,7 @@ def test_a_part_without_weight_is_not_even_made(exchange: Make, fake: FakeJudge)
     """It may need what is not configured."""
     (combined,) = wired(fake, exchange(), "combined_relevancy", weights={INTENT: 1, COVERAGE: 1})
 
-    assert (list(combined.details["parts"]), len(fake.chats), fake.embeddings) == ([COVERAGE, INTENT], 2, [])
+    assert (list(combined.details["parts"]), len(fake.chat_requests), fake.embedding_requests) == ([COVERAGE, INTENT], 2, [])
 
 
 @pytest.mark.parametrize("options", [{"weights": {"intent": 1}}, {"weights": 3}, {"missing": "zero"}, {"wieghts": {}}])

@@ -1,4 +1,4 @@
-"""The arithmetic of scores that are put together from others."""
+"""Arithmetic of composite scores."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def part(value: float | None, weight: float = 1.0, **more: Any) -> ScorePart:
     return ScorePart("p", Score(scorer="p", fingerprint="f", value=value, **reason, **more), weight)
 
 
-def test_the_mean_is_by_weight() -> None:
+def test_mean_is_weighted() -> None:
     """Exactly."""
     assert weighted_mean([part(0.9, 0.3), part(0.5, 0.4), part(0.1, 0.3)]) == pytest.approx(0.5, abs=1e-12)
 
 
-def test_a_missing_part_is_left_out_and_never_counted_as_0() -> None:
-    """The weights of the rest are renormalised."""
+def test_missing_part_is_not_counted_as_0() -> None:
+    """The remaining weights are renormalized."""
     assert weighted_mean([part(0.9, 0.3), part(None, 0.4), part(0.3, 0.1)]) == pytest.approx(0.75, abs=1e-12)
 
 
-def test_a_part_that_saw_a_cut_text_says_so() -> None:
-    """The whole keeps it: who reads the score must know that not all of the answer was looked at."""
+def test_truncation_of_a_part_is_kept() -> None:
+    """The score shows that not all of the answer was used."""
     cut = {"answer": {"shown": 16_000, "of": 1_000_000}}
 
     assert part(0.5, details={"cut": cut, "more": 1}).details()["cut"] == cut
     assert "cut" not in part(0.5).details()
 
 
-def test_a_negative_cosine_counts_as_0() -> None:
+def test_negative_part_counts_as_0() -> None:
     """Parts lie between 0 and 1."""
     assert weighted_mean([part(-0.8), part(0.5)]) == pytest.approx(0.25, abs=1e-12)
 
 
 @given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6))
-def test_the_mean_lies_between_its_parts(pairs: list[tuple[float, float]]) -> None:
-    """Whatever the weights."""
+def test_mean_lies_between_its_parts(pairs: list[tuple[float, float]]) -> None:
+    """For any weights."""
     clipped = [max(value, 0.0) for value, _ in pairs]
 
     assert min(clipped) - 1e-9 <= weighted_mean([part(*pair) for pair in pairs]) <= max(clipped) + 1e-9
 
 
 @given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6), WEIGHTS)
-def test_the_scale_of_the_weights_is_no_difference(pairs: list[tuple[float, float]], scale: float) -> None:
-    """Nor is a missing part beside them."""
+def test_scale_of_weights_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
+    """With and without a missing part."""
     scaled = [part(value, weight * scale) for value, weight in pairs]
 
     assert weighted_mean([*scaled, part(None, 7.0)]) == pytest.approx(
@@ -66,8 +66,8 @@ def test_the_scale_of_the_weights_is_no_difference(pairs: list[tuple[float, floa
     )
 
 
-def test_without_any_part_there_is_no_mean() -> None:
-    """It has the reason of the first that is missing."""
+def test_all_parts_missing_is_an_error() -> None:
+    """With the reason of the first part."""
     missing = [part(None, reason=UnscoredReason.JUDGE_REFUSED, explanation="it would not"), part(None)]
 
     with pytest.raises(ScoringError, match="without p, p: it would not") as caught:
@@ -86,8 +86,8 @@ def test_without_any_part_there_is_no_mean() -> None:
         part(None, reason=UnscoredReason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
     ],
 )
-def test_a_part_that_may_still_come_is_waited_for(awaited: ScorePart) -> None:
-    """A server that is away, a key that will be renewed: neither may stay in a score for ever."""
+def test_retryable_part_postpones_the_score(awaited: ScorePart) -> None:
+    """Such as for an unreachable server, or a rejected key."""
     with pytest.raises(ScoringError) as caught:
         raise_if_incomplete([part(0.5), part(None), awaited])
 
@@ -95,8 +95,8 @@ def test_a_part_that_may_still_come_is_waited_for(awaited: ScorePart) -> None:
     assert caught.value.retry_after == awaited.score.details.get("retry_after")
 
 
-def test_the_longest_wait_that_a_server_asked_for_counts() -> None:
-    """Asked earlier, one of them would refuse again."""
+def test_longest_retry_after_applies() -> None:
+    """A shorter one would be rejected by one of the servers."""
     waits = [part(None, reason=UnscoredReason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
 
     with pytest.raises(ScoringError) as caught:
@@ -105,8 +105,8 @@ def test_the_longest_wait_that_a_server_asked_for_counts() -> None:
     assert caught.value.retry_after == 9
 
 
-def test_final_failures_are_not_waited_for() -> None:
-    """They are what they will ever be."""
+def test_final_failures_do_not_postpone_the_score() -> None:
+    """They will not change."""
     reasons = [
         UnscoredReason.UNPARSABLE,
         UnscoredReason.JUDGE_REFUSED,
@@ -117,8 +117,8 @@ def test_final_failures_are_not_waited_for() -> None:
     raise_if_incomplete([part(0.5), *(part(None, reason=reason) for reason in reasons)])
 
 
-def test_what_the_parts_took_is_summed() -> None:
-    """None where nobody told; each judge is named once."""
+def test_usage_of_parts_is_summed() -> None:
+    """None if nothing is known; each judge is named once."""
     told = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
 
@@ -128,8 +128,8 @@ def test_what_the_parts_took_is_summed() -> None:
     assert combined_usage([part(0.5)])["input_tokens"] is None
 
 
-def test_parts_run_side_by_side_behind_the_boundary(exchange: Callable[..., Exchange]) -> None:
-    """Each waits for the other here; one that raises is a failed part."""
+def test_parts_run_concurrently_and_failures_are_isolated(exchange: Callable[..., Exchange]) -> None:
+    """A part that raises becomes a failed part."""
     meeting = asyncio.Barrier(2)
 
     class Meets:

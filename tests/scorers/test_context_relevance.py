@@ -39,7 +39,7 @@ def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any,
     assert (score.details["chunks"], score.details["relevant"]) == ([1.0, 0.75, 0.25, 0.5], 3)
     assert (score.label, score.judge, score.details["requests"]) == ("partly_relevant", "fake-judge", 1)
     assert score.explanation == "3 of 4 contexts score 0.5 or more."
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
 
 
 def test_ratings_between_the_points_are_taken_as_they_are(exchange: Make, judged: Any) -> None:
@@ -88,10 +88,10 @@ def test_the_judge_sees_question_chunks_and_earlier_turns_and_not_the_answer(
 
     judged(NAME, [ratings(1, 5)], asked)
 
-    (request,) = fake.chats
-    assert request.between("question") == "And when?"
-    assert request.between("history") == "user: Who created it?"
-    assert request.between("context") == RELEASED
+    (request,) = fake.chat_requests
+    assert request.section("question") == "And when?"
+    assert request.section("history") == "user: Who created it?"
+    assert request.section("context") == RELEASED
     assert "zebra" not in request.text
     assert "for each of the 2 passages" in request.text
     items = (request.schema or {})["properties"]["ratings"]
@@ -128,8 +128,8 @@ def test_one_chunk_is_rated_by_the_expected_digit(exchange: Make, judged: Any, f
     assert (first.details["reading"], first.details["relevant"]) == ("expected", 1)
     assert first.details["ratings"] == pytest.approx([points], abs=1e-9)
     assert again.value == first.value
-    assert fake.chats[-1].between("context") == CREATED
-    assert len(fake.chats) == 3  # the first of all asks whether the server tells likelihoods
+    assert fake.chat_requests[-1].section("context") == CREATED
+    assert len(fake.chat_requests) == 3  # the first of all asks whether the server tells likelihoods
 
 
 def test_a_server_that_tells_no_likelihoods_is_asked_for_a_list(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -149,7 +149,7 @@ def test_how_a_rating_was_read_is_part_of_the_fingerprint(exchange: Make, judged
     one, two = exchange(PYTHON, None, CREATED), exchange(PYTHON, None, CREATED, SNAKES)
 
     def said(request: Any) -> dict[str, Any] | None:
-        return None if request.one_token else ratings(*[4] * request.text.count("Passage "))
+        return None if request.is_single_token else ratings(*[4] * request.text.count("Passage "))
 
     expected, listed = judged(NAME, said, one, two)
     plain, _ = judged(NAME, said, one, two, logprobs=False)
@@ -236,7 +236,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
     assert mended.value == pytest.approx(1 / 1.9, abs=1e-9)
     assert mended.details["requests"] == 2
     assert (failed.value, failed.reason) == (None, reason)
-    assert len(fake.chats) == 4
+    assert len(fake.chat_requests) == 4
 
 
 @pytest.mark.parametrize("said", ['Sure: {"ratings": ["5", "1/5"]} - done', '{"ratings": ["five", 1.0]}'])
@@ -261,7 +261,7 @@ def test_without_contexts_there_is_nothing_to_rate(exchange: Make, judged: Any, 
     """Skipped, without a request."""
     (score,) = judged(NAME, [], exchange(PYTHON, "an answer", *contexts))
 
-    assert (score.reason, fake.chats) == (UnscoredReason.MISSING_INPUT, [])
+    assert (score.reason, fake.chat_requests) == (UnscoredReason.MISSING_INPUT, [])
 
 
 def test_many_and_huge_chunks_are_cut_and_say_so(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -274,7 +274,7 @@ def test_many_and_huge_chunks_are_cut_and_say_so(exchange: Make, judged: Any, fa
     assert score.details["cut"]["contexts"] == {"shown": 20, "of": 100}
     assert score.details["cut"]["context 0"]["of"] == 1_000_000
     assert "answer" not in score.details["cut"]
-    assert len(fake.chats[0].text) < 40_000
+    assert len(fake.chat_requests[0].text) < 40_000
 
 
 def test_a_chunk_that_instructs_stays_between_its_marks(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -284,8 +284,8 @@ def test_a_chunk_that_instructs_stays_between_its_marks(exchange: Make, judged: 
 
     (score,) = judged(NAME, [ratings(1, 2)], exchange(PYTHON, None, hebrew, hostile))
 
-    assert fake.chats[0].between("context") == hostile
-    assert hebrew in fake.chats[0].text
+    assert fake.chat_requests[0].section("context") == hostile
+    assert hebrew in fake.chat_requests[0].text
     assert score.details["chunks"] == [0.0, 0.25]
 
 

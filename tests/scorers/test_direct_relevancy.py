@@ -12,7 +12,7 @@ import pytest
 from germane.exchange import Exchange, Message
 from germane.score import UnscoredReason
 from germane.scorers import DirectRelevancy
-from germane.testing import Fault, Request
+from germane.testing import Fault, JudgeRequest
 
 Make = Callable[..., Exchange]
 ASKED = "Where does the ferry to the island leave?"
@@ -51,8 +51,8 @@ def test_without_probabilities_the_digit_counts(direct: Any, exchange: Make, tre
     assert first.value == second.value == 0.75
     assert (first.details["rated"], first.details["requests"]) == ("parsed", 1)
     assert "digits" not in first.details
-    assert "logprobs" not in direct.fake.chats[-1].body
-    assert direct.fake.chats[-1].body["max_tokens"] == 800
+    assert "logprobs" not in direct.fake.chat_requests[-1].body
+    assert direct.fake.chat_requests[-1].body["max_tokens"] == 800
 
 
 def test_how_it_was_rated_is_part_of_the_fingerprint(direct: Any) -> None:
@@ -74,32 +74,32 @@ def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) ->
     first, second = direct.score(exchange(), exchange())
 
     assert first.value == second.value == 0.75
-    assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
+    assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
 def test_a_server_may_stop_telling_probabilities(direct: Any, exchange: Make) -> None:
     """From then on ratings are those that it writes, and zeros by rule count with them."""
-    direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chats) == 1 else None
+    direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 
     told, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
 
     assert [score.details.get("rated") for score in (told, parsed)] == ["expected", "parsed"]
     assert told.fingerprint != parsed.fingerprint == by_rule.fingerprint
-    assert len(direct.fake.chats) == 2
+    assert len(direct.fake.chat_requests) == 2
 
 
 def test_a_judge_that_writes_down_its_thoughts_is_given_room(direct: Any, exchange: Make) -> None:
     """What its first token could be tells nothing; from then on it is asked for a text at once."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
-    direct.fake.replies = lambda request: "<think>" if request.one_token else "<think>It names the pier.</think>4"
+    direct.fake.replies = lambda request: "<think>" if request.is_single_token else "<think>It names the pier.</think>4"
 
     first, second = direct.score(exchange(), exchange())
 
     assert first.value == second.value == 0.75
     assert first.details["rated"] == "parsed"
     assert first.fingerprint == second.fingerprint
-    assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
+    assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
 def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exchange: Make) -> None:
@@ -112,7 +112,7 @@ def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exc
 
     assert first.value == second.value == 0.75
     assert first.fingerprint == second.fingerprint
-    assert [request.body["max_tokens"] for request in direct.fake.chats] == [1, 800, 800]
+    assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
 def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Make) -> None:
@@ -123,7 +123,7 @@ def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Mak
 
     assert (refused.value, refused.reason) == (None, UnscoredReason.JUDGE_REFUSED)
     assert before.fingerprint == after.fingerprint
-    assert len(direct.fake.chats) == 3
+    assert len(direct.fake.chat_requests) == 3
 
 
 def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
@@ -134,7 +134,7 @@ def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
     (score,) = direct.score()
 
     assert (score.value, score.details["requests"]) == (0.75, 2)
-    turns = direct.fake.chats[1].body["messages"]
+    turns = direct.fake.chat_requests[1].body["messages"]
     assert [turn["role"] for turn in turns[-2:]] == ["assistant", "user"]
     assert turns[-2]["content"] == "It is rather good."
 
@@ -149,7 +149,7 @@ def test_no_rating_twice_is_no_number(direct: Any, said: str, reason: UnscoredRe
 
     (score,) = direct.score()
 
-    assert (score.value, score.reason, len(direct.fake.chats)) == (None, reason, 2)
+    assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, reason, 2)
 
 
 def test_a_judge_that_was_about_to_say_something_else_gives_no_number(direct: Any) -> None:
@@ -158,7 +158,7 @@ def test_a_judge_that_was_about_to_say_something_else_gives_no_number(direct: An
 
     (score,) = direct.score()
 
-    assert (score.value, score.reason, len(direct.fake.chats)) == (None, UnscoredReason.UNPARSABLE, 1)
+    assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, UnscoredReason.UNPARSABLE, 1)
 
 
 def test_a_refusal_keeps_its_rating_and_has_a_label(direct: Any, exchange: Make) -> None:
@@ -179,7 +179,7 @@ def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exch
 
     assert (echo.value, echo.label) == (0.0, "irrelevant")
     assert echo.fingerprint == answer.fingerprint
-    tiny, rating = direct.fake.chats
+    tiny, rating = direct.fake.chat_requests
     assert ASKED not in tiny.text
     assert ASKED in rating.text
 
@@ -190,8 +190,8 @@ def test_earlier_turns_are_shown_where_there_are_any(direct: Any, exchange: Make
 
     direct.score(asked, exchange())
 
-    with_history, without = direct.fake.chats
-    assert with_history.between("history") == "user: When does the ferry leave?"
+    with_history, without = direct.fake.chat_requests
+    assert with_history.section("history") == "user: When does the ferry leave?"
     assert "history" not in without.text.lower()
 
 
@@ -213,10 +213,10 @@ def test_hostile_answers_are_data(direct: Any, exchange: Make, answer: str) -> N
     (score,) = direct.score(exchange(answer=answer))
 
     assert score.value == pytest.approx((4.7 - 1) / 4)
-    request: Request = direct.fake.chats[0]
+    request: JudgeRequest = direct.fake.chat_requests[0]
     fence = request.texts[-1].split("<question-")[1][:8]
     assert request.texts[-1].count(f"</answer-{fence}>") == 1
-    assert request.between("question") == ASKED
+    assert request.section("question") == ASKED
     json.dumps(score.details).encode()
 
 
@@ -234,7 +234,7 @@ def test_a_megabyte_is_cut_and_says_so(direct: Any, exchange: Make) -> None:
     (score,) = direct.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.details["cut"] == {"answer": {"shown": 16_000, "of": 1_056_000}}
-    assert len(direct.fake.chats[0].text) < 18_000
+    assert len(direct.fake.chat_requests[0].text) < 18_000
 
 
 class IdleJudge:

@@ -162,7 +162,7 @@ def test_a_judge_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
     (score,) = bench.score()
 
     assert_failed(score, reason)
-    assert (len(bench.fake.chats), len(bench.fake.embeddings)) == (1, 0)
+    assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (1, 0)
 
 
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
@@ -174,7 +174,7 @@ def test_a_judge_that_fails_makes_no_rating(fake: FakeJudge, exchange: Any, kind
     score = rate(fake, exchange(), **patience(fake.outage))
 
     assert_failed(score, reason)
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
     assert score.details.get("retry_after") == (21 if "later" in kind else None)
 
 
@@ -187,7 +187,7 @@ def test_json_that_stays_bad_makes_no_rating(fake: FakeJudge, exchange: Any, kin
     score = rate(fake, exchange(), retries=0)
 
     assert_failed(score, reason)
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
@@ -216,7 +216,7 @@ def test_what_means_the_same_is_read(fake: FakeJudge, exchange: Any, said: Any) 
 
     score = rate(fake, exchange())
 
-    assert (score.value, len(fake.chats)) == (0.8, 1)
+    assert (score.value, len(fake.chat_requests)) == (0.8, 1)
 
 
 def test_a_number_of_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
@@ -232,7 +232,7 @@ def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None
     fake.outage = Fault("prose")
 
     assert rate(fake, exchange()).value == 0.8
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
 
 
 @pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
@@ -243,7 +243,7 @@ def test_replies_without_a_question_make_no_relevancy(bench: Any, said: str) -> 
     (score,) = bench.score()
 
     assert_failed(score, UnscoredReason.NO_USABLE_QUESTION)
-    assert bench.fake.embeddings == []
+    assert bench.fake.embedding_requests == []
 
 
 @pytest.mark.parametrize("kind", EMBEDDER)
@@ -255,7 +255,7 @@ def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: A
 
     assert_failed(score, UnscoredReason.EMBEDDER_ERROR)
     assert score.details.get("retry_after") == pause
-    assert len(fake.embeddings) == requests
+    assert len(fake.embedding_requests) == requests
 
 
 @pytest.mark.parametrize("kind", EMBEDDER)
@@ -268,7 +268,7 @@ def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> Non
     (score,) = bench.score()
 
     assert_failed(score, UnscoredReason.EMBEDDER_ERROR)
-    assert (len(bench.fake.chats), len(bench.fake.embeddings)) == (1, requests)
+    assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (1, requests)
 
 
 def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
@@ -279,7 +279,7 @@ def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exc
 
     assert first.value is not None
     assert second.value == pytest.approx(1.0)
-    assert [len(request.body["input"]) for request in fake.embeddings] == [2, 1, 2]
+    assert [len(request.body["input"]) for request in fake.embedding_requests] == [2, 1, 2]
 
 
 @pytest.mark.parametrize("fault", [status(503), status(429), Fault("reset")], ids=["503", "429", "reset"])
@@ -289,7 +289,7 @@ def test_a_single_mishap_at_the_door_costs_nothing(fake: FakeJudge, exchange: An
     fake.faults.append(fault)
 
     assert rate(fake, exchange()).value == 0.8
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
 
 
 def test_a_long_pause_is_not_waited_for_by_the_client(fake: FakeJudge, exchange: Any) -> None:
@@ -298,4 +298,4 @@ def test_a_long_pause_is_not_waited_for_by_the_client(fake: FakeJudge, exchange:
 
     score = rate(fake, exchange())
 
-    assert (score.details, len(fake.chats)) == ({"retry_after": 21}, 1)
+    assert (score.details, len(fake.chat_requests)) == ({"retry_after": 21}, 1)

@@ -52,7 +52,7 @@ def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any,
     ]
     assert with_prize.explanation == ('The contexts support 2 of 3 claims, not "He was given the Nobel Prize for it.".')
     assert without.explanation == "The contexts support 2 of 2 claims."
-    assert (with_prize.label, with_prize.judge, len(fake.chats)) == ("partly_relevant", "fake-judge", 2)
+    assert (with_prize.label, with_prize.judge, len(fake.chat_requests)) == ("partly_relevant", "fake-judge", 2)
 
 
 def test_a_relevant_answer_may_be_unfaithful(exchange: Make, judged: Any) -> None:
@@ -143,10 +143,10 @@ def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, jud
     """Each between marks; the claims are the answer's sentences."""
     judged(NAME, [verdicts(TRUE, ALSO_TRUE)], exchange(EINSTEIN, FAITHFUL, "First source.", PAPERS))
 
-    (request,) = fake.chats
-    assert request.between("question") == EINSTEIN
-    assert request.between("context") == PAPERS
-    assert request.between("answer") == (
+    (request,) = fake.chat_requests
+    assert request.section("question") == EINSTEIN
+    assert request.section("context") == PAPERS
+    assert request.section("answer") == (
         "1. Einstein published four papers in 1905.\n2. One of them was on special relativity."
     )
     assert "<context-" in request.text.split("First source.")[0]
@@ -165,9 +165,9 @@ def test_claims_may_be_extracted_by_the_judge(exchange: Make, judged: Any, fake:
     assert score.value == pytest.approx(0.5, abs=1e-9)
     assert [each["claim"] for each in score.details["claims"]] == claims["claims"][:2]
     assert score.details["requests"] == 2
-    assert fake.chats[0].between("answer") == FAITHFUL
-    assert fake.chats[0].between("history") == "user: Tell me of Einstein."
-    assert "PAPERS" not in fake.chats[0].text
+    assert fake.chat_requests[0].section("answer") == FAITHFUL
+    assert fake.chat_requests[0].section("history") == "user: Tell me of Einstein."
+    assert "PAPERS" not in fake.chat_requests[0].text
     assert score.fingerprint != by_rule.fingerprint
 
 
@@ -185,14 +185,14 @@ def test_an_answer_that_claims_nothing_is_skipped(exchange: Make, judged: Any, f
 
     assert (score.value, score.reason, score.state) == (None, UnscoredReason.MISSING_INPUT, "skipped")
     assert "the answer claims nothing" in score.explanation
-    assert fake.chats == []
+    assert fake.chat_requests == []
 
 
 def test_a_judge_that_extracts_no_claims_makes_no_score(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """Skipped after one request, not 1.0."""
     (score,) = judged(NAME, [{"claims": []}], exchange(EINSTEIN, FAITHFUL, PAPERS), claims="judge")
 
-    assert (score.value, score.reason, len(fake.chats)) == (None, UnscoredReason.MISSING_INPUT, 1)
+    assert (score.value, score.reason, len(fake.chat_requests)) == (None, UnscoredReason.MISSING_INPUT, 1)
 
 
 @pytest.mark.parametrize("lacking", [("q", None, "c"), ("q", "a"), ("q", "a", " \n"), ("q", " ", "c")])
@@ -232,7 +232,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
 
     assert (mended.value, mended.details["requests"]) == (0.5, 2)
     assert (failed.value, failed.reason) == (None, UnscoredReason.UNPARSABLE)
-    assert len(fake.chats) == 4
+    assert len(fake.chat_requests) == 4
 
 
 def test_a_judge_that_fails_gives_its_reason(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -255,7 +255,7 @@ def test_many_claims_and_huge_texts_are_cut_and_say_so(exchange: Make, judged: A
     assert cut["contexts"] == {"shown": 20, "of": 30}
     assert cut["claims"]["shown"] == 20
     assert cut["answer"]["of"] == 1_100_000
-    assert len(fake.chats[0].text) < 60_000
+    assert len(fake.chat_requests[0].text) < 60_000
 
 
 def test_a_sentence_without_end_is_cut_and_says_so(exchange: Make, judged: Any, fake: FakeJudge) -> None:
@@ -278,8 +278,8 @@ def test_contexts_that_instruct_stay_between_their_marks(exchange: Make, judged:
 
     (score,) = judged(NAME, [verdicts(("The moon is cheese", "SUPPORTED"))], exchange(EINSTEIN, answer, hostile))
 
-    assert fake.chats[0].between("context") == hostile
-    assert fake.chats[0].between("answer") == f"1. {answer}"
+    assert fake.chat_requests[0].section("context") == hostile
+    assert fake.chat_requests[0].section("answer") == f"1. {answer}"
     assert score.value == 0.0
 
 

@@ -36,7 +36,7 @@ def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
     assert score.value == pytest.approx(0.925 * 0.6, abs=1e-9)
     assert score.details["direct"] == pytest.approx(0.925, abs=1e-9)
     assert score.details["cosine"] == pytest.approx(0.6, abs=1e-9)
-    assert (len(guarded.fake.chats), len(guarded.fake.embeddings)) == (1, 1)
+    assert (len(guarded.fake.chat_requests), len(guarded.fake.embedding_requests)) == (1, 1)
     assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly_relevant")
 
 
@@ -54,8 +54,8 @@ def test_copies_of_the_question_lift_neither_factor(guarded: Any, exchange: Make
     """Judge and embedder see the rest."""
     guarded.score(exchange(answer=f"{ASKED} {ASKED} Bananas are rich in potassium."))
 
-    assert "ferry" not in guarded.fake.chats[0].answer
-    assert [text.strip() for text in guarded.fake.embeddings[0].body["input"]] == [
+    assert "ferry" not in guarded.fake.chat_requests[0].answer
+    assert [text.strip() for text in guarded.fake.embedding_requests[0].body["input"]] == [
         ASKED,
         "Bananas are rich in potassium.",
     ]
@@ -67,7 +67,7 @@ def test_an_echo_alone_is_zero_without_a_request(guarded: Any, exchange: Make) -
 
     assert (echo.value, echo.explanation) == (0.0, "The answer only repeats the question.")
     assert echo.fingerprint == answer.fingerprint
-    assert len(guarded.fake.embeddings) == 1
+    assert len(guarded.fake.embedding_requests) == 1
 
 
 def test_the_judge_is_asked_what_direct_relevancy_asks(guarded: Any) -> None:
@@ -76,7 +76,7 @@ def test_the_judge_is_asked_what_direct_relevancy_asks(guarded: Any) -> None:
     guarded.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
     guarded.score()
 
-    first, second = guarded.fake.chats
+    first, second = guarded.fake.chat_requests
     assert first.body == second.body
 
 

@@ -60,14 +60,14 @@ def test_a_rating_is_scaled_to_0_to_1(
     assert score.value == pytest.approx(value, abs=1e-9)
     assert (score.details["intent"], score.details["rating"], score.details["requests"]) == (INTENT, rating, 1)
     assert score.explanation == f'The answer {words} the intent: "{INTENT}"'
-    assert (score.label, len(fake.chats)) == (label, 1)
+    assert (score.label, len(fake.chat_requests)) == (label, 1)
 
 
 def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: Any) -> None:
     """The benefits of AKS, by a judge that looks for them."""
 
     def judge(request: Any) -> dict[str, Any]:
-        return {"intent": INTENT, "rating": 1 + 2 * sum(word in request.between("answer") for word in ("cost", "scal"))}
+        return {"intent": INTENT, "rating": 1 + 2 * sum(word in request.section("answer") for word in ("cost", "scal"))}
 
     good = "AKS lowers operating cost, and scales with the load."
     partial = "AKS scales with the load."
@@ -82,7 +82,7 @@ def test_a_rating_may_be_written_in_many_forms(exchange: Make, match: Any, fake:
     score = match(exchange(), {"intent": INTENT, "rating": rating})
 
     assert score.value == pytest.approx(0.75, abs=1e-9)
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
     score = match(exchange(), said)
 
     assert (score.value, score.reason) == (None, reason)
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
 
 
 def test_a_judge_that_is_away_is_no_number(exchange: Make, match: Any, fake: FakeJudge) -> None:
@@ -124,7 +124,7 @@ def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fa
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 
     assert (score.value, score.label, score.explanation) == (0.0, "irrelevant", "The answer only repeats the question.")
-    assert [request for request in fake.chats if "rating" in request.text] == []
+    assert [request for request in fake.chat_requests if "rating" in request.text] == []
 
 
 def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, match: Any) -> None:
@@ -139,7 +139,7 @@ def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: 
     for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
 
-    assert [request.between("answer").strip() for request in fake.chats] == ["Buy shoes.", f"{AKS} Buy shoes."]
+    assert [request.section("answer").strip() for request in fake.chat_requests] == ["Buy shoes.", f"{AKS} Buy shoes."]
 
 
 def test_what_the_answer_gives_is_told_where_the_judge_says_it(exchange: Make, match: Any) -> None:
@@ -163,7 +163,7 @@ def test_other_scripts_pass_unchanged(exchange: Make, match: Any, fake: FakeJudg
 
     score = match(exchange(*texts), {"intent": "معرفة العاصمة", "rating": 5})
 
-    assert (fake.chats[0].between("question"), fake.chats[0].between("answer")) == texts
+    assert (fake.chat_requests[0].section("question"), fake.chat_requests[0].section("answer")) == texts
     assert score.details["intent"] == "معرفة العاصمة"
 
 

@@ -87,7 +87,7 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
     fake.outage = fault
 
     assert failure(fake).reason is reason
-    assert len(fake.chats) == requests
+    assert len(fake.chat_requests) == requests
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip"])
@@ -98,7 +98,7 @@ def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> 
     error = failure(fake, timeout=2.0)
 
     assert error.reason is UnscoredReason.JUDGE_TIMEOUT
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE])
@@ -109,7 +109,7 @@ def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Unsco
     error = failure(fake)  # pytest's own time limit would end a request that waits
 
     assert (error.reason, error.retry_after) == (reason, 600)
-    assert len(fake.chats) == 1
+    assert len(fake.chat_requests) == 1
 
 
 def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
@@ -143,7 +143,7 @@ def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
 
     assert reply.texts
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
@@ -176,7 +176,7 @@ def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
 
     error = failure(fake, api_key=KEY)
 
-    assert fake.chats[0].headers["authorization"] == f"Bearer {KEY}"
+    assert fake.chat_requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert "secret" not in str(error)
     assert "sk-" not in str(error)
     server = ModelServer(api_key=KEY, base_url=f"https://user:{KEY}@host/v1")
@@ -190,7 +190,7 @@ def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
 
     error = failure(fake, base_url=address)
 
-    assert fake.chats[0].path.startswith("/token-12345/")
+    assert fake.chat_requests[0].path.startswith("/token-12345/")
     assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
 
 
@@ -203,7 +203,7 @@ def test_an_address_may_have_a_query(fake: FakeJudge) -> None:
     error = failure(fake, base_url=address)
 
     assert reply.texts[0]
-    assert [request.query for request in fake.chats] == [f"version=2024-06-01&key=abc-{KEY}"] * 2
+    assert [request.query for request in fake.chat_requests] == [f"version=2024-06-01&key=abc-{KEY}"] * 2
     assert str(error) == "HTTP 401: [hidden] is no key"
 
 
@@ -212,7 +212,7 @@ def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
 
     assert reply.texts
-    assert fake.chats[0].headers["authorization"] == "Bearer none"
+    assert fake.chat_requests[0].headers["authorization"] == "Bearer none"
 
 
 def test_our_requests_are_not_in_the_applications_log(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
@@ -292,8 +292,8 @@ def test_an_option_the_server_names_is_left_out_from_then_on(fake: FakeJudge, op
 
     with_judge(fake, ask_twice)
 
-    assert [option in request.body for request in fake.chats] == [True, False, False]
-    assert all("max_completion_tokens" in chat.body for chat in fake.chats[1:]) is (option == "max_tokens")
+    assert [option in request.body for request in fake.chat_requests] == [True, False, False]
+    assert all("max_completion_tokens" in chat.body for chat in fake.chat_requests[1:]) is (option == "max_tokens")
 
 
 def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
@@ -311,7 +311,7 @@ def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
 
     with_judge(fake, fail_then_ask)
 
-    sent = [("response_format" in chat.body, "n" in chat.body) for chat in fake.chats]
+    sent = [("response_format" in chat.body, "n" in chat.body) for chat in fake.chat_requests]
     assert sent == [(True, True), (False, True), (False, False), (True, True), (True, True)]
 
 
@@ -338,7 +338,7 @@ def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
     rows = embed(fake, "a", "b")
 
     assert rows.tolist() == [[0.6, 0.8], [0.0, 1.0]]
-    assert len(fake.embeddings) == 1
+    assert len(fake.embedding_requests) == 1
 
 
 def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
@@ -353,12 +353,12 @@ def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
             await embedder.aclose()
 
     rows = asyncio.run(use_and_close())
-    return rows, [request.body["encoding_format"] for request in fake.embeddings]
+    return rows, [request.body["encoding_format"] for request in fake.embedding_requests]
 
 
 def test_packed_vectors_are_read(fake: FakeJudge) -> None:
     """They have 32 bits."""
-    fake.packed_vectors = "honoured"
+    fake.encoding_format = "supported"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
 
     rows, asked = embed_twice(fake)
@@ -369,7 +369,7 @@ def test_packed_vectors_are_read(fake: FakeJudge) -> None:
 
 def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None:
     """From then on."""
-    fake.packed_vectors = "refused"
+    fake.encoding_format = "rejected"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
 
     rows, asked = embed_twice(fake)
@@ -398,7 +398,7 @@ def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any)
         embed(fake, "a", "b c")
 
     assert (caught.value.reason, caught.value.retry_after) == (UnscoredReason.EMBEDDER_ERROR, None)
-    assert len(fake.embeddings) == 1
+    assert len(fake.embedding_requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_half_of_a_question_of_two_parts_is_one_half(exchange: Make, cover: Any,
         "requests": 1,
     }
     assert score.explanation == f'The answer addresses 1 of 2 parts of the question; it misses "{CAPITAL}".'
-    assert (score.label, score.judge, len(fake.chats)) == ("partly_relevant", "fake-judge", 1)
+    assert (score.label, score.judge, len(fake.chat_requests)) == ("partly_relevant", "fake-judge", 1)
 
 
 @pytest.mark.parametrize("total", [1, 3, 8])
@@ -83,7 +83,7 @@ def test_a_complete_answer_ranks_above_half_a_one(exchange: Make, cover: Any) ->
     """France's location and capital, by a judge that looks for both in the answer."""
 
     def judge(request: Any) -> dict[str, Any]:
-        answer = request.between("answer")
+        answer = request.section("answer")
         return verdicts((WHERE, "yes" if "Europe" in answer else "no"), (CAPITAL, "yes" if "Paris" in answer else "no"))
 
     answers = ["France is in western Europe and its capital is Paris.", "France is in Europe.", "I like cheese."]
@@ -106,7 +106,7 @@ def test_verdicts_are_read_by_meaning_and_form_tolerantly(exchange: Make, cover:
 
     score = cover(exchange(), said)
 
-    assert (score.value, len(fake.chats)) == (0.5, 1)
+    assert (score.value, len(fake.chat_requests)) == (0.5, 1)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
     score = cover(exchange(), said)
 
     assert (score.value, score.reason) == (None, UnscoredReason.UNPARSABLE)
-    assert len(fake.chats) == 2
+    assert len(fake.chat_requests) == 2
 
 
 def test_a_second_reply_that_can_be_read_counts(exchange: Make, cover: Any, fake: FakeJudge) -> None:
@@ -158,7 +158,7 @@ def test_a_part_said_twice_counts_once(exchange: Make, cover: Any) -> None:
 def test_an_echo_of_the_question_asks_nobody(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """It addresses nothing, under the fingerprint of all other scores of that judge."""
     echo = cover(exchange(FRANCE, f"{FRANCE} {FRANCE}"), verdicts(("A?", "yes")))
-    asked = len([request for request in fake.chats if "sub_questions" in request.text])
+    asked = len([request for request in fake.chat_requests if "sub_questions" in request.text])
     other = cover(exchange(FRANCE, "Paris."), verdicts(("A?", "yes")))
 
     assert (echo.value, echo.explanation) == (0.0, "The answer only repeats the question.")
@@ -172,7 +172,7 @@ def test_copies_of_the_question_are_an_option(exchange: Make, cover: Any, fake: 
     without = cover(echoed, verdicts(("A?", "no")))
     with_copies = cover(echoed, verdicts(("A?", "no")), remove_question_echo=False)
 
-    assert [request.between("answer").strip() for request in fake.chats] == [
+    assert [request.section("answer").strip() for request in fake.chat_requests] == [
         "I like cheese.",
         f"{FRANCE} I like cheese.",
     ]
@@ -186,8 +186,8 @@ def test_texts_stand_between_marks_that_they_cannot_close(exchange: Make, cover:
 
     cover(exchange(FRANCE, hostile), verdicts(("A?", "no")))
 
-    assert fake.chats[0].between("answer") == hostile
-    assert fake.chats[0].between("question") == FRANCE
+    assert fake.chat_requests[0].section("answer") == hostile
+    assert fake.chat_requests[0].section("question") == FRANCE
 
 
 def test_earlier_turns_are_shown_where_there_are_any(exchange: Make, cover: Any, fake: FakeJudge) -> None:
@@ -196,7 +196,7 @@ def test_earlier_turns_are_shown_where_there_are_any(exchange: Make, cover: Any,
     cover(later, verdicts(("A?", "yes")))
     cover(exchange(), verdicts(("A?", "yes")))
 
-    assert [request.between("history") for request in fake.chats] == ["user: Where is France?", None]
+    assert [request.section("history") for request in fake.chat_requests] == ["user: Where is France?", None]
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "\u200b", None])
@@ -204,7 +204,7 @@ def test_no_answer_is_skipped(exchange: Make, cover: Any, fake: FakeJudge, answe
     """It is absent, not bad."""
     score = cover(exchange(FRANCE, answer), verdicts(("A?", "yes")))
 
-    assert (score.state, score.reason, fake.chats) == ("skipped", UnscoredReason.MISSING_INPUT, [])
+    assert (score.state, score.reason, fake.chat_requests) == ("skipped", UnscoredReason.MISSING_INPUT, [])
 
 
 def test_a_huge_answer_is_cut_and_says_so(exchange: Make, cover: Any, fake: FakeJudge) -> None:
@@ -212,7 +212,7 @@ def test_a_huge_answer_is_cut_and_says_so(exchange: Make, cover: Any, fake: Fake
     score = cover(exchange(FRANCE, "word " * 200_000), verdicts(("A?", "yes")))
 
     assert score.details["cut"]["answer"] == {"shown": 16_000, "of": 1_000_000}
-    assert len(fake.chats[0].text) < 20_000
+    assert len(fake.chat_requests[0].text) < 20_000
 
 
 def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, cover: Any) -> None:

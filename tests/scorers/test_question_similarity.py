@@ -9,7 +9,7 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-from germane.testing import Request
+from germane.testing import JudgeRequest
 
 Make = Callable[..., Exchange]
 QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies behind the market?"]
@@ -23,7 +23,7 @@ def compared(bench: Any) -> Any:
     return bench
 
 
-def says(values: Sequence[Any]) -> Callable[[Request], dict[str, Any] | None]:
+def says(values: Sequence[Any]) -> Callable[[JudgeRequest], dict[str, Any] | None]:
     """Return what the judge says when it is asked to compare."""
     return lambda request: {"similarities": list(values)} if "similarities" in request.text else None
 
@@ -36,7 +36,7 @@ def test_the_value_is_the_mean_of_what_the_judge_says(compared: Any) -> None:
 
     assert score.value == pytest.approx(2 / 3, abs=1e-9)
     assert [each["similarity"] for each in score.details["questions"]] == [1.0, 0.75, 0.25]
-    assert (len(compared.fake.chats), compared.fake.embeddings, score.embedder) == (2, [], None)
+    assert (len(compared.fake.chat_requests), compared.fake.embedding_requests, score.embedder) == (2, [], None)
     assert score.details["requests"] == 2
 
 
@@ -46,9 +46,9 @@ def test_the_judge_compares_what_stands_between_marks(compared: Any) -> None:
 
     compared.score()
 
-    request = compared.fake.chats[1]
-    assert request.between("question") == "Where does the ferry to the island leave?"
-    assert request.between("questions") == "\n".join(f"{place}. {text}" for place, text in enumerate(QUESTIONS, 1))
+    request = compared.fake.chat_requests[1]
+    assert request.section("question") == "Where does the ferry to the island leave?"
+    assert request.section("questions") == "\n".join(f"{place}. {text}" for place, text in enumerate(QUESTIONS, 1))
 
 
 def test_equal_questions_are_compared_once(compared: Any) -> None:
@@ -81,7 +81,7 @@ def test_other_values_than_the_five_are_no_similarity(compared: Any, values: lis
 
     (score,) = compared.score()
 
-    assert (score.value, score.reason, len(compared.fake.chats)) == (None, reason, 3)
+    assert (score.value, score.reason, len(compared.fake.chat_requests)) == (None, reason, 3)
 
 
 def test_a_value_may_come_as_a_word_or_text(compared: Any) -> None:
@@ -102,7 +102,7 @@ def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count
 
     (score,) = compared.score()
 
-    assert (score.value, len(compared.fake.chats)) == (0.5, 2)
+    assert (score.value, len(compared.fake.chat_requests)) == (0.5, 2)
 
 
 def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
@@ -192,7 +192,7 @@ def test_the_better_answer_ranks_higher(compared: Any, exchange: Make, question:
     said = dict([better, worse])
     asked: list[str] = []
 
-    def replies(request: Request) -> dict[str, Any] | None:
+    def replies(request: JudgeRequest) -> dict[str, Any] | None:
         if "similarities" in request.text:
             return {"similarities": said[asked[-1]]}
         asked.append(request.answer)

@@ -186,7 +186,7 @@ def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> Non
 
     still, reply = asyncio.run(ask_two())
     assert (still, bool(reply.texts)) == (False, True)
-    assert fake.most_in_flight == 1
+    assert fake.max_in_flight == 1
 
 
 def test_what_the_client_repeats_is_counted(fake: FakeJudge) -> None:

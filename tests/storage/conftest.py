@@ -15,28 +15,16 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.storage import ExchangeWriter, SamplingDecision, TrackingStore
+from germane.testing import Clock
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ELEVEN = NOON - timedelta(hours=1)
 
 
-class Clock:
-    """A clock that tests advance."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **units: float) -> None:
-        self.now += timedelta(**units)
-
-
 @pytest.fixture
 def clock() -> Clock:
     """A clock that starts at noon."""
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture

@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
-from tests.storage.conftest import NOON, Clock
+from tests.storage.conftest import NOON
 
 from germane.alert import (
     Alert,
     AlertChange,
     AlertEvent,
-    ScoreLevel,
+    AlertEventType,
     Notification,
+    ScoreLevel,
     ScoreShift,
     Silence,
-    AlertEventType,
     alert_key,
 )
 from germane.storage import AlertTransaction, TrackingStore
+from germane.testing import Clock
 
 HOSTILE = "docs\0<b>\ud800 'quoted'; DROP TABLE alert"
 LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}

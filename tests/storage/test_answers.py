@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score, band_of
+from germane.score import Score, UnscoredReason, band_of
 from germane.storage import (
+    AnswerCursor,
     AnswerFilter,
     AnswerPage,
-    SamplingDecision,
-    Histogram,
-    AnswerCursor,
     AnswerSort,
+    Histogram,
+    SamplingDecision,
     TrackingStore,
 )
 from germane.storage.answers import lowest_scores, search

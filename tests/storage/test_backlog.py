@@ -74,9 +74,7 @@ def fill(store: TrackingStore) -> Callable[[str], None]:
     """Writes more tasks of one scorer than are counted."""
 
     def write(reason: str) -> None:
-        numbers = (
-            f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= {BACKLOG_COUNT_LIMIT})"
-        )
+        numbers = f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= {BACKLOG_COUNT_LIMIT})"
         columns = "exchange_id, scorer, fingerprint, state, reason, error, claims, first_pending_at, not_before"
         moment = "'2026-01-01 00:00:00+00'" if "postgresql" in store.name else "'2026-01-01 00:00:00'"
         values = f"CAST(n AS TEXT), 'a', 'f1', 'pending', '{reason}', 'as it is', 1, {moment}, {moment}"

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from germane.settings import Budget
-from germane.storage import RequestUsage, RateLimit, BudgetDay, TrackingStore, budget_limits_at, next_affordable_at
+from germane.storage import BudgetDay, RateLimit, RequestUsage, TrackingStore, budget_limits_at, next_affordable_at
 
 DAY = date(2026, 3, 1)
 CALL = RequestUsage(1)

@@ -35,7 +35,9 @@ def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: Trackin
 def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
     """(value - floor) / (1 - floor), clipped to [0, 1]."""
     half = replace(FIRST, floor=0.5)
-    assert [half.of(value) for value in (-1.0, 0.5, 0.75, 0.9, 1.0)] == pytest.approx([0, 0, 0.5, 0.8, 1], abs=1e-9)
+    assert [half.rescale(value) for value in (-1.0, 0.5, 0.75, 0.9, 1.0)] == pytest.approx(
+        [0, 0, 0.5, 0.8, 1], abs=1e-9
+    )
     assert replace(FIRST, floor=-0.25).rescale(0.0) == pytest.approx(0.2, abs=1e-9)
 
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import (
     Coverage,
-    SamplingDecision,
     HourCount,
-    SelectedCandidate,
     SamplerStep,
-    TrackingStore,
+    SamplingDecision,
     ScoringTask,
+    SelectedCandidate,
+    TrackingStore,
 )
 
 Make = Callable[..., Exchange]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db import tables
 from germane.storage.db.commit_events import CommitEvent, record_events

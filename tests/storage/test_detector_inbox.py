@@ -11,13 +11,13 @@ import pytest
 
 from germane.annotation import RecordedScore
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import (
     AlertTransaction,
     DetectorScore,
-    SamplingDecision,
     DetectorScoreQuery,
     DetectorState,
+    SamplingDecision,
     TrackingStore,
 )
 

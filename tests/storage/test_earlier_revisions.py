@@ -35,6 +35,7 @@ from germane.storage import (
 )
 from germane.storage.db.migrate import REVISIONS, VERSION_TABLE
 from germane.storage.db.tables import metadata
+from germane.testing import Clock
 
 DATABASES = Path(__file__).parent / "databases"
 FILL = runpy.run_path(str(DATABASES / "fill.py"))
@@ -106,19 +107,10 @@ def renamed(value: Any, container: str = "") -> Any:
     return RENAMED_VALUES.get(container, {}).get(value, value)
 
 
-class Clock:
-    """A clock that starts when the databases were written, and that tests advance."""
-
-    now = NOON
-
-    def __call__(self) -> Any:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
     """A clock that starts when the databases were written."""
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture(params=EARLIER)

@@ -25,9 +25,9 @@ SECRET = "s3cr3t"
     ("url", "message"),
     [
         ("mysql://localhost/x", "SQLite or PostgreSQL"),
-        ("postgresql+psycopg2://localhost/x", "not in 'postgresql"),
-        ("no url", "cannot be read"),
-        (f"postgresql://user:{SECRET}@localhost:port/x", "cannot be read"),
+        ("postgresql+psycopg2://localhost/x", "unsupported database 'postgresql"),
+        ("no url", "invalid database URL"),
+        (f"postgresql://user:{SECRET}@localhost:port/x", "invalid database URL"),
         (f"postgresql://user:p@{SECRET}@localhost/x", "%40"),
     ],
 )

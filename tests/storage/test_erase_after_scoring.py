@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from germane.annotation import Feedback
 from germane.exchange import Context, Exchange, Message
-from germane.score import UnscoredReason, Score
-from germane.storage import SamplingDecision, PruneResult, SamplerStep, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import PruneResult, SamplerStep, SamplingDecision, TrackingStore
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange, sampling_key_for
-from germane.storage import Coverage, TrackingStore, ExchangeWriter
+from germane.storage import Coverage, ExchangeWriter, TrackingStore
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]

@@ -11,8 +11,8 @@ from sqlalchemy import update
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import SamplingDecision, SelectedCandidate, SamplerStep, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import SamplerStep, SamplingDecision, SelectedCandidate, TrackingStore
 from germane.storage.db import tables
 
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}

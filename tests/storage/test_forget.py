@@ -15,7 +15,7 @@ from germane.annotation import Feedback
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import SamplingDecision, PruneResult, TrackingStore
+from germane.storage import PruneResult, SamplingDecision, TrackingStore
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from germane.storage import JobRuns, WorkerHeartbeat, JobRun, TrackingStore
+from germane.storage import JobRun, JobRuns, TrackingStore, WorkerHeartbeat
 
 LEASE = timedelta(seconds=60)
 ME = WorkerHeartbeat(id="a", host="h1", pid=7, service="shop", version="1")

@@ -19,11 +19,11 @@ from germane.storage import TrackingStore
 from germane.storage.answers.lowest_scores import (
     STRATEGIES,
     ScoreFilter,
-    scan_by_value,
     find_lowest,
-    scan_window,
-    scan_small_window,
+    scan_by_value,
     scan_route,
+    scan_small_window,
+    scan_window,
 )
 from germane.storage.db.tables import exchange, score
 

@@ -11,7 +11,7 @@ import pytest
 
 from germane.annotation import Marker
 from germane.errors import StorageError
-from germane.storage import PruneResult, TrackingStore, ExchangeWriter
+from germane.storage import ExchangeWriter, PruneResult, TrackingStore
 
 WriteTo = Callable[..., ExchangeWriter]
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -6,11 +6,12 @@ import threading
 from datetime import timedelta
 from typing import Any
 
-from tests.storage.conftest import NOON, Clock
+from tests.storage.conftest import NOON
 from tests.storage.test_query_plans import postgresql_scans, recorded, sqlite_scans
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification, alert_key
 from germane.storage import AlertTransaction, ChannelQueue, DeliveryOutcome, TrackingStore
+from germane.testing import Clock
 
 LEASE = timedelta(seconds=60)
 SENT = DeliveryOutcome(http_status=200)

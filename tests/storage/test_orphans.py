@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import Coverage, SamplingDecision, WorkerHeartbeat, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import Coverage, SamplingDecision, TrackingStore, WorkerHeartbeat
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]

@@ -19,8 +19,8 @@ from tests.storage.conftest import NOON
 from germane.annotation import Feedback, RecordedScore
 from germane.errors import UsageError
 from germane.exchange import Context, Exchange, Message
-from germane.score import UnscoredReason, Score
-from germane.storage import TaskClaim, Coverage, SamplingDecision, PruneResult, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import Coverage, PruneResult, SamplingDecision, TaskClaim, TrackingStore
 from germane.storage.db import tables
 
 Make = Callable[..., Exchange]

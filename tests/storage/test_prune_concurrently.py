@@ -13,7 +13,7 @@ from sqlalchemy import text
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import SamplingDecision, ExchangeRecord, ExportSelection, TrackingStore
+from germane.storage import ExchangeRecord, ExportSelection, SamplingDecision, TrackingStore
 
 Make = Callable[..., Exchange]
 ROUNDS = 12

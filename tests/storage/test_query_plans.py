@@ -16,28 +16,28 @@ from germane.annotation import Feedback, RecordedScore
 from germane.baseline import Baseline
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.settings import Budget
 from germane.storage import (
     AlertTransaction,
-    AnswerFilter,
-    SamplingDecision,
-    RequestUsage,
-    JobRuns,
-    BaselineKey,
-    RateLimit,
-    DetectorScoreQuery,
-    SelectedCandidate,
     AnswerCursor,
-    WorkerHeartbeat,
+    AnswerFilter,
+    BaselineKey,
+    DetectorScoreQuery,
     DetectorState,
-    JobRun,
     ExportSelection,
+    JobRun,
+    JobRuns,
+    RateLimit,
+    RequestUsage,
     SamplerStep,
+    SamplingDecision,
+    SelectedCandidate,
     TrackingStore,
+    WorkerHeartbeat,
 )
 from germane.storage.answers.filter import SORTS
-from germane.storage.answers.lowest_scores import ScoreFilter, scan_by_value, find_lowest, scan_small_window, scan_route
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)

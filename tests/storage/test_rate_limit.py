@@ -105,7 +105,7 @@ def test_probabilities_depend_on_arrival_times_only(pauses: list[float], limit: 
     one, other = TrafficThinner(limit, clock=first), TrafficThinner(limit, clock=second)
     for pause in pauses:
         first.now, second.now = first.now + pause, second.now + pause
-        assert one.next_probability() == other.probability()
+        assert one.next_probability() == other.next_probability()
 
 
 def test_weighting_the_kept_exchanges_is_unbiased() -> None:

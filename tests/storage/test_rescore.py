@@ -13,15 +13,15 @@ from sqlalchemy import text
 from tests.storage.test_tally import LEASE, REASONS, SCORERS, Run, _adds_up, _counts, _truth
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import (
-    SamplingDecision,
     DetectorScoreQuery,
     ExchangeRecord,
-    RescoreResult,
     ExportSelection,
-    TrackingStore,
+    RescoreResult,
+    SamplingDecision,
     ScoringTask,
+    TrackingStore,
 )
 
 Make = Callable[..., Exchange]

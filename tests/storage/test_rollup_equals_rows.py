@@ -15,12 +15,12 @@ from sqlalchemy import text
 
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import Coverage, SamplingDecision, ExportSelection, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import Coverage, ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.db.tables import metadata
 from germane.storage.stats.histogram import BINS
 from germane.storage.trends.aggregates import PROXIES, SCORES
-from germane.storage.trends.query import TrendRequest, TrendQuery
+from germane.storage.trends.query import TrendQuery, TrendRequest
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(minutes=1)

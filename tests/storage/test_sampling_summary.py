@@ -71,4 +71,4 @@ def test_the_age_of_what_waits_is_known_by_scorer(store: TrackingStore, make: Ma
         "a": began,
         "b": clock.now,
     }
-    assert store.revision() == "0006"
+    assert store.revision() == "0007"

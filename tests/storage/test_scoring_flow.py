@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.storage.conftest import NOON, Clock, an_exchange
+from tests.storage.conftest import NOON, an_exchange
 
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.alerting.scoring_flow import ScoringFlow
 from germane.storage.trends.attribute_means import matches_attributes
+from germane.testing import Clock
 
 SCORER = {"s": "f"}
 

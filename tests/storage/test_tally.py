@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import Coverage, SamplingDecision, TrackingStore, ScoringTask
+from germane.score import Score, UnscoredReason
+from germane.storage import Coverage, SamplingDecision, ScoringTask, TrackingStore
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import TaskClaim, TrackingStore, ScoringTask
+from germane.score import Score, UnscoredReason
+from germane.storage import ScoringTask, TaskClaim, TrackingStore
 from germane.storage.queue import tasks as claims
 
 Make = Callable[..., Exchange]

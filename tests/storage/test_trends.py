@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
-from germane.storage import Coverage, SamplingDecision, Histogram, TrackingStore
+from germane.score import Score, UnscoredReason
+from germane.storage import Coverage, Histogram, SamplingDecision, TrackingStore
 from germane.storage.stats.histogram import pack_weights
 
 Make = Callable[..., Exchange]

@@ -13,9 +13,9 @@ from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 from germane.storage.stats.two_sample import (
     Comparison,
     EstimatePair,
-    mean_difference,
     effect_size,
     mark_significant_drops,
+    mean_difference,
     standardize,
 )
 

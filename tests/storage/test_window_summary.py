@@ -10,7 +10,7 @@ import pytest
 from tests.storage.conftest import ELEVEN, NOON
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.storage import Bucket, SamplingDecision, TrackingStore, compare_summaries
 
 HOUR = timedelta(hours=1)

@@ -11,7 +11,7 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.storage import SamplingDecision, WorkerHeartbeat, StoreContext, ScoringTask, TaskQueue, TrackingStore
+from germane.storage import SamplingDecision, ScoringTask, StoreContext, TaskQueue, TrackingStore, WorkerHeartbeat
 from germane.storage.db.engine import Database
 
 Make = Callable[..., Exchange]

@@ -18,7 +18,7 @@ import pytest
 
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.storage import Coverage, ExchangeStore, TrackingStore, ExchangeWriter
+from germane.storage import Coverage, ExchangeStore, ExchangeWriter, TrackingStore
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]

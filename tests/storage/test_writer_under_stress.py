@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import event
 
 from germane.exchange import Context, Exchange
-from germane.storage import Coverage, TrackingStore, ExchangeWriter
+from germane.storage import Coverage, ExchangeWriter, TrackingStore
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]

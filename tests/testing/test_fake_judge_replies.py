@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from germane.testing import FakeJudge, Fault, Request
+from germane.testing import FakeJudge, Fault, JudgeRequest
 
 RATING = {
     "type": "object",
@@ -132,11 +132,11 @@ def test_questions_are_known_by_their_schema(judge: FakeJudge) -> None:
 def test_the_texts_between_marks_can_be_read() -> None:
     """The answer first, whatever stands around it; another turn without marks changes nothing."""
     turns = ["<question-1f>\nWhy?\n</question-1f>\n<answer-1f>\nSo.\n</answer-1f>\nRate.", "Again."]
-    request = Request("/v1/chat/completions", {"messages": [{"role": "user", "content": turn} for turn in turns]}, {})
+    request = JudgeRequest("/v1/chat/completions", {"messages": [{"role": "user", "content": turn} for turn in turns]}, {})
 
     assert request.answer == "So."
-    assert request.between("question") == "Why?"
-    assert request.between("context") is None
+    assert request.section("question") == "Why?"
+    assert request.section("context") is None
     assert "Again." in request.text
 
 
@@ -172,7 +172,7 @@ def test_a_server_may_ignore_or_refuse_probabilities() -> None:
     """Null, or HTTP 400 with the option's name."""
     with FakeJudge(first_token={"5": 1.0}, logprobs="ignored") as judge:
         assert ask(judge, logprobs=True)[1]["choices"][0]["logprobs"] is None
-        judge.logprobs = "refused"
+        judge.logprobs = "rejected"
         status, body = ask(judge, logprobs=True)
         assert (status, "logprobs" in body["error"]["message"]) == (400, True)
         assert ask(judge)[0] == 200
@@ -214,4 +214,4 @@ def test_embeddings_have_a_latency_of_their_own() -> None:
         assert connection.getresponse().status == 200
         connection.close()
 
-        assert (judge.most_in_flight, judge.most_embeddings_in_flight) == (0, 1)
+        assert (judge.max_in_flight, judge.max_embeddings_in_flight) == (0, 1)

@@ -68,7 +68,7 @@ def test_questions_and_votes_may_be_given(judge: FakeJudge) -> None:
 
 def test_it_may_ignore_n(judge: FakeJudge) -> None:
     """As several real servers do."""
-    judge.honours_n = False
+    judge.supports_n = False
 
     assert len(chat(judge, n=3)) == 1
 
@@ -152,8 +152,8 @@ def test_requests_are_recorded(judge: FakeJudge) -> None:
     post(judge, "embeddings", {"input": ["a"]})
 
     assert [request.path for request in judge.requests] == ["/v1/chat/completions", "/v1/embeddings"]
-    assert judge.chats[0].body["messages"][0]["content"] == "hello"
-    assert judge.embeddings[0].headers["content-type"] == "application/json"
+    assert judge.chat_requests[0].body["messages"][0]["content"] == "hello"
+    assert judge.embedding_requests[0].headers["content-type"] == "application/json"
 
 
 def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
@@ -166,7 +166,7 @@ def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
     for thread in threads:
         thread.join()
 
-    assert judge.most_in_flight == 4
+    assert judge.max_in_flight == 4
     assert judge.in_flight == 0
 
 
@@ -182,7 +182,7 @@ def test_closing_frees_whoever_waits() -> None:
     with FakeJudge(faults=[Fault("hang")]) as judge:
         hanging = threading.Thread(target=chat_in_vain, args=(judge,))
         hanging.start()
-        while not judge.chats:
+        while not judge.chat_requests:
             hanging.join(0.01)
     hanging.join(10)
 
@@ -207,7 +207,7 @@ def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
     [
         {},
         {"answer_relevancy": {"similarity": "judge"}},
-        {"answer_relevancy": {"similarity": "judge", "questions": 10}},
+        {"answer_relevancy": {"similarity": "judge", "generated_questions": 10}},
         {"faithfulness": {"claims": "judge"}},
         {"noncommittal": {"judge": True}},
     ],

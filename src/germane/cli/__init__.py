@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from germane.cli.main import main
+from germane.cli.app import main
 
 __all__ = ["main"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from germane.demo.application import Documentation
 from germane.demo.corpus import (
     ROUTES,
@@ -17,21 +19,39 @@ from germane.demo.corpus import (
 )
 from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME, Visit, plan_visits
 
+if TYPE_CHECKING:
+    from germane.demo.run import RULE, SCORER, DemoProgress, DemoResult, ProgressCallback, run_demo
+
 __all__ = [
     "BROKEN_ROUTE",
     "DURATION",
     "FAULT_TIME",
     "ROUTES",
+    "RULE",
+    "SCORER",
     "DemoCorpus",
+    "DemoProgress",
     "DemoQuestion",
+    "DemoResult",
     "Documentation",
     "Embed",
     "Passage",
     "PassageIndex",
+    "ProgressCallback",
     "SearchHit",
     "Vectors",
     "Visit",
     "load_corpus",
     "plan_visits",
+    "run_demo",
     "split_sentences",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the run on first use: it starts germane, which ``germane demo --help`` does not need."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from germane.demo import run
+
+    return getattr(run, name)

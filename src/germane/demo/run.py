@@ -22,7 +22,7 @@ from germane.testing import OTLPReceiver
 if TYPE_CHECKING:
     from germane.monitor import Alert
     from germane.storage import RowCounts, ScoredExchange, Store
-    from germane.testing.otlp_records import ReceivedSpan
+    from germane.testing import ReceivedSpan
 
 SCORER: Final = "answer_relevancy"
 SAMPLE_RATE: Final = 0.75
@@ -120,7 +120,7 @@ class DemoResult:
         }
 
 
-def run(on_progress: ProgressCallback, *, duration: float = DURATION) -> DemoResult:
+def run_demo(on_progress: ProgressCallback, *, duration: float = DURATION) -> DemoResult:
     """Run the demo with ``duration`` seconds of traffic. Calls ``on_progress`` about twice per second.
 
     Ignores OpenTelemetry variables of the environment: spans go to the demo's own receiver.

@@ -77,21 +77,20 @@ def show_progress(
         return
     started, done = clock(), 0
 
-    def advance(usage: RunUsage) -> str:
-        """Count a row, and return rate and cost so far."""
-        nonlocal done
-        done += 1
-        seconds = clock() - started
+    def rate_and_cost(seconds: float, usage: RunUsage) -> str:
         rate = f"{done / seconds:.1f} rows/s" if seconds > 0 else ""
-        return ", ".join(part for part in (rate, "" if usage.cost is None else f"${usage.cost:.4f}") if part)
+        cost = "" if usage.cost is None else f"${usage.cost:.4f}"
+        return ", ".join(part for part in (rate, cost) if part)
 
     if not out.isatty():
 
         def write_line(usage: RunUsage) -> None:
-            text = advance(usage)
+            nonlocal done
+            done += 1
             if done * PROGRESS_LINES // rows > (done - 1) * PROGRESS_LINES // rows:
-                remaining = f", {(clock() - started) / done * (rows - done):.0f} s left" if done < rows else ""
-                out.write(f"germane: {done} of {rows} rows, {text}{remaining}\n")
+                seconds = clock() - started
+                remaining = f", {seconds / done * (rows - done):.0f} s left" if done < rows else ""
+                out.write(f"germane: {done} of {rows} rows, {rate_and_cost(seconds, usage)}{remaining}\n")
                 out.flush()
 
         yield write_line
@@ -105,8 +104,9 @@ def show_progress(
         task = bar.add_task("", total=rows, text="")
 
         def update_bar(usage: RunUsage) -> None:
-            text = advance(usage)
-            bar.update(task, completed=done, text=text)
+            nonlocal done
+            done += 1
+            bar.update(task, completed=done, text=rate_and_cost(clock() - started, usage))
 
         yield update_bar
 

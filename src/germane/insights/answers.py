@@ -393,7 +393,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
     """Queue an answer for one scorer, or for all that have scored it before.
 
     Returns:
-        ``ready``, ``no_worker``, ``waiting``, ``erased``, ``left_out`` or ``unknown``.
+        ``ready``, ``no_worker``, ``waiting``, ``erased``, ``not_sampled`` or ``unknown``.
     """
     known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != RECORDED_FINGERPRINT}
     # Without a worker, assume that the one that scored it will return.
@@ -402,7 +402,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
     reasons = {task.reason.value if task.reason else "" for task in detail.tasks}
     if detail.tasks and not detail.scores and reasons <= _NOT_SELECTED:
         wanted = {name: fingerprints[name] for name in names if name in fingerprints}
-        result = "ready" if context.store.sampling.apply_feedback([], [detail.exchange.id], wanted) else "left_out"
+        result = "ready" if context.store.sampling.apply_feedback([], [detail.exchange.id], wanted) else "not_sampled"
     else:
         pairs = [(detail.exchange.id, name) for name in names]
         budgeted = context.settings.budget is not None
@@ -412,7 +412,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
 
 
 def _outcome(rescored: RescoreResult) -> str:
-    return next((name for name in ("ready", "waiting", "erased", "left_out") if getattr(rescored, name)), "unknown")
+    return next((name for name in ("ready", "waiting", "erased", "not_sampled") if getattr(rescored, name)), "unknown")
 
 
 def rescore_matching(

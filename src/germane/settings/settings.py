@@ -237,7 +237,9 @@ def _explain(detail: Any) -> str:
         fields = Settings.model_fields if len(path) == 1 or model is None else model.model_fields
         known = [str(field.validation_alias or field_name) for field_name, field in fields.items()]
         close = _closest(path[-1], known)
-        return f"unknown setting {name!r}; " + (f"did you mean {close!r}? Correct or remove it" if close else "remove it")
+        return f"unknown setting {name!r}; " + (
+            f"did you mean {close!r}? Correct or remove it" if close else "remove it"
+        )
     shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
     variable = ENV_PREFIX + (head if head in _WITHOUT_FIELD_VARIABLES else "__".join(path)).upper()
     if detail["type"] in {"union_tag_not_found", "union_tag_invalid"}:

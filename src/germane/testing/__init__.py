@@ -1,36 +1,37 @@
-"""For tests, ours and those of applications that use germane: nothing here needs a network, a key or a model."""
+"""Test tools for germane and for applications that use it. They need no network, no API key and no model."""
 
 from __future__ import annotations
 
-from germane.testing.collect import collect
-from germane.testing.embedder import FakeEmbedder
+from germane.testing.application import Clock, IncrementalIdGenerator, collect
+from germane.testing.embedder import FakeEmbedder, hashed_words
 from germane.testing.fake_judge import FakeJudge, questions_about
 from germane.testing.fault import Fault
-from germane.testing.judge_request import Request
-from germane.testing.judge_server import hashed_words
+from germane.testing.judge_request import JudgeRequest
 from germane.testing.otlp import OTLPReceiver
 from germane.testing.otlp_records import (
+    ReceivedDataPoint,
     ReceivedEvent,
     ReceivedLink,
     ReceivedLog,
     ReceivedMetric,
-    ReceivedPoint,
     ReceivedSpan,
 )
 from germane.tracer import strict
 
 __all__ = [
+    "Clock",
     "FakeEmbedder",
     "FakeJudge",
     "Fault",
+    "IncrementalIdGenerator",
+    "JudgeRequest",
     "OTLPReceiver",
+    "ReceivedDataPoint",
     "ReceivedEvent",
     "ReceivedLink",
     "ReceivedLog",
     "ReceivedMetric",
-    "ReceivedPoint",
     "ReceivedSpan",
-    "Request",
     "collect",
     "hashed_words",
     "questions_about",

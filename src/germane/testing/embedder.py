@@ -1,26 +1,45 @@
-"""An embedder without a model, for tests."""
+"""An embedder without a model."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
 
 from germane.scorers import Vectors, normalize_rows
-from germane.testing.judge_server import hashed_words
+
+_WORD = re.compile(r"\w+")
+
+
+def hashed_words(text: str, dimension: int = 256) -> list[float]:
+    """Return a vector of length 1 that counts the words of a text by their hash. Texts that share words are similar.
+
+    The vector is the same in every process. A text without words is hashed as a whole.
+    """
+    vector = [0.0] * dimension
+    for word in _WORD.findall(text.casefold()) or [text or " "]:
+        digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+        vector[int.from_bytes(digest) % dimension] += 1.0
+    length = math.hypot(*vector)
+    return [number / length for number in vector]
 
 
 class FakeEmbedder:
-    """Gives each word a place: texts that share words are similar, and equal texts equal. Knows nothing of meaning."""
+    """An in-process embedder that uses :func:`hashed_words`: similarity depends on shared words, not on meaning."""
 
     model = "fake-embedder"
 
     def __init__(self, vectors: Mapping[str, Sequence[float]] | None = None, *, dimension: int = 256) -> None:
-        """``vectors``: text -> its vector, for texts whose vectors are to be known; they set the dimension."""
+        """Create an embedder. ``vectors`` maps texts to fixed vectors, which also set the dimension."""
         self.vectors = dict(vectors or {})
         self.dimension = len(next(iter(self.vectors.values()))) if self.vectors else dimension
         self.calls: list[list[str]] = []
-        """The texts of every call."""
+        """The texts of each call."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row of length 1 per text."""
         self.calls.append(list(texts))
-        return normalize_rows([self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts))
+        return normalize_rows(
+            [self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts)
+        )

@@ -1,4 +1,4 @@
-"""The ways in which a judge and an embedder fail."""
+"""Failures of a judge or an embedder."""
 
 from __future__ import annotations
 
@@ -7,40 +7,63 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal[
+FaultKind = Literal[
     "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed",
     "cut_off", "thinking", "refusal", "content_filter", "prose", "number_words", "out_of_range", "nan", "wrong_count",
     "zeros", "wrong_dimension", "other_dimension", "uneven_dimension",
 ]  # fmt: skip
-_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_CHARACTER_WORDS = {**dict(zip("0123456789", _DIGIT_WORDS, strict=True)), ".": "point", "-": "minus"}
+_FINISH_REASONS: dict[Any, str] = {"thinking": "length", "cut_off": "length", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One way in which a request fails.
+    """A failure of one request.
 
-    ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``. ``hang``: no reply until the
-    judge closes. ``reset``: the connection breaks. ``truncated``: half a body. ``drip``: one byte at a time, for ever.
-    ``garbage``: a web page. ``not_json``: calls itself JSON and is not.
+    Any request:
 
-    Chat only: ``no_choices``; ``empty`` contents; ``thinking`` until the tokens are used up; one ``malformed`` choice
-    among good ones; all contents ``cut_off`` in the middle; ``refusal``; ``content_filter``; ``prose`` around the
-    JSON. In the JSON of the contents ``number_words`` writes numbers as words, ``out_of_range`` makes every number
-    1000000, ``nan`` makes it NaN, and ``wrong_count`` leaves the last item out of every list.
+    - ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``
+    - ``hang``: no reply until the judge closes
+    - ``reset``: a connection reset
+    - ``truncated``: half a body
+    - ``drip``: an endless body, one byte at a time
+    - ``garbage``: an HTML page
+    - ``not_json``: invalid JSON with the content type of JSON
 
-    Embeddings only: ``nan``, ``zeros``, ``wrong_dimension`` (0, of every vector), ``other_dimension`` (half, of every
-    vector, as after a change of model), ``uneven_dimension`` (of one), ``wrong_count``.
+    Chat requests:
+
+    - ``no_choices``: an empty list of choices
+    - ``empty``: choices without content
+    - ``thinking``: choices without content, because the tokens are used up
+    - ``malformed``: invalid JSON in the first choice
+    - ``cut_off``: half of the content, because the tokens are used up
+    - ``refusal``: a refusal in place of the content
+    - ``content_filter``: content removed by a filter
+    - ``prose``: text around the content
+    - ``number_words``: numbers in the JSON of the content as words
+    - ``out_of_range``: each number in the JSON replaced by 1000000
+    - ``nan``: each number in the JSON replaced by NaN
+    - ``wrong_count``: each list in the JSON without its last item
+
+    Embedding requests:
+
+    - ``nan``, ``zeros``: each number replaced by NaN or 0
+    - ``wrong_dimension``: vectors of dimension 0
+    - ``other_dimension``: vectors of half the dimension, as after a change of the model
+    - ``uneven_dimension``: the last vector one number short
+    - ``wrong_count``: one vector too few
     """
 
-    kind: Kind
+    kind: FaultKind
     status: int = 500
     code: str | None = None
     message: str = "this is a test"
     retry_after: float | str | None = None
 
 
-def spoil_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
-    """Make the choices of a reply bad."""
+def corrupt_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
+    """Apply a fault to the choices of a chat reply, in place."""
     kind = fault.kind if fault else None
     if kind == "no_choices":
         choices.clear()
@@ -49,14 +72,14 @@ def spoil_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
     for choice in choices:
         if kind == "refusal":
             choice["message"] = {"role": "assistant", "content": None, "refusal": "I can't help with that."}
-        elif kind in _ENDINGS:
-            choice["finish_reason"] = _ENDINGS[kind]
-        if kind in _CONTENTS:
-            choice["message"]["content"] = _CONTENTS[kind](choice["message"]["content"])
+        if kind in _FINISH_REASONS:
+            choice["finish_reason"] = _FINISH_REASONS[kind]
+        if kind in _CORRUPT_CONTENT:
+            choice["message"]["content"] = _CORRUPT_CONTENT[kind](choice["message"]["content"])
 
 
-def spoil_rows(rows: list[list[float]], fault: Fault | None) -> list[list[float]]:
-    """Return bad vectors in place of good ones."""
+def corrupt_vectors(rows: list[list[float]], fault: Fault | None) -> list[list[float]]:
+    """Return the vectors of an embedding reply with a fault applied."""
     kind = fault.kind if fault else None
     if kind == "nan":
         return [[float("nan")] * len(row) for row in rows]
@@ -71,46 +94,37 @@ def spoil_rows(rows: list[list[float]], fault: Fault | None) -> list[list[float]
     return rows[:-1] if kind == "wrong_count" else rows
 
 
-def _in_json(change: Callable[[Any], Any]) -> Callable[[str], str]:
-    """Return what changes the JSON in a content, and leaves other contents alone."""
+def _in_json(
+    *, number: Callable[[float], Any] = lambda number: number, items: Callable[[list[Any]], Any] = lambda items: items
+) -> Callable[[str], str]:
+    """Return a function that replaces the numbers and lists in JSON content. Other content stays as it is."""
 
-    def changed(content: str) -> str:
+    def replace(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: replace(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return items([replace(item) for item in value])
+        return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    def corrupt(content: str) -> str:
         try:
-            return json.dumps(_changed(json.loads(content), change), ensure_ascii=False)
+            return json.dumps(replace(json.loads(content)), ensure_ascii=False)
         except ValueError:
             return content
 
-    return changed
+    return corrupt
 
 
-def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, dict):
-        return {name: _changed(each, change) for name, each in value.items()}
-    if isinstance(value, list):
-        return change([_changed(each, change) for each in value])
-    return change(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _in_words(value: Any) -> Any:
-    if not _is_number(value):
-        return value
-    said = {**dict(zip("0123456789", _DIGITS, strict=True)), ".": "point", "-": "minus"}
-    return " ".join(said.get(character, character) for character in f"{value:g}")
-
-
-_ENDINGS: dict[Any, str] = {"thinking": "length", "cut_off": "length", "content_filter": "content_filter"}
-_CONTENTS: dict[Any, Callable[[str], str]] = {
+_CORRUPT_CONTENT: dict[Any, Callable[[str], str]] = {
     "empty": lambda _: "",
     "thinking": lambda _: "",
     "content_filter": lambda _: "",
     "cut_off": lambda content: content[: len(content) // 2],
     "prose": lambda content: f"Sure! Here is what you asked for:\n```json\n{content}\n```\nI hope that this helps.",
-    "number_words": _in_json(_in_words),
-    "out_of_range": _in_json(lambda value: 1_000_000 if _is_number(value) else value),
-    "nan": _in_json(lambda value: float("nan") if _is_number(value) else value),
-    "wrong_count": _in_json(lambda value: value[:-1] if isinstance(value, list) else value),
+    "number_words": _in_json(
+        number=lambda number: " ".join(_CHARACTER_WORDS.get(character, character) for character in f"{number:g}")
+    ),
+    "out_of_range": _in_json(number=lambda _: 1_000_000),
+    "nan": _in_json(number=lambda _: float("nan")),
+    "wrong_count": _in_json(items=lambda items: items[:-1]),
 }

@@ -1,95 +1,93 @@
-"""What a fake judge was asked."""
+"""Requests that a fake judge received."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_MARKED = re.compile(r"<([a-z]+)-([0-9a-f]+)>\n(.*?)\n?</\1-\2>", re.DOTALL)
+_DELIMITED = re.compile(r"<([a-z]+)-([0-9a-f]+)>\n(.*?)\n?</\1-\2>", re.DOTALL)
+_QUESTION_PROPERTIES = ({"question"}, {"question", "noncommittal"})
 
 
-class Request(NamedTuple):
-    """One request as it came."""
+class JudgeRequest(NamedTuple):
+    """A request that a fake judge received."""
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str]
     """Names in lower case."""
     query: str = ""
-    """What stood behind the path's question mark."""
+    """The query string of the URL."""
 
     @property
     def texts(self) -> list[str]:
-        """The turns of a chat request, without their roles."""
+        """The messages of a chat request, without their roles."""
         return [str(message.get("content")) for message in self.body.get("messages", ())]
 
     @property
     def text(self) -> str:
-        """All turns, one after another."""
+        """All messages, joined by line breaks."""
         return "\n".join(self.texts)
 
     @property
     def answer(self) -> str:
-        """The text that the judge was asked about: the answer between its marks, else what any marks hold, else all.
+        """The answer that the judge is asked about.
 
-        The last turn that has marks counts, then the last turn.
+        This is the ``answer`` section of the last message with delimited sections, otherwise its first section. If no
+        message has sections, it is the whole last message.
         """
-        for turn in reversed(self.texts):
-            marked = dict(_marked(turn))
-            if marked:
-                return marked.get("answer") or next(iter(marked.values()))
+        for message in reversed(self.texts):
+            sections = dict(_sections(message))
+            if sections:
+                return sections.get("answer") or next(iter(sections.values()))
         return self.texts[-1] if self.texts else ""
 
-    def between(self, name: str) -> str | None:
-        """Return what the last pair of marks of that name holds, such as ``question``; None when there is none."""
-        found = [text for turn in self.texts for word, text in _marked(turn) if word == name]
-        return found[-1] if found else None
+    def section(self, name: str) -> str | None:
+        """Return the text inside the last delimiters of this name, such as ``question``. None if there are none."""
+        texts = [text for message in self.texts for label, text in _sections(message) if label == name]
+        return texts[-1] if texts else None
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema that the reply is to follow."""
-        wanted = (self.body.get("response_format") or {}).get("json_schema") or {}
-        schema = wanted.get("schema")
+        """The JSON schema of the requested reply."""
+        json_schema = (self.body.get("response_format") or {}).get("json_schema") or {}
+        schema = json_schema.get("schema")
         return schema if isinstance(schema, Mapping) else None
 
     @property
-    def choices(self) -> int:
-        """How many choices are asked for."""
+    def n(self) -> int:
+        """The number of requested choices."""
         return int(self.body.get("n") or 1)
 
     @property
-    def one_token(self) -> bool:
-        """Whether the reply may be no longer than a token."""
+    def is_single_token(self) -> bool:
+        """Whether the reply is limited to one token."""
         return 1 in (self.body.get("max_tokens"), self.body.get("max_completion_tokens"))
 
     @property
-    def wants_questions(self) -> bool:
-        """Whether JSON with questions, or with one, is asked for."""
+    def asks_for_questions(self) -> bool:
+        """Whether the reply is JSON with one generated question, or a list of them."""
         if self.schema is None:
             return '{"question' in self.text
-        return _holds_question(self.schema) or _holds_question(self._items("questions"))
+        return _is_question(self.schema) or self.asks_for_question_list
 
     @property
-    def wants_list(self) -> bool:
-        """Whether all questions are asked for in one choice."""
-        return '{"questions"' in self.text if self.schema is None else _holds_question(self._items("questions"))
+    def asks_for_question_list(self) -> bool:
+        """Whether one choice contains all generated questions."""
+        if self.schema is None:
+            return '{"questions"' in self.text
+        return _is_question((self.schema.get("properties", {}).get("questions") or {}).get("items"))
 
     @property
-    def compared(self) -> int:
-        """How many numbered questions are to be compared with the one asked."""
-        return len((self.between("questions") or "").splitlines())
-
-    def _items(self, name: str) -> Any:
-        return ((self.schema or {}).get("properties", {}).get(name) or {}).get("items")
+    def numbered_questions(self) -> int:
+        """The number of questions to compare with the original one."""
+        return len((self.section("questions") or "").splitlines())
 
 
-def _marked(turn: str) -> Iterator[tuple[str, str]]:
-    return ((found[1], found[3]) for found in _MARKED.finditer(turn))
+def _sections(message: str) -> list[tuple[str, str]]:
+    return [(match[1], match[3]) for match in _DELIMITED.finditer(message)]
 
 
-def _holds_question(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and set(schema.get("properties", ())) in (
-        {"question"},
-        {"question", "noncommittal"},
-    )
+def _is_question(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and set(schema.get("properties", ())) in _QUESTION_PROPERTIES

@@ -1,4 +1,4 @@
-"""An OTLP receiver on this machine: what an application exports, over real HTTP or gRPC, can be looked at."""
+"""An OTLP receiver for tests, over real HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from germane.testing.otlp_records import (
     ReceivedLog,
     ReceivedMetric,
     ReceivedSpan,
-    logs_in,
-    metrics_in,
-    spans_in,
+    parse_logs,
+    parse_metrics,
+    parse_spans,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Protocol = Literal["http/protobuf", "grpc"]
-T = TypeVar("T")
-
-# signal -> request, response, and the name of the gRPC service
 _MESSAGES: Mapping[str, tuple[Any, Any, str]] = {
     "traces": (traces.ExportTraceServiceRequest, traces.ExportTraceServiceResponse, "trace.v1.TraceService"),
     "logs": (logs.ExportLogsServiceRequest, logs.ExportLogsServiceResponse, "logs.v1.LogsService"),
     "metrics": (metrics.ExportMetricsServiceRequest, metrics.ExportMetricsServiceResponse, "metrics.v1.MetricsService"),
 }
+"""Request, response and gRPC service of each signal."""
+
+OTLPProtocol = Literal["http/protobuf", "grpc"]
+T = TypeVar("T")
 
 
 class OTLPReceiver:
-    """Receives spans, log records and metrics on 127.0.0.1.
+    """Receives spans, log records and metrics on 127.0.0.1, to test what an application exports.
 
     ::
 
@@ -48,7 +48,7 @@ class OTLPReceiver:
             subprocess.run([sys.executable, "app.py"], env={**os.environ, **receiver.environment()})
             span = receiver.wait_for(lambda received: received.span("invoke_workflow ask"))
 
-    The gRPC side starts when its address is first asked for; grpcio is imported then.
+    The gRPC server starts when ``grpc_endpoint`` is first used, which imports grpcio.
     """
 
     def __init__(self) -> None:
@@ -74,90 +74,98 @@ class OTLPReceiver:
 
     @property
     def endpoint(self) -> str:
-        """Where it listens for HTTP, such as ``http://127.0.0.1:40123``: exporters add ``/v1/traces`` and the like."""
+        """The HTTP endpoint, such as ``http://127.0.0.1:40123``. Exporters append paths such as ``/v1/traces``."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     @property
     def grpc_endpoint(self) -> str:
-        """Where it listens for gRPC, such as ``http://127.0.0.1:40124``."""
+        """The gRPC endpoint, such as ``http://127.0.0.1:40124``."""
         if self._grpc is None:
             self._grpc = self._serve_grpc()
         return f"http://127.0.0.1:{self._grpc[1]}"
 
     @property
     def spans(self) -> list[ReceivedSpan]:
-        """The spans so far, in order of arrival."""
+        """The spans received so far, in order of arrival."""
         with self._changed:
             return list(self._spans)
 
     @property
     def logs(self) -> list[ReceivedLog]:
-        """The log records and events so far, in order of arrival."""
+        """The log records and events received so far, in order of arrival."""
         with self._changed:
             return list(self._logs)
 
     @property
     def metrics(self) -> list[ReceivedMetric]:
-        """The metrics so far, in order of arrival: each export tells the sums up to then again."""
+        """The metrics received so far, in order of arrival. Each export repeats all cumulative metrics."""
         with self._changed:
             return list(self._metrics)
 
     def span(self, name: str) -> ReceivedSpan | None:
-        """Return the first span of this name; None when none has come."""
+        """Return the first span with this name, or None."""
         return next((span for span in self.spans if span.name == name), None)
 
     def wait_for(self, predicate: Callable[[OTLPReceiver], T], timeout: float = 10.0) -> T:
-        """Wait until ``predicate`` of this receiver is true, and return what it said.
+        """Wait until ``predicate`` returns a true value for this receiver, and return that value.
 
         Raises:
-            TimeoutError: it was not within ``timeout`` seconds; the message tells what has come.
+            TimeoutError: The value was still false after ``timeout`` seconds. The message lists what was received.
         """
         with self._changed:
-            found = self._changed.wait_for(lambda: predicate(self), timeout)
-            if not found:
+            value = self._changed.wait_for(lambda: predicate(self), timeout)
+            if not value:
                 names = [span.name for span in self._spans]
                 counts = f"{len(self._logs)} log records and {len(self._metrics)} metrics"
-                raise TimeoutError(f"not within {timeout} s; received: spans {names}, {counts}")
-            return found
+                raise TimeoutError(f"condition not met within {timeout} s; received: spans {names}, {counts}")
+            return value
 
-    def environment(self, protocol: Protocol = "http/protobuf") -> dict[str, str]:
+    def environment(self, protocol: OTLPProtocol = "http/protobuf") -> dict[str, str]:
         """Return the environment variables that make a process export to this receiver."""
-        address = self.grpc_endpoint if protocol == "grpc" else self.endpoint
-        return {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
+        endpoint = self.grpc_endpoint if protocol == "grpc" else self.endpoint
+        return {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
 
     def clear(self) -> None:
-        """Forget what has come so far."""
+        """Discard everything received so far."""
         with self._changed:
             self._spans.clear()
             self._logs.clear()
             self._metrics.clear()
 
     def close(self) -> None:
-        """Stop listening. Closing twice is no error."""
+        """Stop listening. Closing twice has no effect."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
         if self._grpc is not None:
             self._grpc[0].stop(grace=None).wait()
 
-    def take(self, signal: str, request: Any) -> None:
-        """Keep what came; the servers call it."""
+    def receive(self, signal: str, request: Any) -> None:
+        """Store an export request. Called by the servers."""
         with self._changed:
             if signal == "traces":
-                self._spans.extend(spans_in(request))
+                self._spans.extend(parse_spans(request))
             elif signal == "logs":
-                self._logs.extend(logs_in(request))
+                self._logs.extend(parse_logs(request))
             else:
-                self._metrics.extend(metrics_in(request))
+                self._metrics.extend(parse_metrics(request))
             self._changed.notify_all()
 
     def _serve_grpc(self) -> tuple[Any, int]:
         grpc = import_module("grpc")
+
+        def receiving(signal: str, response: Any) -> Callable[[Any, Any], Any]:
+            def receive(request: Any, _context: Any) -> Any:
+                self.receive(signal, request)
+                return response()
+
+            return receive
+
         server = grpc.server(ThreadPoolExecutor(4, thread_name_prefix="germane-otlp-receiver"))
         for signal, (request, response, service) in _MESSAGES.items():
             name = f"opentelemetry.proto.collector.{service}"
             method = grpc.unary_unary_rpc_method_handler(
-                self._answer(signal, response),
+                receiving(signal, response),
                 request_deserializer=request.FromString,
                 response_serializer=response.SerializeToString,
             )
@@ -166,16 +174,9 @@ class OTLPReceiver:
         server.start()
         return server, port
 
-    def _answer(self, signal: str, response: Any) -> Callable[[Any, Any], Any]:
-        def answer(request: Any, _call: Any) -> Any:
-            self.take(signal, request)
-            return response()
-
-        return answer
-
 
 class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = False  # so that closing waits for them
+    daemon_threads = False  # closing waits for them
 
     def __init__(self, address: tuple[str, int], receiver: OTLPReceiver) -> None:
         self.receiver = receiver
@@ -185,7 +186,7 @@ class _HTTPServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
     timeout = 5
-    """Seconds that a client may take to say what it wants: closing waits no longer."""
+    """Seconds that a client may take to send its request, which is how long closing may wait."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -193,22 +194,19 @@ class _Handler(BaseHTTPRequestHandler):
         if signal not in _MESSAGES:
             self.send_error(404)
             return
+        encoding = self.headers.get("Content-Encoding")
+        if encoding == "gzip":
+            body = gzip.decompress(body)
+        elif encoding == "deflate":
+            body = zlib.decompress(body)
         request, response, _ = _MESSAGES[signal]
-        self.server.receiver.take(signal, request.FromString(_unpacked(body, self.headers.get("Content-Encoding"))))
-        self._send(response().SerializeToString())
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
-
-    def _send(self, body: bytes) -> None:
+        self.server.receiver.receive(signal, request.FromString(body))
+        reply = response().SerializeToString()
         self.send_response(200)
         self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(reply)
 
-
-def _unpacked(body: bytes, encoding: str | None) -> bytes:
-    if encoding == "gzip":
-        return gzip.decompress(body)
-    return zlib.decompress(body) if encoding == "deflate" else body
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""What an OTLP receiver was sent, as plain values."""
+"""Spans, log records and metrics in OTLP export requests, as plain values."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class ReceivedLink:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSpan:
-    """A span as it came over the wire. Trace ids are 32, span ids 16 hexadecimal digits; times are nanoseconds."""
+    """A received span. Trace ids have 32 and span ids 16 hexadecimal digits. Times are nanoseconds since 1970."""
 
     name: str
     trace_id: str
     span_id: str
     parent_span_id: str | None
-    """None for a root."""
+    """None for a root span."""
     kind: str
     """``INTERNAL``, ``SERVER``, ``CLIENT``, ``PRODUCER`` or ``CONSUMER``."""
     attributes: Attributes
@@ -63,7 +63,7 @@ class ReceivedSpan:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedLog:
-    """A log record or event as it came over the wire."""
+    """A received log record or event."""
 
     event_name: str
     body: Any
@@ -71,14 +71,14 @@ class ReceivedLog:
     trace_id: str | None
     span_id: str | None
     time: int
-    """Nanoseconds since 1970; 0 when it was not told."""
+    """Nanoseconds since 1970, or 0 if unknown."""
     resource: Attributes
     scope: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedPoint:
-    """One data point of a metric. A histogram's ``value`` is its sum."""
+class ReceivedDataPoint:
+    """A data point of a metric. The ``value`` of a histogram is its sum."""
 
     attributes: Attributes
     value: float
@@ -86,32 +86,54 @@ class ReceivedPoint:
     bounds: tuple[float, ...] = ()
     buckets: tuple[int, ...] = ()
     exemplars: tuple[tuple[str, str, float], ...] = ()
-    """Trace id, span id and value of each."""
+    """Trace id, span id and value of each exemplar."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMetric:
-    """A metric as it came over the wire."""
+    """A received metric."""
 
     name: str
     unit: str
-    kind: Literal["gauge", "sum", "histogram", "other"]
-    points: tuple[ReceivedPoint, ...]
+    type: Literal["gauge", "sum", "histogram", "other"]
+    points: tuple[ReceivedDataPoint, ...]
     resource: Attributes
     scope: str
 
 
-def spans_in(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
-    """Read the spans of an export."""
+def parse_spans(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
+    """Yield the spans of an export request."""
     for group in request.resource_spans:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_spans:
             for span in scoped.spans:
-                yield _span(span, resource, scoped.scope.name)
+                yield ReceivedSpan(
+                    name=span.name,
+                    trace_id=span.trace_id.hex(),
+                    span_id=span.span_id.hex(),
+                    parent_span_id=span.parent_span_id.hex() or None,
+                    kind=trace_pb2.Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
+                    attributes=_attributes(span.attributes),
+                    events=tuple(
+                        ReceivedEvent(event.name, _attributes(event.attributes), event.time_unix_nano)
+                        for event in span.events
+                    ),
+                    links=tuple(
+                        ReceivedLink(link.trace_id.hex(), link.span_id.hex(), _attributes(link.attributes))
+                        for link in span.links
+                    ),
+                    status=trace_pb2.Status.StatusCode.Name(span.status.code).removeprefix("STATUS_CODE_"),
+                    status_message=span.status.message,
+                    start=span.start_time_unix_nano,
+                    end=span.end_time_unix_nano,
+                    resource=resource,
+                    scope=scoped.scope.name,
+                    dropped_attributes=span.dropped_attributes_count,
+                )
 
 
-def logs_in(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
-    """Read the log records of an export."""
+def parse_logs(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
+    """Yield the log records of an export request."""
     for group in request.resource_logs:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_logs:
@@ -128,48 +150,29 @@ def logs_in(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
                 )
 
 
-def metrics_in(request: ExportMetricsServiceRequest) -> Iterator[ReceivedMetric]:
-    """Read the metrics of an export."""
+def parse_metrics(request: ExportMetricsServiceRequest) -> Iterator[ReceivedMetric]:
+    """Yield the metrics of an export request."""
     for group in request.resource_metrics:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_metrics:
             for metric in scoped.metrics:
-                kind = _metric_kind(metric)
-                points = tuple(_points(metric))
-                yield ReceivedMetric(metric.name, metric.unit, kind, points, resource, scoped.scope.name)
+                data = metric.WhichOneof("data")
+                yield ReceivedMetric(
+                    name=metric.name,
+                    unit=metric.unit,
+                    type=data if data in {"gauge", "sum", "histogram"} else "other",
+                    points=tuple(_data_points(metric)),
+                    resource=resource,
+                    scope=scoped.scope.name,
+                )
 
 
-def _span(span: trace_pb2.Span, resource: Attributes, scope: str) -> ReceivedSpan:
-    return ReceivedSpan(
-        name=span.name,
-        trace_id=span.trace_id.hex(),
-        span_id=span.span_id.hex(),
-        parent_span_id=span.parent_span_id.hex() or None,
-        kind=trace_pb2.Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
-        attributes=_attributes(span.attributes),
-        events=tuple(ReceivedEvent(e.name, _attributes(e.attributes), e.time_unix_nano) for e in span.events),
-        links=tuple(ReceivedLink(k.trace_id.hex(), k.span_id.hex(), _attributes(k.attributes)) for k in span.links),
-        status=trace_pb2.Status.StatusCode.Name(span.status.code).removeprefix("STATUS_CODE_"),
-        status_message=span.status.message,
-        start=span.start_time_unix_nano,
-        end=span.end_time_unix_nano,
-        resource=resource,
-        scope=scope,
-        dropped_attributes=span.dropped_attributes_count,
-    )
-
-
-def _metric_kind(metric: Metric) -> Literal["gauge", "sum", "histogram", "other"]:
-    found = metric.WhichOneof("data")
-    return found if found in {"gauge", "sum", "histogram"} else "other"
-
-
-def _points(metric: Metric) -> Iterator[ReceivedPoint]:
+def _data_points(metric: Metric) -> Iterator[ReceivedDataPoint]:
     for number in (*metric.gauge.data_points, *metric.sum.data_points):
         value = number.as_int if number.WhichOneof("value") == "as_int" else number.as_double
-        yield ReceivedPoint(_attributes(number.attributes), value, exemplars=_exemplars(number.exemplars))
+        yield ReceivedDataPoint(_attributes(number.attributes), value, exemplars=_exemplars(number.exemplars))
     for point in metric.histogram.data_points:
-        yield ReceivedPoint(
+        yield ReceivedDataPoint(
             _attributes(point.attributes),
             point.sum,
             point.count,
@@ -180,7 +183,10 @@ def _points(metric: Metric) -> Iterator[ReceivedPoint]:
 
 
 def _exemplars(exemplars: Iterable[Exemplar]) -> tuple[tuple[str, str, float], ...]:
-    return tuple((one.trace_id.hex(), one.span_id.hex(), one.as_double or one.as_int) for one in exemplars)
+    return tuple(
+        (exemplar.trace_id.hex(), exemplar.span_id.hex(), exemplar.as_double or exemplar.as_int)
+        for exemplar in exemplars
+    )
 
 
 def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from germane.tracer.annotation import feedback, mark, record_score
 from germane.tracer.attachment import attach_scores, suppress_tracing
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute, set_question
+from germane.tracer.decorators import observe, observed_routes, retrieval
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
-from germane.tracer.observe import observe, observed_routes, retrieval
 from germane.tracer.prometheus import expose_registry
 from germane.tracer.score_processor import ScoreSpanProcessor
 from germane.tracer.selectors import Call, Selector

@@ -194,9 +194,8 @@ def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: py
     errors.append(refused(webhook(secret("URL", "http://127.0.0.1:1" + PATH))))
     secret("URL", url)
 
-    everything = (
-        caplog.text + repr(channel) + channel.destination + "".join(map(repr, errors)) + "".join(map(str, errors))
-    )
+    texts = [caplog.text, repr(channel), channel.destination, *map(repr, errors), *map(str, errors)]
+    everything = "".join(texts)
     assert [one for one in ("very-secret-path", "password", "token=abc", "signing-key") if one in everything] == []
     assert repr(channel) == "Webhook(env:URL)"
     assert channel.destination == f"{receiver.url}/***"

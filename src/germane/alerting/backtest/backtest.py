@@ -14,8 +14,7 @@ from germane.alert import Alert, AlertEvent
 from germane.alerting.backtest.baseline_history import BaselineHistory
 from germane.alerting.backtest.historical_store import HistoricalAlerts, HistoricalInputs, Stream
 from germane.alerting.evaluator import AlertEvaluator
-from germane.settings import AnyRule, Drop, NoData, Settings
-from germane.settings.rules import DEFAULT_RULES
+from germane.settings import DEFAULT_RULES, AnyRule, Drop, NoData, Settings
 from germane.storage import MAX_SCORING_DELAY, BaselineVersion, TrackingStore
 
 HOUR: Final = timedelta(hours=1)

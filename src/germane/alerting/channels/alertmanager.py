@@ -21,8 +21,7 @@ from germane.alerting.channels.message import (
     quote_line,
     worst_exchange_ids,
 )
-from germane.settings.channels import AlertmanagerSettings
-from germane.settings.types import resolve_secret
+from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0
 """Seconds after which firing alerts are sent again, unless the poll interval is longer."""

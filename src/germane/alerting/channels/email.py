@@ -27,8 +27,7 @@ from germane.alerting.channels.message import (
     worst_exchange_ids,
 )
 from germane.daemon_pool import DaemonThreadPool
-from germane.settings.channels import EmailSettings
-from germane.settings.types import resolve_secret
+from germane.settings import EmailSettings, resolve_secret
 
 TIMEOUT: Final = 15.0
 """Seconds that the server may take for each reply."""

@@ -16,8 +16,15 @@ from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
 from germane.alerting.channels.webhook import Webhook
 from germane.alerting.notifier import ChannelFilter
-from germane.settings import Settings
-from germane.settings import channels as channel_settings
+from germane.settings import (
+    AlertmanagerSettings,
+    AnyChannel,
+    EmailSettings,
+    PagerDutySettings,
+    Settings,
+    SlackSettings,
+    WebhookSettings,
+)
 
 TEST_RULE: Final = "test"
 
@@ -27,18 +34,18 @@ def build_channels(settings: Settings) -> dict[str, Channel]:
     return {name: build_channel(one, poll_interval=settings.poll_interval) for name, one in settings.channels.items()}
 
 
-def build_channel(settings: channel_settings.AnyChannel, *, poll_interval: float) -> Channel:
+def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
     """Return a channel for its settings."""
     match settings:
-        case channel_settings.WebhookSettings():
+        case WebhookSettings():
             return Webhook(settings)
-        case channel_settings.SlackSettings():
+        case SlackSettings():
             return Slack(settings)
-        case channel_settings.PagerDutySettings():
+        case PagerDutySettings():
             return PagerDuty(settings)
-        case channel_settings.AlertmanagerSettings():
+        case AlertmanagerSettings():
             return Alertmanager(settings, resend_interval=poll_interval)
-        case channel_settings.EmailSettings():
+        case EmailSettings():
             return Email(settings)
 
 

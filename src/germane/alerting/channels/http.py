@@ -15,8 +15,7 @@ from germane.alerting.channels.channel import DeliveryError
 from germane.alerting.channels.network_guard import GuardedTransport, NetworkGuard
 from germane.errors import SettingsError
 from germane.logging_filters import suppressed_loggers
-from germane.settings.channels import HTTPChannel
-from germane.settings.types import resolve_url
+from germane.settings import HTTPChannel, resolve_url
 
 TIMEOUT: Final = 10.0
 """Seconds that a receiver may take for each step of a response; the whole response may take twice as long."""

@@ -17,8 +17,7 @@ from germane.alerting.channels.message import (
     quote_line,
     worst_exchange_ids,
 )
-from germane.settings.channels import PagerDutySettings
-from germane.settings.types import resolve_secret
+from germane.settings import PagerDutySettings, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024
 """PagerDuty truncates longer summaries."""

@@ -21,8 +21,7 @@ from germane.alerting.channels.message import (
     status_label,
     worst_exchange_ids,
 )
-from germane.settings.channels import SlackSettings
-from germane.settings.types import resolve_url
+from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48
 """Slack accepts 50."""

@@ -11,8 +11,7 @@ from typing import Any, Final
 from germane.alerting.channels.channel import config_error_of
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
 from germane.alerting.channels.message import ChannelMessage
-from germane.settings.channels import WebhookSettings
-from germane.settings.types import resolve_secret, resolve_url
+from germane.settings import WebhookSettings, resolve_secret, resolve_url
 
 PAYLOAD_VERSION: Final = 1
 

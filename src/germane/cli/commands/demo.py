@@ -16,10 +16,10 @@ from germane.cli.commands.worst import describe_answer
 from germane.cli.core.output import as_json, print_json
 from germane.cli.core.signals import handle_shutdown_signals
 from germane.cli.core.terminal import open_in_browser
-from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME
+from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME
 
 if TYPE_CHECKING:
-    from germane.demo.run import DemoProgress, DemoResult, ProgressCallback
+    from germane.demo import DemoProgress, DemoResult, ProgressCallback
 
 INTRODUCTION: Final = f"""\
 For {{duration:.0f}} seconds, visitors ask the documentation of a fictional weather station questions on three routes.
@@ -42,19 +42,19 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
     Runs a small RAG application and breaks one of its indexes. On a terminal, the dashboard then opens in the browser
     until you press Ctrl-C.
     """
-    from germane.demo.run import run
+    from germane.demo import run_demo
 
     logging.getLogger("germane").setLevel(logging.ERROR)  # the demo prints its alerts itself
     if as_json:
-        print_json(run(lambda _progress: None, duration=seconds).as_dict())
+        print_json(run_demo(lambda _progress: None, duration=seconds).as_dict())
         return
     introduction = INTRODUCTION.format(duration=seconds, fault_time=FAULT_TIME * seconds / DURATION)
     click.echo(_wrap(introduction) + "\n")
     if headless:
-        result = run(lambda _progress: None, duration=seconds)
+        result = run_demo(lambda _progress: None, duration=seconds)
     else:
         with _show_progress() as callback:
-            result = run(callback, duration=seconds)
+            result = run_demo(callback, duration=seconds)
     click.echo("\n".join(describe_result(result)))
     if not headless and sys.stdout.isatty():
         _serve_dashboard(result.database)
@@ -129,8 +129,7 @@ def _show_progress() -> Iterator[ProgressCallback]:
                 scored=f"{progress.counts.scores} scored",
             )
             events = [
-                f"{alert.at:4.0f} s  alert {alert.state}: {sanitize.line(alert.message)}"
-                for alert in progress.alerts
+                f"{alert.at:4.0f} s  alert {alert.state}: {sanitize.line(alert.message)}" for alert in progress.alerts
             ]
             if progress.broken_at is not None:
                 events.insert(0, f"{progress.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' broke")
@@ -145,7 +144,7 @@ def _show_progress() -> Iterator[ProgressCallback]:
 def _serve_dashboard(database: str) -> None:
     """Serve the dashboard for the captured data until a shutdown signal arrives."""
     from germane.dashboard import DashboardServer, create_app
-    from germane.demo.run import RULE, SCORER
+    from germane.demo import RULE, SCORER
     from germane.settings import load_settings
 
     settings = load_settings(database=database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])

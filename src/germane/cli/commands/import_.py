@@ -110,6 +110,7 @@ class _RestoreBatch:
 
     def add(self, item: ExchangeRecord | DroppedCount | Marker | None, size: int) -> None:
         """Add the item of a line of ``size`` bytes; None for an empty line."""
+        from germane.storage import ExchangeRecord
 
         if isinstance(item, ExchangeRecord):
             self._records.append(item)

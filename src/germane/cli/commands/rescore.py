@@ -33,7 +33,7 @@ _OUTCOMES: Final = {
     "ready": "queued for scoring",
     "waiting": "already queued or in progress",
     "erased": "skipped: the text was erased",
-    "left_out": "skipped: not selected by sampling or budget before",
+    "not_sampled": "skipped: not selected by sampling or budget before",
     "unknown": "skipped: deleted, or their scorer is unknown",
 }
 

@@ -179,8 +179,7 @@ def _format_duration(duration: timedelta) -> str:
 def _annotations(trend: ScoreTrend) -> list[trend_chart.ChartAnnotation]:
     """Return markers and alerts. An alert is placed at its onset, or at the start of the window if that is later."""
     annotations = [
-        trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}")
-        for marker in trend.markers
+        trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}") for marker in trend.markers
     ]
     for alert in trend.alerts:
         onset, since = alert.onset or alert.starts_at, trend.query.since

@@ -81,7 +81,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "no_worker": "Queued for scoring, but no worker is running. Start one with germane worker.",
     "waiting": "Already queued. It is retried next.",
     "erased": "Its text has been erased, so it cannot be scored again.",
-    "left_out": "Sampling skipped it, so it stays unscored.",
+    "not_sampled": "Sampling skipped it, so it stays unscored.",
     "unknown": "No worker has this scorer, so it cannot be scored again.",
 }
 """Messages after a form."""

@@ -71,9 +71,9 @@ class ScoreFilter:
             conditions.append(_IS_LOW)
         conditions += self._range(_VALUE)
         if self.after is not None:
-            value, at, id_ = self.after
+            (value, at, id_), column = self.after, _VALUE
             newer = or_(moment < at, and_(moment == at, score.c.id < id_))
-            conditions.append(or_(value < _VALUE, and_(value == _VALUE, newer)))
+            conditions.append(or_(column > value, and_(column == value, newer)))
         return conditions
 
     def value_range(self) -> list[ColumnElement[bool]]:

@@ -170,7 +170,12 @@ def deregister(connection: Connection, owner: str) -> None:
 def save_jobs(connection: Connection, process: str, jobs: Iterable[JobRuns]) -> None:
     """Write the latest runs of a process's jobs."""
     rows = [
-        {"process": process, "name": one.name, "every": one.every, "runs": list(map(_encode_run, one.runs[-MAX_JOB_RUNS:]))}
+        {
+            "process": process,
+            "name": one.name,
+            "every": one.every,
+            "runs": list(map(_encode_run, one.runs[-MAX_JOB_RUNS:])),
+        }
         for one in jobs
     ]
     if rows:

@@ -121,7 +121,7 @@ class _Batch:
             return "waiting"
         own = next((task for task in tasks if task["fingerprint"] == self._scorers[scorer]), None)
         if own is None and all(_is_unsampled(task) for task in tasks):
-            return "left_out"
+            return "not_sampled"
         return self._add(row, scorer) if own is None else self._open(row, own)
 
     def _add(self, row: RowMapping, scorer: str) -> str:
@@ -134,7 +134,7 @@ class _Batch:
     def _open(self, row: RowMapping, task: RowMapping) -> str:
         """Reopen a task with an existing fingerprint."""
         if _is_unsampled(task):
-            return "left_out"
+            return "not_sampled"
         if task["state"] in {"pending", "running"}:
             put_off = task["state"] == "pending" and task["not_before"] is not None
             self._sooner += [task["id"]] if put_off and task["not_before"] > self._now else []

@@ -15,8 +15,7 @@ from germane import sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json
 from germane.cli.core.params import PastTime
 from germane.cli.core.store import load_settings_for, open_store
-from germane.settings import AnyRule, Rule, Settings
-from germane.settings.rules import DEFAULT_RULES, RULE_TYPES
+from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
     from germane.alerting import AlertEpisode, BacktestReport, RuleBacktest

@@ -80,8 +80,8 @@ def command(
             _print_result(result, shows_rule=shows_rule)
         click.echo(
             f"Simulated with the production detector, {runs} runs per drop and a fixed seed. The standard error of a\n"
-            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes at once; a drop of "
-            "one route is\nnoticed later."
+            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes at once;\n"
+            "a drop of one route is noticed later."
         )
     else:
         click.echo("No active baseline. See germane doctor for how long learning takes.")

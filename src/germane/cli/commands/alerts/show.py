@@ -58,8 +58,7 @@ def format_alert(alert: Alert) -> list[str]:
 def format_silence(silence: Silence) -> str:
     """Return one line that describes a silence."""
     matchers = ", ".join(
-        f"{sanitize.line(name, 40)} {sanitize.line(pattern, 80)}"
-        for name, pattern in sorted(silence.matchers.items())
+        f"{sanitize.line(name, 40)} {sanitize.line(pattern, 80)}" for name, pattern in sorted(silence.matchers.items())
     )
     comment = f": {sanitize.line(silence.comment, 200)}" if silence.comment else ""
     until = f"{silence.ends_at:%Y-%m-%d %H:%M} UTC"
@@ -99,8 +98,7 @@ def _format_details(alert: Alert) -> Iterator[str]:
 
 def _format_event(event: AlertEvent) -> str:
     details = [
-        f"{sanitize.line(name, 20)} "
-        + (f"{value:.3f}" if isinstance(value, float) else sanitize.line(str(value), 60))
+        f"{sanitize.line(name, 20)} " + (f"{value:.3f}" if isinstance(value, float) else sanitize.line(str(value), 60))
         for name, value in event.detail.items()
         if value is not None
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
 from germane.cli.render.baseline import describe_learning
-from germane.settings.channels import BUILTIN_CHANNELS
+from germane.settings import BUILTIN_CHANNELS
 
 if TYPE_CHECKING:
     from germane.settings import Settings

@@ -35,7 +35,9 @@ _OTLP_PORTS: Final = {"http/protobuf": 4318, "grpc": 4317}
 def check_handlers(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check that each observed or captured handler produces exchanges that can be scored."""
     recent = store.answers.list_exchanges(limit=MAX_EXCHANGES_PER_HANDLER)
-    by_route: dict[str, list[Coverage]] = {route: [] for route in (*(each.route for each in recent), *tracer.observed_routes())}
+    by_route: dict[str, list[Coverage]] = {
+        route: [] for route in (*(each.route for each in recent), *tracer.observed_routes())
+    }
     for coverage in store.trends.coverage():
         by_route.setdefault(coverage.route, []).append(coverage)
     if not by_route:

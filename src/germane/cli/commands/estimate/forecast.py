@@ -169,7 +169,7 @@ def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[
     tokens = total.input_tokens + total.output_tokens
     if settings.budget is not None:
         limit = budget_limits_at(settings.budget, _LAST_HOUR)
-        needs = {"calls": ("requests", total.requests), "tokens": ("tokens", tokens), "usd": ("USD", total.cost_usd)}
+        needs = {"requests": ("requests", total.requests), "tokens": ("tokens", tokens), "usd": ("USD", total.cost_usd)}
         for name, (unit, needed) in needs.items():
             if needed is not None and needed > (available := getattr(limit, name)):
                 notes.append(

@@ -48,12 +48,12 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
         return
     texts = {kind: _render_file(kind, link) for kind in FILE_NAMES}
     paths = {kind: folder / name for kind, name in FILE_NAMES.items()}
-    modified = [
-        path for kind, path in paths.items() if path.exists() and path.read_text("utf-8") != texts[kind]
-    ]
+    modified = [path for kind, path in paths.items() if path.exists() and path.read_text("utf-8") != texts[kind]]
     if modified and not force:
         names = ", ".join(map(str, modified))
-        raise FileModified(f"{names} already exists with other content; use another directory, or overwrite with --force")
+        raise FileModified(
+            f"{names} already exists with other content; use another directory, or overwrite with --force"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     for kind, path in paths.items():
         path.write_text(texts[kind], "utf-8")

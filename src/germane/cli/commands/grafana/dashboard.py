@@ -73,9 +73,7 @@ def dashboard(link: str | None = None) -> dict[str, Any]:
     ]
     links = []
     if link is not None:
-        links.append(
-            {"title": "germane", "type": "link", "url": link, "targetBlank": True, "icon": "external link"}
-        )
+        links.append({"title": "germane", "type": "link", "url": link, "targetBlank": True, "icon": "external link"})
     return {
         "uid": UID,
         "id": None,
@@ -133,9 +131,7 @@ def _status_row() -> list[Panel]:
 
 def _mean_row(link: str | None) -> list[Panel]:
     queries = {"mean": MEAN, "lower": MEAN_CI_LOWER, "upper": MEAN_CI_UPPER, "baseline": BASELINE}
-    panel = _time_series(
-        "$route: mean with 95 % interval", queries, SCORE_UNIT, description=BY_ANSWER_TIME, height=9
-    )
+    panel = _time_series("$route: mean with 95 % interval", queries, SCORE_UNIT, description=BY_ANSWER_TIME, height=9)
     panel["fieldConfig"]["overrides"] = [
         _override("upper", {"custom.fillBelowTo": "lower", "custom.lineWidth": 0, "custom.fillOpacity": 20}),
         _override("lower", {"custom.lineWidth": 0, "custom.fillOpacity": 0}),

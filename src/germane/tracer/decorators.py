@@ -10,7 +10,7 @@ from germane.tracer.connection import Capture, Redact
 from germane.tracer.handler import Handler
 from germane.tracer.handler_recording import start_handler_recording
 from germane.tracer.privacy import REDACTED_ROUTES
-from germane.tracer.retrieval import Retriever, start_retrieval_recording
+from germane.tracer.retrieval_recording import Retriever, start_retrieval_recording
 from germane.tracer.selectors import Selector
 from germane.tracer.wrapping import check_decorable, wrap
 
